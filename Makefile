@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim chaos fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store paired golden
+.PHONY: help demo demo-ssh demo-slurm build test check sim chaos chaos-ssh chaos-slurm fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -18,15 +18,29 @@ FORCE:
 demo: build/scrimp build/chargpt ## the main job on real input: needs nothing but Go
 	@./examples/demo.sh build/scrimp build/chargpt build/demo
 
+demo-ssh: build/scrimp ## a job on machines by ssh, network namespaces of this one, whose cable is pulled: needs root, openssh-server and iproute2
+	@./examples/demo-ssh.sh build/scrimp build/demo-ssh
+
+demo-slurm: build/scrimp ## a job on a real Slurm cluster of this machine, preempted on the way: needs slurmctld, slurmd, slurm-client and munge
+	@./examples/demo-slurm.sh build/scrimp build/demo-slurm
+
 build: ## the whole program, object stores included, as build/scrimp-full
 	CGO_ENABLED=0 $(GO) build -trimpath -o build/scrimp-full ./cmd/scrimp
+
+PREFIX ?= /usr/local
+install: ## the whole program, man pages and completions below PREFIX (/usr/local), in DESTDIR where that is given
+	@$(GO) run ./hack/dist -install "$(DESTDIR)$(PREFIX)"
+
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
+dist: ## archives, checksums, bills of materials, Debian packages and images in dist/: the same bytes for the same commit
+	@$(GO) run ./hack/dist -platforms $(PLATFORMS)
 
 test: ## all that Go alone allows; names what it skipped and why
 	@$(GO) run ./hack/testall
 
 # Sizes on the disk, long chains of records which no second goroutine touches, programs of others: make test has them.
 ALONE = TestServersThatAreHurt|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun
-check: ## linters, known vulnerabilities, the race detector, simulated lives by the thousand
+check: ## linters, known vulnerabilities, the race detector, thousands of simulated runs
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
 	@./hack/vulncheck
@@ -38,12 +52,18 @@ check: ## linters, known vulnerabilities, the race detector, simulated lives by 
 
 SEEDS ?= 3000
 FIRST ?= 0
-sim: ## simulated lives, of one user and of several teams: make sim SEEDS=100000 FIRST=0
+sim: ## simulated runs, of one user and of several teams: make sim SEEDS=100000 FIRST=0
 	$(GO) test ./internal/sim -run 'TestInvariants|TestTeams' -seeds $(SEEDS) -teams $(SEEDS) -first $(FIRST) -timeout 60m
 
-CHAOS ?= 5m
-chaos: ## servers on a real PostgreSQL and on SQLite, hurt under load in every way: make chaos CHAOS=1h
+CHAOS ?= 10m
+chaos: ## servers on a real PostgreSQL and on SQLite, hurt under load in every way, so long each: make chaos CHAOS=1h
 	$(GO) test ./internal/server -run TestServersThatAreHurtUnderLoadLoseNothing -chaos $(CHAOS) -v -timeout 24h
+
+chaos-ssh: ## machines with a real sshd and their server, hurt in every way, for CHAOS: needs root, openssh-server and iproute2
+	$(GO) test ./internal/engine/ssh -run TestMachinesThatAreHurtLoseNothing -chaos $(CHAOS) -v -timeout 24h
+
+chaos-slurm: ## a real Slurm cluster and its server, hurt in every way, for CHAOS: needs slurmctld, slurmd, slurm-client and munge
+	$(GO) test ./internal/engine/slurm -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 fuzz: ## half a minute of each fuzz test
 	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
@@ -58,11 +78,13 @@ bench-estimate: ## how wrong estimates are, against baselines, and settled witho
 
 DATA ?= ../shared/data
 needs = test -e $(1) || { echo "SKIPPED: $@ needs $(1), which is not there: name the folder with DATA="; exit $${SCRIMP_CI:+1}; };
-bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot
-	@$(call needs,$(DATA)/spot/availability_2022.csv) $(GO) run ./cmd/scrimp simulate deadline --availability $(DATA)/spot/availability_2022.csv --windows $(DATA)/spot/windows_2022.csv
+NODES ?= 1
+gang = --nodes $(NODES) $(if $(LOST_ALONE),--alone)
+bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot (gangs: NODES=4, lost one by one too: LOST_ALONE=1)
+	@$(call needs,$(DATA)/spot/availability_2022.csv) $(GO) run ./cmd/scrimp simulate deadline --availability $(DATA)/spot/availability_2022.csv --windows $(DATA)/spot/windows_2022.csv $(gang)
 
 bench-zones: ## the same with several zones, live prices and transfer; the optimum takes minutes, once
-	@$(call needs,$(DATA)/spot/zones_public_availability.csv) $(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv
+	@$(call needs,$(DATA)/spot/zones_public_availability.csv) $(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv $(gang)
 
 JOBS ?= 1000000
 FOR ?= 10s
@@ -77,6 +99,10 @@ bench-store: ## the store alone at size, on both databases: make bench-store JOB
 BASE ?= HEAD~1
 paired: ## this tree against another commit, in turn, with limits: make paired BASE=HEAD~1 (quick: QUICK=1; ONLY=log JSON=1)
 	@$(GO) run ./hack/paired -base $(BASE) $(if $(QUICK),-quick) $(if $(PAIRED_JOBS),-jobs $(PAIRED_JOBS)) $(if $(ONLY),-only '$(ONLY)') $(if $(JSON),-json)
+
+picture: ## docs/receipt.png from the receipt of the newest make demo; needs chromium
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=980,880 \
+		--screenshot=docs/receipt.png file://$(CURDIR)/build/demo/receipt.html
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

@@ -106,8 +106,10 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[Job, error] {
 			return
 		}
 		defer func() { _ = r.Body.Close() }()
-		for d := json.NewDecoder(r.Body); ; {
+		answer := &limited{from: r.Body}
+		for d := json.NewDecoder(answer); ; {
 			var j Job
+			answer.left = mostLine
 			if err := d.Decode(&j); err != nil {
 				yield(Job{}, fmt.Errorf("watch %s: %w", id, noEnd(err)))
 				return
@@ -171,13 +173,31 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 	}
 }
 
+// A LogOption says of which machine's output Logs is.
+type LogOption func(url.Values)
+
+// OfNode is the output of one machine of a gang, from 0.
+func OfNode(node int) LogOption {
+	return func(v url.Values) { v.Set("node", strconv.Itoa(node)) }
+}
+
+// OfAllNodes is the output of all machines of a gang, each line after the number of its machine:
+// "[2] loss 0.5". It has no offset.
+func OfAllNodes() LogOption { return func(v url.Values) { v.Set("node", "all") } }
+
 // Logs returns the output of a job over all its attempts, from an offset in
-// bytes; follow goes on until the job is closed. The caller closes it.
-func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool) (io.ReadCloser, error) {
-	path := "/v1/jobs/" + url.PathEscape(id) + "/log?offset=" + strconv.FormatInt(offset, 10)
+// bytes; follow goes on until the job is closed. The caller closes it. Of a gang it is that
+// of node 0 unless an option says otherwise.
+func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool, of ...LogOption) (io.ReadCloser,
+	error) {
+	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 	if follow {
-		path += "&follow=1"
+		query.Set("follow", "1")
 	}
+	for _, o := range of {
+		o(query)
+	}
+	path := "/v1/jobs/" + url.PathEscape(id) + "/log?" + query.Encode()
 	r, err := c.Open(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err
@@ -240,10 +260,34 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	if out == nil {
 		return nil
 	}
-	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
+	if err := json.NewDecoder(&limited{r.Body, mostAnswer}).Decode(out); err != nil {
 		return fmt.Errorf("read the server's answer to %s %s: %w", method, path, err)
 	}
 	return nil
+}
+
+// Limits of what a server says, which may be another than it seems: no answer takes all memory here.
+const (
+	mostAnswer = 256 << 20 // bytes of an answer
+	mostLine   = 4 << 20   // and of one of many that follow one another
+)
+
+// errLong is an answer that is longer than any that a server gives.
+var errLong = errors.New("it is longer than an answer of a scrimp server: is it one?")
+
+// limited reads so much and then fails.
+type limited struct {
+	from io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLong
+	}
+	n, err := l.from.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
 }
 
 // Open sends a body of that media type as it is and returns an answer that is no problem,
@@ -279,7 +323,7 @@ func ask[T any](ctx context.Context, c *Client, method, path string, in any) (v 
 
 func decode[T any](r *http.Response) (v T, err error) {
 	defer func() { _ = r.Body.Close() }()
-	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+	if err := json.NewDecoder(&limited{r.Body, mostAnswer}).Decode(&v); err != nil {
 		return v, fmt.Errorf("read the server's answer: %w", err)
 	}
 	return v, nil

@@ -19,7 +19,8 @@ type Decision struct {
 // Choice is what was taken and why; Take is "" for waiting.
 type Choice struct {
 	Take     string        `json:"take,omitempty"`
-	Rate     money.Rate    `json:"rate,omitempty"`
+	Rate     money.Rate    `json:"rate,omitempty"`     // of one machine
+	Nodes    int           `json:"nodes,omitempty"`    // machines of it that the job takes at once; 0: one
 	Variant  string        `json:"variant,omitempty"`  // in which the work is done; "": the job's own way
 	Instance string        `json:"instance,omitempty"` // a machine without a task that is taken; "": one is rented
 	Why      string        `json:"why"`

@@ -80,8 +80,11 @@ type Terms struct {
 	Variant  string `json:"variant,omitempty"`
 	Parent   string `json:"parent,omitempty"`
 	Priority int    `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
-	Nodes    int    `json:"nodes,omitempty"`
-	Need     Need   `json:"need"`
+	// Nodes is how many machines it runs on at once, at most; LeastNodes how many at least, where
+	// that is less. Its work and speed are those on all of them. 0: one.
+	Nodes      int  `json:"nodes,omitempty"`
+	LeastNodes int  `json:"least_nodes,omitempty"`
+	Need       Need `json:"need"`
 
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Promise       float64        `json:"promise,omitempty"` // share of such jobs that are in time
@@ -137,12 +140,18 @@ type Need struct {
 
 // Requirements is what one way of doing the work asks of a machine.
 type Requirements struct {
-	CPUs         int        `json:"cpus,omitempty"`
-	Memory       int64      `json:"memory_bytes,omitempty"`
-	Accelerator  string     `json:"accelerator,omitempty"` // "": none needed
-	Accelerators int        `json:"accelerators,omitempty"`
-	Zones        []string   `json:"zones,omitempty"` // zones or regions
-	Capacity     []Capacity `json:"capacity,omitempty"`
+	CPUs         int      `json:"cpus,omitempty"`
+	Memory       int64    `json:"memory_bytes,omitempty"`
+	Accelerator  string   `json:"accelerator,omitempty"` // "": none needed
+	Accelerators int      `json:"accelerators,omitempty"`
+	Zones        []string `json:"zones,omitempty"` // zones or regions
+	// Engines are those that the job is held to, or zones of them: lab, slurm/gpu; none: all.
+	Engines  []string   `json:"engines,omitempty"`
+	Capacity []Capacity `json:"capacity,omitempty"`
+	// The most that the job may have of what it asks for; 0: no limit.
+	MaxCPUs         int   `json:"max_cpus,omitempty"`
+	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
+	MaxAccelerators int   `json:"max_accelerators,omitempty"`
 }
 
 // Variant is one of them.

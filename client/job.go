@@ -13,17 +13,23 @@ type Raw = json.RawMessage
 // Submission asks for a job to be done.
 type Submission struct {
 	Key  string `json:"key"`  // the same key submits once
-	Spec Raw    `json:"spec"` // as spec.Job encodes it
+	Spec Raw    `json:"spec"` // the job file: an object with its words and short forms, or its YAML text as a string
 	// work folder on the server's machine, copied at submission; of its owner only
 	Folder  string            `json:"folder,omitempty"`
 	Work    string            `json:"work,omitempty"`    // work folder that was sent before
 	Secrets map[string]string `json:"secrets,omitempty"` // values by name; kept apart from the log
-	Rerun   string            `json:"rerun,omitempty"`   // job whose work folder is taken instead of Folder
+	// Shell is what of the submitter's shell goes to machines that share the submitter's files: PATH,
+	// VIRTUAL_ENV, CONDA_PREFIX and what the job file names under inherit. It comes by the socket of the
+	// server's data folder only, and is kept apart from the log.
+	Shell map[string]string `json:"shell,omitempty"`
+	Rerun string            `json:"rerun,omitempty"` // job whose work folder is taken instead of Folder
 	// From is JOB or JOB@CHECKPOINT, from which it begins: the job's newest checkpoint, or that one
 	From string `json:"from,omitempty"`
 	// AcceptUnproven lets a run of more than two hours go on spot although no earlier run of its name was
 	// seen to go on from a checkpoint
 	AcceptUnproven bool `json:"accept_unproven,omitempty"`
+	// AcceptWait lets a job wait that asks for an accelerator which nothing for sale has
+	AcceptWait bool `json:"accept_wait,omitempty"`
 }
 
 // Checkpoint is one that a job has kept.
@@ -37,6 +43,14 @@ type Checkpoint struct {
 	Metrics  map[string]float64 `json:"metrics,omitempty"`
 	Newest   bool               `json:"newest"`            // the job goes on from it
 	Damaged  string             `json:"damaged,omitempty"` // why it cannot be read
+}
+
+// Outputs are what a machine of a job has kept of its work folder.
+type Outputs struct {
+	Node  int       `json:"node"` // of which machine, from 0
+	Kept  time.Time `json:"kept"` // wall time
+	Files int       `json:"files"`
+	Bytes int64     `json:"bytes"` // sum of its files
 }
 
 // Work is a work folder that was sent. Its sender can submit jobs with it for a day.
@@ -70,6 +84,7 @@ type Resume struct {
 	Changes
 	Env     []string          `json:"env,omitempty"`     // NAME=VALUE, set or replaced in its environment
 	Secrets map[string]string `json:"secrets,omitempty"` // of a job that was over: they were forgotten then
+	Shell   map[string]string `json:"shell,omitempty"`   // as of Submission, of a job that was over
 }
 
 // Review is what somebody says of a job that waits for approval.
@@ -97,6 +112,7 @@ type Job struct {
 	Detail         string         `json:"detail,omitempty"` // a sentence
 	Closed         bool           `json:"closed"`           // over, and nothing of it costs anything any more
 	Submitted      time.Time      `json:"submitted"`
+	Started        *time.Time     `json:"started"` // its first attempt; null: it had none yet
 	Finished       *time.Time     `json:"finished"`
 	Deadline       *time.Time     `json:"deadline"`
 	DeadlineMarket *time.Time     `json:"deadline_market"`
@@ -115,6 +131,7 @@ type Job struct {
 	StepsPerSecond *float64           `json:"steps_per_second"`  // on the wall
 	Machine        string             `json:"machine,omitempty"` // instance
 	Offer          string             `json:"offer,omitempty"`
+	Nodes          []JobNode          `json:"nodes,omitempty"` // its machines by rank, where it has several
 	Phase          string             `json:"phase,omitempty"` // of the attempt
 	Attempts       int                `json:"attempts"`
 	Interruptions  int                `json:"interruptions"`
@@ -130,17 +147,52 @@ type Job struct {
 	Approval       *Approval          `json:"approval,omitempty"` // that it waits for, or had to wait for
 }
 
+// LogLine is a line of a job's output.
+type LogLine struct {
+	Node    int        `json:"node,omitempty"` // that has printed it
+	Line    string     `json:"line"`           // without its end; what is no text is replaced
+	Attempt int        `json:"attempt"`        // from 1
+	At      *time.Time `json:"at"`             // when the server had it, to a second; null: nobody knows any more
+}
+
 // Exec asks the agent to run a command beside the program.
 type Exec struct {
 	ID      string   `json:"id"`
 	Command []string `json:"command"`
+	Node    int      `json:"node,omitempty"` // on which machine of a gang, from 0
+	// Input asks for a session, to which input is sent, and whose output is followed, while it runs.
+	Input    bool      `json:"input,omitempty"`
+	Terminal *Terminal `json:"terminal,omitempty"` // of a session: it has one of its own
 }
 
-// ExecResult is what it printed.
+// Terminal is what a session's terminal is like.
+type Terminal struct {
+	Rows int    `json:"rows"`
+	Cols int    `json:"cols"`
+	Kind string `json:"kind,omitempty"` // as TERM has it
+}
+
+// ExecResult is what it printed, or the session that was begun.
 type ExecResult struct {
-	Output []byte `json:"output"`
-	Exit   int    `json:"exit"`
+	Output  []byte `json:"output"`
+	Exit    int    `json:"exit"`
+	Error   string `json:"error,omitempty"`
+	Session string `json:"session,omitempty"`
+}
+
+// ExecOutput is a piece of a session's output, and at its end how it ended. One that is empty says that it lives.
+type ExecOutput struct {
+	Output []byte `json:"output,omitempty"`
+	Over   bool   `json:"over,omitempty"`
+	Exit   int    `json:"exit,omitempty"`
 	Error  string `json:"error,omitempty"`
+}
+
+// ExecInput is what is typed into a session.
+type ExecInput struct {
+	Input    []byte    `json:"input,omitempty"`
+	End      bool      `json:"end,omitempty"`      // nothing follows
+	Terminal *Terminal `json:"terminal,omitempty"` // it has another size from now on
 }
 
 // MetricValues are what a job's programs said of the metric that it is judged by: every value,
@@ -158,4 +210,14 @@ type MetricValue struct {
 	Step     int64     `json:"step"`
 	Epoch    float64   `json:"epoch,omitempty"`
 	Value    *float64  `json:"value"` // null: it was no finite number
+}
+
+// JobNode is a machine of a job that has several at once.
+type JobNode struct {
+	Node    int          `json:"node"` // its rank
+	Machine string       `json:"machine"`
+	Phase   string       `json:"phase"` // of its program: assigned, starting, running, ended
+	Rate    money.Rate   `json:"rate"`  // of an hour
+	Cost    money.Amount `json:"cost"`  // in this attempt
+	Taken   bool         `json:"interrupted,omitempty"`
 }

@@ -16,6 +16,8 @@ type Machine struct {
 	State    MachineState `json:"state"`
 	Job      string       `json:"job,omitempty"` // that runs on it; "": none does
 	Attempt  string       `json:"attempt,omitempty"`
+	Node     int          `json:"node,omitempty"`   // its rank, where the attempt has several machines
+	Nodes    int          `json:"nodes,omitempty"`  // how many that has, or is to have; 0: one
 	Beside   []string     `json:"beside,omitempty"` // jobs that have parts of it too
 	User     string       `json:"user,omitempty"`   // whose job runs on it, or ran last: another of theirs may take it
 	Team     string       `json:"team,omitempty"`   // that pays for it now
@@ -41,6 +43,7 @@ type MachineState string
 const (
 	MachineStarting  MachineState = "provisioning"
 	MachineRunning   MachineState = "running"
+	MachineWaiting   MachineState = "waiting"   // for the other machines of its gang
 	MachineSaving    MachineState = "saving"    // its program was asked to save and end
 	MachineCleaning  MachineState = "cleaning"  // its task is over, and what that left is being removed
 	MachineIdle      MachineState = "idle"      // it waits for the next job

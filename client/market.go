@@ -17,6 +17,14 @@ type MarketClock struct {
 type Market struct {
 	Clock  MarketClock `json:"clock"`
 	Offers []Listing   `json:"offers"`
+	// Away are the engines that did not answer the last time, with why: what they sell is not known, or old.
+	Away []AwayEngine `json:"away,omitempty"`
+}
+
+// AwayEngine is an engine that does not answer.
+type AwayEngine struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
 }
 
 // Listing is an offer with its price and what was seen of its interruptions.
@@ -24,6 +32,10 @@ type Listing struct {
 	Offer  Offer  `json:"offer"`
 	Quote  Quote  `json:"quote"`
 	Hazard Hazard `json:"hazard"`
+	// InUse is how many machines of what is reserved jobs have or ask for, and Frees when those come free of
+	// whose jobs the end is known, soonest first, in market time.
+	InUse int         `json:"in_use,omitempty"`
+	Frees []time.Time `json:"frees,omitempty"`
 }
 
 // Capacity is how a machine is bought.
@@ -68,7 +80,7 @@ type Offer struct {
 }
 
 // Billing is a provider's rule for what a span costs besides its seconds. Each
-// rule that applies is a line of its own on the bill. Spans are market time.
+// rule that applies is a line of its own on the bill. Spans go by the market's clock.
 type Billing struct {
 	// Minimum is billed even where the machine ran for less; 0 is no minimum.
 	Minimum time.Duration `json:"minimum_ns,omitempty"`
@@ -85,6 +97,10 @@ type Reservation struct {
 	Until time.Time    `json:"until"`
 	Paid  money.Amount `json:"paid"`           // for all of them and the whole time
 	Team  string       `json:"team,omitempty"` // whose cost the hours are that nobody uses; "": nobody's
+	// Before is what it had cost by From: under other terms, where these changed.
+	Before money.Amount `json:"before,omitzero"`
+	// Marginal is what an hour of one machine costs beyond what is paid, when it is used: power.
+	Marginal money.Rate `json:"marginal,omitempty"`
 }
 
 // Quote is the price and availability of an offer from At on, until a later one.

@@ -7,7 +7,7 @@ import (
 	"scrimp/money"
 )
 
-// Run is what a run that is over has measured. Spans are market time. Null is unknown.
+// Run is what a run that is over has measured. Spans go by the market's clock. Null is unknown.
 type Run struct {
 	Job       string    `json:"job"`
 	Name      string    `json:"name"`
@@ -60,6 +60,12 @@ type Model struct {
 	Batch      int64   `json:"batch,omitempty"`
 	Precision  string  `json:"precision,omitempty"`
 	Tuning     string  `json:"tuning,omitempty"`
+	Features   int64   `json:"features,omitempty"`
+
+	Sharding      string `json:"sharding,omitempty"`
+	Tensor        int    `json:"tensor_parallel,omitempty"`
+	Pipeline      int    `json:"pipeline_parallel,omitempty"`
+	Checkpointing string `json:"activation_checkpointing,omitempty"`
 }
 
 // Workload is how much there is to do.

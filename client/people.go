@@ -53,6 +53,8 @@ type User struct {
 type Team struct {
 	Name     string   `json:"name"`
 	Projects []string `json:"projects,omitempty"`
+	Disk     int64    `json:"disk_bytes,omitempty"`      // that its jobs may have on the server's disk; 0: no limit
+	DiskUsed int64    `json:"disk_used_bytes,omitempty"` // of a team with a limit: what they have
 }
 
 // Me says whose token the caller shows.
@@ -73,6 +75,8 @@ type SetUser struct {
 // SetTeam makes a team or changes it.
 type SetTeam struct {
 	Projects []string `json:"projects"` // all of them; none: any project
+	// Disk is how many bytes its jobs may have on the server's disk; 0: no limit, null: as it was
+	Disk *int64 `json:"disk_bytes,omitempty"`
 }
 
 // Token is one as it is listed: without what opens anything.

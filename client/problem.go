@@ -11,11 +11,24 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 	Field  string `json:"field,omitempty"`
 	Fix    string `json:"fix,omitempty"`
+	// Line is that of the job file, from 1, where it was sent as text
+	Line int `json:"line,omitempty"`
+	// Problems are all that is wrong with a job file; Field, Line and Fix are of the first
+	Problems []JobProblem `json:"problems,omitempty"`
 	// Code says which problem it is where a program may want to act on that; more of them may come.
 	Code Code `json:"code,omitempty"`
 
 	Limit *Limit    `json:"limit,omitempty"` // that does not let a job in
 	Use   *LimitUse `json:"use,omitempty"`   // what is spent and held of it
+}
+
+// JobProblem is one thing that is wrong with a job file.
+type JobProblem struct {
+	Field  string `json:"field,omitempty"` // of the job file, such as resources.cpus
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Cause  string `json:"cause"`
+	Fix    string `json:"fix,omitempty"`
 }
 
 // Code names a problem. It never changes, as its texts may.

@@ -17,8 +17,10 @@ type Receipt struct {
 	Reason   string         `json:"reason"`
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`
-	// the useful work on the cheapest on-demand offer, start-up included
+	// the same work, as it was done, on the cheapest on-demand offer that could have done it, start-up
+	// included; null: the job did not succeed, or none was for sale
 	OnDemandCost     *money.Amount `json:"on_demand_cost"`
+	OnDemandOffer    string        `json:"on_demand_offer"`
 	Saved            *money.Amount `json:"saved"`
 	SavedShare       *float64      `json:"saved_share"`
 	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
@@ -38,6 +40,7 @@ type Receipt struct {
 	Market          string        `json:"market"`
 
 	Attempts        int                  `json:"attempts"`
+	Interrupted     int                  `json:"interrupted"` // attempts that interruptions ended
 	Interruptions   []Interruption       `json:"interruptions"`
 	Tries           []Try                `json:"tries"`
 	Uses            map[Use]money.Amount `json:"uses"`
@@ -58,12 +61,15 @@ type Receipt struct {
 	LossName        string               `json:"loss_name,omitempty"`
 	Spend           []Spent              `json:"spend,omitempty"`
 	Outputs         string               `json:"outputs,omitempty"`
+	// Telemetry is what its machines were measured to do; null: nothing is known.
+	Telemetry *ReceiptTelemetry `json:"telemetry"`
 }
 
 // Interruption is a machine that the provider took.
 type Interruption struct {
 	Instance string    `json:"instance"`
-	At       time.Time `json:"at"` // wall
+	Node     int       `json:"node"` // its rank, where the attempt had several machines
+	At       time.Time `json:"at"`   // wall
 	MarketAt time.Time `json:"market_at"`
 	Notice   float64   `json:"notice"`   // wall seconds given; 0 for none
 	Restored *string   `json:"restored"` // manifest that the next attempt began from
@@ -86,6 +92,18 @@ type Try struct {
 	Restored string               `json:"restored,omitempty"`
 	End      string               `json:"end"`
 	Rules    []Rule               `json:"rules,omitempty"`
+	Nodes    []Node               `json:"nodes,omitempty"` // where the attempt had several machines, by rank
+}
+
+// Node is a machine of an attempt that has several.
+type Node struct {
+	Node     int                  `json:"node"` // its rank
+	Instance string               `json:"instance"`
+	From     time.Time            `json:"from"`  // market
+	Until    time.Time            `json:"until"` // market
+	Cost     money.Amount         `json:"cost"`
+	Uses     map[Use]money.Amount `json:"uses"`
+	End      string               `json:"end"`
 }
 
 // Rule is a line of a bill that is not plain seconds.
@@ -109,7 +127,7 @@ type Tip struct {
 	Saves *float64 `json:"saves_usd"` // null: not computed
 }
 
-// Ledger says that the sums agree.
+// Ledger says whether the ledger is balanced.
 type Ledger struct {
 	Postings int  `json:"postings"`
 	Head     Hash `json:"head"`
@@ -143,4 +161,33 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	}
 	copy(h[:], v)
 	return nil
+}
+
+// ReceiptTelemetry is what all machines of a job were measured to do. Times and spans are of the wall.
+type ReceiptTelemetry struct {
+	Machines  int     `json:"machines"`   // that were measured, of all attempts
+	Seconds   float64 `json:"seconds"`    // that they were measured for, summed
+	Cores     int     `json:"cores"`      // of the largest of them; 0: unknown
+	GPUs      int     `json:"gpus"`       // likewise, of the task
+	GPUName   string  `json:"gpu_name"`   // of one of them
+	GPUMemory int64   `json:"gpu_memory"` // bytes; 0: unknown
+	// Figures are what each metric came to over all machines, cores and GPUs, by name; what is not known is not there.
+	Figures map[string]ReceiptFigure `json:"figures"`
+	Hint    string                   `json:"hint"`   // what they mean for the next run; "": nothing stands out
+	Points  []UsePoint               `json:"points"` // in order of time
+}
+
+// ReceiptFigure is what a metric came to.
+type ReceiptFigure struct {
+	Average float64  `json:"average"`
+	Peak    float64  `json:"peak"`  // highest mean of ten seconds
+	Total   *float64 `json:"total"` // of an amount a second: the amount; null: it is none
+}
+
+// UsePoint is what share of GPUs and processors was in use at a time; null: unknown.
+type UsePoint struct {
+	At     time.Time `json:"at"` // wall
+	GPU    *float64  `json:"gpu"`
+	CPU    *float64  `json:"cpu"`
+	IOWait *float64  `json:"iowait"`
 }

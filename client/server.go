@@ -18,6 +18,7 @@ type Server struct {
 	Build   string      `json:"build"` // hash of the program
 	PID     int         `json:"pid"`
 	Dir     string      `json:"dir"`
+	Listens string      `json:"listens,omitempty"` // URL of the address that it listens on
 	Started time.Time   `json:"started"`
 	Market  MarketClock `json:"market"`
 	Jobs    int         `json:"jobs"`
@@ -26,6 +27,10 @@ type Server struct {
 	Shared  bool        `json:"shared,omitempty"` // serves others too, and was not started by a command
 	// machines of an earlier incarnation that wait for scrimp adopt or scrimp release
 	Undecided int `json:"undecided,omitempty"`
+	// RetainS is how long after its end a job's work folder, output and older checkpoints are kept, in seconds; 0: for
+	// ever. RetainOutputsS is the same of its kept outputs and its newest checkpoint
+	RetainS        float64 `json:"retain_s"`
+	RetainOutputsS float64 `json:"retain_outputs_s"`
 	// where machines are rented, and engines that are not configured any more while
 	// machines of theirs may still cost something
 	Engines []Engine `json:"engines"`
@@ -41,8 +46,27 @@ type Engine struct {
 	Heard    time.Time `json:"heard,omitzero"`  // when it answered last; zero: never
 	Agents   string    `json:"agents,omitempty"`
 	Machines int       `json:"machines"` // that cost something now, as far as is known
+	// Seats is how many tasks of one user a machine may have at once; 0: one
+	Seats int `json:"seats,omitempty"`
 
 	Timing EngineTiming `json:"timing"`
+	// Joined are the machines of one's own that connect to the server by themselves
+	Joined []JoinedMachine `json:"joined,omitempty"`
+}
+
+// JoinedMachine is a machine of one's own that connects to the server by itself.
+type JoinedMachine struct {
+	Name  string    `json:"name"`
+	Since time.Time `json:"since,omitzero"` // it is connected; zero: it is not
+	Heard time.Time `json:"heard,omitzero"` // of its last answer; zero: it gave none yet
+	From  string    `json:"from,omitempty"` // its address
+}
+
+// Finding is one thing that was tried of an engine.
+type Finding struct {
+	Name string `json:"name"` // what was tried: a machine and "disk", "clock", …
+	OK   bool   `json:"ok"`
+	Text string `json:"text"` // what was found; where it is not well also what to do
 }
 
 // EngineTiming is how an engine behaves in time, in seconds on the wall.

@@ -38,8 +38,8 @@ export STEPS
 echo "$STEPS steps."
 echo
 
-echo "1. On a spot market at 120 times real time, which takes machines away, some after a notice"
-echo "   of 4 s on the wall and some without one:"
+echo "1. A spot market on a simulated clock, 120 × real time. It interrupts machines, some after a"
+echo "   notice of 4 s in real time, some without notice:"
 "$scrimp" --data "$data" run work/job.yaml -y --market "$here/chargpt/market.yaml" --env STEPS="$STEPS" --env GOROOT="$GOROOT" &
 run=$!
 status=0

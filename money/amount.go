@@ -8,6 +8,7 @@ package money
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/big"
 	"math/bits"
 	"strings"
@@ -15,6 +16,19 @@ import (
 
 // Currency is an ISO 4217 code, such as "USD".
 type Currency string
+
+// Valid reports whether it has the form of such a code: three capital letters.
+func (c Currency) Valid() bool {
+	if len(c) != 3 {
+		return false
+	}
+	for _, letter := range c {
+		if letter < 'A' || letter > 'Z' {
+			return false
+		}
+	}
+	return true
+}
 
 // USD is the currency of a market that does not say otherwise.
 const USD Currency = "USD"
@@ -213,6 +227,44 @@ func Format(a Amount, c Currency, places int) string {
 		return sign + "$" + text
 	}
 	return sign + text + " " + string(c)
+}
+
+// Short returns a for people who read one figure: to the cent from a tenth of a unit on, and with three
+// digits that count below, so that what costs little is not shown as nothing.
+func Short(a Amount, c Currency) string { return trimmed(Format(a, c, places(a.Float())), c) }
+
+// ShortFloat is Short for an estimate in currency units; what is no number is "unknown".
+func ShortFloat(v float64, c Currency) string {
+	a, ok := Estimated(math.Abs(v))
+	if !ok {
+		return "unknown"
+	}
+	if v < 0 {
+		a = a.Neg()
+	}
+	return Short(a, c)
+}
+
+// places is how many decimals Short writes, before it drops zeros.
+func places(v float64) int {
+	if v = math.Abs(v); v == 0 || v >= 0.1 {
+		return 2
+	}
+	return min(12, 2-int(math.Floor(math.Log10(v))))
+}
+
+// trimmed drops zeros at the end of an amount that has more than two decimals.
+func trimmed(text string, c Currency) string {
+	unit := ""
+	if c != USD {
+		text, unit, _ = strings.Cut(text, " ")
+		unit = " " + unit
+	}
+	least := strings.IndexByte(text, '.') + 3
+	for len(text) > least && text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+	}
+	return text + unit
 }
 
 // Float returns a in currency units, rounded to the nearest float64. It is for

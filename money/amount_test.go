@@ -319,3 +319,29 @@ func TestEstimated(t *testing.T) {
 		}
 	})
 }
+
+// What is small is not shown as nothing, and what is round has no tail of zeros.
+func TestShort(t *testing.T) {
+	for text, want := range map[string]string{"0": "$0.00", "5": "$5.00", "1234.5678": "$1234.57", "0.5": "$0.50", "0.1": "$0.10", "0.01": "$0.01",
+		"0.0278": "$0.0278", "0.00506": "$0.00506", "0.000505955": "$0.000506", "0.000000000001": "$0.000000000001", "-0.0269": "-$0.0269",
+		"-3": "-$3.00", "0.0999": "$0.0999", "0.09999": "$0.10"} {
+		a, err := money.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := money.Short(a, money.USD); got != want {
+			t.Errorf("%s is written %s, want %s", text, got, want)
+		}
+		if got := money.ShortFloat(a.Float(), money.USD); got != want {
+			t.Errorf("%v is written %s, want %s", a.Float(), got, want)
+		}
+	}
+	if a, _ := money.Parse("0.0042"); money.Short(a, "EUR") != "0.0042 EUR" {
+		t.Errorf("in euros: %s", money.Short(a, "EUR"))
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1), 1e300} {
+		if got := money.ShortFloat(v, money.USD); got != "unknown" {
+			t.Errorf("%v is written %s", v, got)
+		}
+	}
+}

@@ -56,7 +56,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	f.DurationVar(&o.calibrate, "calibrate", 0, "measure for about 2s, print how many steps take this `long` on this "+
 		"machine, and exit")
 	f.StringVar(&o.checkpoint, "checkpoint", o.checkpoint, "`folder` of the checkpoints")
-	f.DurationVar(&o.saveEvery, "save-every", o.saveEvery, "wall time between two checkpoints; 0: after every step")
+	f.DurationVar(&o.saveEvery, "save-every", o.saveEvery, "real time between two checkpoints; 0: after every step")
 	f.StringVar(&o.out, "out", "weights.bin", "`file` for the final weights")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the first weights and of the order of the text")
 	f.StringVar(&o.corpus, "corpus", "", "Go installation or `folder` of text to learn from (default: GOROOT, then go "+

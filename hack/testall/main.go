@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -112,6 +114,9 @@ func (r *results) add(e event) {
 		}
 	case "fail", "build-fail":
 		r.failed++
+		if e.Test == "" {
+			r.unended(e.Package)
+		}
 		fmt.Printf("FAIL  %s\n", name)
 		if b := r.output[name]; b != nil {
 			fmt.Println(b.String())
@@ -121,6 +126,26 @@ func (r *results) add(e event) {
 		delete(r.output, name)
 	}
 }
+
+// unended shows the tests of a package that did not end: one of them is why it failed, and the last to print
+// has the stacks of all.
+func (r *results) unended(pkg string) {
+	for _, name := range slices.Sorted(maps.Keys(r.output)) {
+		test, ours := strings.CutPrefix(name, pkg+" ")
+		if !ours || test == "" {
+			continue
+		}
+		text := r.output[name].String()
+		if len(text) > mostShown {
+			text = text[:mostShown] + "\n... (cut)\n"
+		}
+		fmt.Printf("DID NOT END  %s\n%s\n", name, text)
+		delete(r.output, name)
+	}
+}
+
+// mostShown is how much is shown of what a test printed that did not end, in bytes.
+const mostShown = 200 << 10
 
 // reason is what a skipped test said.
 func reason(b *strings.Builder) string {

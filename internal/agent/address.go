@@ -17,9 +17,12 @@ const (
 	metadataPause = 500 * time.Millisecond
 )
 
-// address is at which other machines reach this one: as its metadata says, else that of the
+// address is at which other machines reach this one: as it was told, as its metadata says, else that of the
 // interface by which it reaches the server; "" where neither is known.
 func (c *Config) address(ctx context.Context) string {
+	if c.Address != "" {
+		return c.Address
+	}
 	for range metadataTries {
 		own, err := notice.Address(ctx, c.Metadata, nil)
 		if own != "" {

@@ -10,6 +10,7 @@ package agent
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,11 +32,16 @@ type Config struct {
 	Server     string           // unix:///path, http://host:port or https://host:port
 	Token      string           // bootstrap token of the instance; "": as KeepToken kept it
 	Instance   string           // the provider's id of this machine
+	Address    string           // by which other machines reach this one; "": it finds out
 	MachineDir string           // the machine's own folder, its disk
 	Metadata   notice.Endpoints // to watch for notices
+	Roots      *x509.CertPool   // that the server's certificate is held against; nil: the system's
 	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
-	Version    string
-	Build      string // the first 16 or more hexadecimal digits of the program's SHA-256; "": unknown
+	// Borrowed says that the environment is that of whoever started the server: the program gets
+	// of it what belongs to the machine and its user.
+	Borrowed bool
+	Version  string
+	Build    string // the first 16 or more hexadecimal digits of the program's SHA-256; "": unknown
 	// Restart starts another program in this one's place; nil: the agent updates itself never.
 	Restart  func(path string) error
 	TaskUser string // UserAuto or UserSame, which "" is
@@ -44,6 +50,8 @@ type Config struct {
 	Sole       bool
 	Background bool            // lower the agent's own priority once the program runs
 	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved
+	// Notice is how long the machine stays once the agent is told to end; 0: as long as the job's grace.
+	Notice time.Duration
 	// how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
 	Quiet       time.Duration
 	RegisterFor time.Duration // how long to try to register; 0 is 10 minutes
@@ -54,6 +62,8 @@ type Config struct {
 	store  *httpblob.Bucket // the server's own
 	setups *setup.Cache     // what set-ups made here; nil: none is kept
 	keep   bool             // for tests: leave what a task had on the machine
+	// lookUsage is for tests: how often the machine is measured; 0 is 5 s.
+	lookUsage time.Duration
 }
 
 // Default values of Config.
@@ -145,6 +155,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	machine.Trust(c.Roots)
 	defer machine.Close()
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -157,6 +168,11 @@ func Run(ctx context.Context, c Config) error {
 		case <-life.Done():
 		}
 	})
+	if ok, _ := c.separate(); ok && c.Sole {
+		if err := program.BoundUsers(); err != nil {
+			c.Log.Warn("a program may use up the machine's processes", "error", err)
+		}
+	}
 	if c.Sole {
 		if err := program.Adopt(); err != nil {
 			c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
@@ -166,6 +182,7 @@ func Run(ctx context.Context, c Config) error {
 		dropped: map[string]bool{}, answered: wall(c.Now()), silence: defaultSilence}
 	d.accelerators.path = filepath.Join(ownFolder(c.MachineDir), "accelerators.json")
 	wg.Go(d.accelerators.before)
+	wg.Go(func() { d.gpus.Run(life) })
 	wg.Go(func() { d.collect(life) })
 	if err := d.register(ctx, life); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/api"
 )
@@ -105,6 +106,7 @@ func TestExitsAreReportedAsTheyWere(t *testing.T) {
 			a := assign(t, "")
 			a.Args, a.Command = nil, c.command
 			r := newRig(t, a)
+			r.config.Quiet = time.Minute // an agent that is slow to see the end must not find the folder at rest
 			r.start()
 			if err := r.end(); err != nil {
 				t.Fatal(err)
@@ -262,6 +264,14 @@ func TestStoreThatFencesEndsTheAttempt(t *testing.T) {
 	}
 	if got := r.server.story(); got != "started" {
 		t.Errorf("story %s", got)
+	}
+}
+
+// Of a command that prints without end the first part is kept, and it ends.
+func TestExecKeepsTheFirstOfMuchOutput(t *testing.T) {
+	got := execute(t.Context(), []string{"head", "-c", "5000000", "/dev/zero"}, t.TempDir(), os.Environ(), 0, logship.Masker{}, time.Minute)
+	if len(got.Output) != execOutput || got.Exit != 0 || !strings.Contains(got.Error, "cut at 1048576") {
+		t.Errorf("%d bytes, exit %d, %q", len(got.Output), got.Exit, got.Error)
 	}
 }
 

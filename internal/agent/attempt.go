@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/logship"
+	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
@@ -35,15 +37,22 @@ type attempt struct {
 	heard   chan struct{} // has a value after each answer of the server
 	execs   sync.WaitGroup
 	slots   chan struct{}
-	trouble trouble
-	user    int // of the program; 0: ours
+	// sessions has a value for each session that is open.
+	sessions chan struct{}
+	trouble  trouble
+	user     int // of the program; 0: ours
 	// of the machine; 0: none is known
 	accelerators int
 	contact      func(time.Time) // told of each answer of the server; nil: nobody is
+	only         func() bool     // whether no other task runs on the machine; nil: nobody knows
 	kept         kept
-	unended      error // why processes of the program may live on
+	python       bool               // its set-up may install packages of Python
+	before       map[string]version // the work folder before the program began, where what it writes is kept
+	unended      error              // why processes of the program may live on
 
-	objective objective // guarded by mu, but for its name
+	objective objective   // guarded by mu, but for its name
+	gpus      *meter.GPUs // of the machine; nil: nobody reads them
+	series    series
 
 	mu       sync.Mutex
 	last     api.Step // all progress so far
@@ -102,7 +111,8 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	g := &attempt{
 		Config: c, a: a, server: server, box: box, folders: f, mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
-		silence: newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
+		sessions: make(chan struct{}, execAtOnce),
+		silence:  newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 		objective: objective{name: a.Metric},
 	}
 	if ok, _ := c.separate(); ok {
@@ -162,7 +172,8 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	wg.Go(func() {
 		select {
 		case <-soft.Done():
-			g.ask(stop{why: "the machine's agent was told to end", source: "signal", until: g.Now().Add(g.a.Grace)})
+			g.ask(stop{why: "the machine's agent was told to end", source: "signal",
+				until: g.Now().Add(cmp.Or(g.Notice, g.a.Grace))})
 		case <-life.Done():
 		}
 	})
@@ -181,22 +192,33 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		return context.Cause(life)
 	}
 	g.ship.Finish()
-	g.lastLines(life, shipping)
+	g.lastLines(life, o.stop, shipping)
 	g.say(api.Message{Ended: &o.ended})
 	g.farewell(life, o.stop, shipping)
 	return nil
 }
 
-// lastLines waits until the server has the whole log, for a moment only: whoever
-// hears of the end reads the log then, and a server that knows the end may want
-// no more of it.
-func (g *attempt) lastLines(life context.Context, shipping <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(life, time.Second)
+// lastLines waits until the server has the whole log: whoever hears of the end reads
+// the log then, and a server that knows the end may want no more of it. It waits for as
+// long as it is worth, while the server takes some or has no room on its disk now; but for
+// a moment only where the program was told to end: the machine may be gone before the rest is.
+func (g *attempt) lastLines(life context.Context, s *stop, shipping <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(life, max(time.Second, g.patience(s)))
 	defer cancel()
+	moment := time.NewTimer(time.Second)
+	defer moment.Stop()
+	sent := g.ship.Sent()
 	for size := g.ship.Size(); g.ship.Sent() < size; {
 		select {
 		case <-ctx.Done():
 			return
+		case <-moment.C:
+			if now := g.ship.Sent(); (now == sent || s != nil) && !g.ship.Full() {
+				return
+			} else {
+				sent = now
+			}
+			moment.Reset(time.Second)
 		case <-shipping:
 			return
 		case <-g.heard:
@@ -204,9 +226,8 @@ func (g *attempt) lastLines(life context.Context, shipping <-chan struct{}) {
 	}
 }
 
-// farewell waits until the server has heard all, for as long as it is worth to
-// pay for the machine. shipping is closed where the log can not be shipped.
-func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
+// patience is how long it is worth to pay for the machine until the server has heard all.
+func (g *attempt) patience(s *stop) time.Duration {
 	limit := g.a.Silence
 	if limit <= 0 {
 		limit = defaultSilence
@@ -217,6 +238,13 @@ func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 			limit = min(limit, s.farewell)
 		}
 	}
+	return limit
+}
+
+// farewell waits until the server has heard all, for as long as it is worth.
+// shipping is closed where the log can not be shipped.
+func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
+	limit := g.patience(s)
 	ctx, cancel := context.WithTimeout(life, limit)
 	defer cancel()
 	size, unshippable := g.ship.Size(), false

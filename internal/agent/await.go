@@ -40,7 +40,8 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 		case <-tick:
 		}
 		if w.over() {
-			return w.known, w.asked
+			asked := w.why() // it adds to what is known
+			return w.known, asked
 		}
 	}
 }
@@ -54,7 +55,18 @@ type ending struct {
 	asked     *stop
 	when      plan
 	signalled bool
-	gone      bool // the main process; others of its group may still save
+	gone      bool  // the main process; others of its group may still save
+	late      *stop // that came when it was gone
+}
+
+// why is what asked the program to end. One of a gang may have gone because of what is heard
+// only then: another rank's program knew; so may one that was signalled when its agent was.
+func (w *ending) why() *stop {
+	if w.asked == nil && w.late != nil && (w.a.Nodes > 1 || byTerm(w.p.Exit())) {
+		w.known.Heard = true
+		return w.late
+	}
+	return w.asked
 }
 
 // exited notes that the main process has ended.
@@ -74,6 +86,9 @@ func (w *ending) stop(s stop) {
 		w.asked, w.when = &s, next
 	}
 	if w.asked == nil {
+		if w.late == nil || s.silent() {
+			w.late = &s
+		}
 		return
 	}
 	fenced := w.asked.fenced || s.fenced

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 	"scrimp/internal/api/signed"
@@ -26,6 +27,7 @@ type daemon struct {
 	ended   chan struct{} // has a value after each task's end
 
 	accelerators accelerators
+	gpus         meter.GPUs
 	warned       bool // that the machine is not shown clean; of the goroutine that pulls
 
 	mu       sync.Mutex
@@ -204,6 +206,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	server.Trust(d.Roots)
 	server.Node = a.Node
 	c := d.Config
 	c.store = server.Store()
@@ -212,7 +215,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		server.Close()
 		return fmt.Errorf("agent: begin %s: %w", a.Attempt, err)
 	}
-	g.contact = d.contact
+	g.contact, g.only, g.gpus = d.contact, d.runsOne, &d.gpus
 	err = d.use(g)
 	g.accelerators = d.accelerators.first.Devices
 	if dropped { // it ran
@@ -238,6 +241,13 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		d.over(g, err)
 	})
 	return nil
+}
+
+// runsOne reports whether one task runs at most.
+func (d *daemon) runsOne() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.running) <= 1
 }
 
 // contact notes that the server answered a task's report.

@@ -25,7 +25,7 @@ func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 		`for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' ' | grep -o "^sleep 1000.` + digits(marker) + `"; done; echo looked`
 	r := newRig(t, first)
 	r.config.keep = false
-	r.server.order(func() { r.server.next = &second })
+	r.server.order(func() { r.server.next, r.server.onceClean = &second, true })
 	r.start()
 	if err := r.end(); err != nil {
 		t.Fatal(err)

@@ -21,9 +21,10 @@ const (
 	execAtOnce = 4
 )
 
-// bounded keeps the first bytes of what is written to it and takes the rest in silence.
+// bounded keeps the first bytes of what is written to it and takes the rest in silence. It is
+// written to by Write alone: a buffer's other methods know no bound.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	left int
 	cut  bool
 }
@@ -32,7 +33,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	n := min(len(p), b.left)
 	b.left -= n
 	b.cut = b.cut || n < len(p)
-	_, _ = b.Buffer.Write(p[:n]) // a buffer never fails
+	_, _ = b.kept.Write(p[:n]) // a buffer never fails
 	return len(p), nil
 }
 
@@ -50,12 +51,23 @@ func execute(ctx context.Context, command []string, dir string, env []string, us
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: program.As(user)}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // for children that left the group and hold the pipe
+	program.DefaultSignals()
 	err := cmd.Run()
-	r := api.ExecResult{Output: mask.Mask(out.Bytes())}
+	r := exited(err)
+	r.Output = mask.Mask(out.kept.Bytes())
+	if ctx.Err() != nil {
+		r.Exit, r.Error = 124, fmt.Sprintf("ended after %v", limit)
+	}
+	if out.cut {
+		r.Error = fmt.Sprintf("the output is cut at %d bytes; %s", execOutput, r.Error)
+	}
+	return r
+}
+
+// exited is how a command ended.
+func exited(err error) (r api.ExecResult) {
 	var exit *exec.ExitError
 	switch {
-	case ctx.Err() != nil:
-		r.Exit, r.Error = 124, fmt.Sprintf("ended after %v", limit)
 	case errors.As(err, &exit):
 		r.Exit = exit.ExitCode()
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -63,9 +75,6 @@ func execute(ctx context.Context, command []string, dir string, env []string, us
 		}
 	case err != nil:
 		r.Exit, r.Error = 127, err.Error()
-	}
-	if out.cut {
-		r.Error = fmt.Sprintf("the output is cut at %d bytes; %s", execOutput, r.Error)
 	}
 	return r
 }

@@ -269,11 +269,12 @@ func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
 			b.server.wait("that it has the task", func() bool { return b.server.reports > 0 })
 			b.server.order(func() { b.server.orders = c.orders })
 			if name == "drained" {
-				b.ends()
+				b.ends() // the agent ends with it, and may say nothing more
+			} else {
+				b.server.wait("that it runs nothing", func() bool {
+					return len(b.server.said) > 0 && b.server.reports > 0 && len(b.server.said[len(b.server.said)-1].Running) == 0
+				})
 			}
-			b.server.wait("that it runs nothing", func() bool {
-				return len(b.server.said) > 0 && b.server.reports > 0 && len(b.server.said[len(b.server.said)-1].Running) == 0
-			})
 			if got := b.server.story(); got != c.want {
 				t.Errorf("the rank that waited says %q, want %q", got, c.want)
 			}
@@ -297,6 +298,50 @@ func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
 		if end := told(r.server, endedIn)[0]; end.Reason != want || end.Exit != 1 {
 			t.Errorf("%d machines: it ended %+v, want %s", nodes, end, want)
 		}
+	}
+}
+
+// What rank 0 saves on its way out counts though the agent of another rank is the only one that
+// has heard of the notice: its program hears of it from theirs and fails, or ends in order.
+func TestRankZeroSavesBeforeItsAgentHears(t *testing.T) {
+	for name, c := range map[string]struct {
+		says, after string
+		step        int64
+	}{
+		"announced, then the collective fails":          {"echo saved 37", "echo Traceback >&2; exit 1", 37},
+		"announced and gone":                            {"echo saved 37", "exit 143", 37},
+		"nothing announced, in order":                   {"true", "exit 143", 9},
+		"a child outlives it, which hears of the drain": {"echo saved 37", "(trap '' TERM; sleep 1)& exit 1", 37},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gang, dir := newGang(t), t.TempDir()
+			met, up := filepath.Join(dir, "met"), filepath.Join(dir, "up")
+			a, b := gang.machine(0), gang.machine(1)
+			task := ofGang(t, "")
+			if task.Report = time.Hour; strings.Contains(c.after, "sleep") { // but for what is urgent: rank 0 is not told in time
+				task.Report = 400 * time.Millisecond
+			}
+			task.Progress.Saved = `^saved (?P<step>\d+)`
+			if c.says == "true" {
+				task.Progress.Saved = ""
+			}
+			// What rank 0 does it does though its agent is quicker than it is, and signals it.
+			task.Args, task.Command = nil, "trap 'echo asked > "+met+"; test $SCRIMP_NODE = 0 || exit 143' TERM; "+
+				"echo step=9 loss=1; echo $SCRIMP_NODE >> "+up+"; while ! [ -s "+met+" ]; do sleep 0.02; done; test $SCRIMP_NODE = 0 || exit 143; "+
+				"echo 37 > $SCRIMP_CHECKPOINT_DIR/state; "+c.says+"; "+c.after
+			gang.begin(1, task, a, b)
+			await.True(t, "both programs", func() bool { both, _ := os.ReadFile(up); return len(both) == 4 })
+			b.market.notice(2 * time.Minute)
+			for rank, m := range []*member{a, b} {
+				if end := m.ends(); end.Reason != api.EndDrained || end.Saved != (rank == 0) {
+					t.Errorf("rank %d ended %+v", rank, end)
+				}
+			}
+			if saves := told(a.server, savedIn); len(saves) != 1 || saves[0].Step != c.step {
+				t.Errorf("published %+v, want step %d", saves, c.step)
+			}
+		})
 	}
 }
 

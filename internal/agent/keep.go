@@ -52,13 +52,9 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 		g.Log.Error("keep the last checkpoint", "error", err)
 		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
 	}
-	if len(g.a.Outputs) > 0 && g.a.OutputsURL != "" && !errors.Is(err, wire.ErrFenced) {
-		where, err := g.keeper.Keep(ctx, g.reading(g.folders.work), g.a.Outputs)
-		o.ended.Outputs = where
-		if err != nil {
-			g.Log.Error("keep outputs", "error", err)
-			o.ended.Error = joinText(o.ended.Error, fmt.Sprintf("outputs could not be kept: %v", err))
-		}
+	if !errors.Is(err, wire.ErrFenced) {
+		where, wrong := g.keepOutputs(ctx)
+		o.ended.Outputs, o.ended.Error = where, joinText(o.ended.Error, wrong)
 	}
 	cancel()
 	listening.Wait()
@@ -73,8 +69,8 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 }
 
 func joinText(a, b string) string {
-	if a == "" {
-		return b
+	if a == "" || b == "" {
+		return a + b
 	}
 	return a + "; " + b
 }
@@ -89,13 +85,13 @@ func keepTime(now time.Time, s *stop) time.Duration {
 
 // endOf names the end. A program that was told to stop by a signal, or that
 // read should_stop, ended because of it, whatever its status. In a gang it may have heard
-// of it from another rank's program.
+// of it from another rank's program; one that SIGTERM ended may have had it from who told the agent too.
 func (g *attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
 	g.mu.Lock()
 	knew := g.knew
 	g.mu.Unlock()
 	switch {
-	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.a.Nodes > 1 && exit.Status != 0):
+	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.a.Nodes > 1 && exit.Status != 0 || byTerm(exit)):
 		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
 	case exit.Status == 0:
 		return api.Ended{Reason: api.EndCompleted}

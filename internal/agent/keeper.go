@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,8 +32,9 @@ type keeper interface {
 	Restore(ctx context.Context, dir string) (r restored, refused []api.Refused, err error)
 	// Fetch copies the work folder from a store's address into folder dir.
 	Fetch(ctx context.Context, address, dir string) error
-	// Keep copies the named folders below dir to the place of outputs, and says where they are.
-	Keep(ctx context.Context, dir confined.Folder, folders []string) (string, error)
+	// Keep copies the named folders below dir to the place of outputs, and says where they are, and which links it
+	// left out since they lead out of dir.
+	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, outward []string, err error)
 	Close() error
 }
 
@@ -284,7 +284,7 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 			return err
 		}
 		// a store knows no permissions: scripts must run
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // it is run
 		if err != nil {
 			return err
 		}
@@ -294,41 +294,31 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 	}
 }
 
-// OutputsName is the name under which the outputs of a machine of the job's gang are kept in
-// the store at Assignment.OutputsURL: checkpoint.Store.Fetch finds them by it.
-func OutputsName(job string, node int) string {
-	if node == 0 {
-		return job
-	}
-	return job + "-" + strconv.Itoa(node)
-}
-
 // Keep returns an address of the form ADDRESS#NAME.
-func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []string) (string, error) {
-	name := OutputsName(k.a.Job, k.a.Node)
-	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
+func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []string) (where string,
+	outward []string, err error) {
+	name := api.OutputsName(k.a.Job, k.a.Node)
+	err = wire.Retry(ctx, func(ctx context.Context) (err error) {
 		b, err := k.openStore(ctx, k.a.OutputsURL)
 		if err != nil {
 			return fmt.Errorf("%w: %w", wire.ErrBad, err)
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
 		_, stats, err := checkpoint.Open(b, k.a.OutputsPrefix).Keep(ctx, dir, folders, name)
-		for _, link := range stats.Skipped {
-			k.log.Warn("a link among the outputs leads out of the work folder; it is not kept", "link", link)
-		}
+		outward = stats.Skipped
 		if path, ok := errors.AsType[*fs.PathError](err); ok && strings.HasSuffix(path.Op, "at") { // within a confined folder
 			return fmt.Errorf("%w: %w", wire.ErrBad, err)
 		}
 		return fenceOf(err)
 	})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	where := k.a.OutputsURL
+	where = k.a.OutputsURL
 	if k.a.OutputsPrefix != "" {
 		where += "?prefix=" + k.a.OutputsPrefix
 	}
-	return where + "#" + name, nil
+	return where + "#" + name, outward, nil
 }
 
 // Close gives up the store. The claim stays: nobody but a newer attempt takes it.

@@ -34,7 +34,7 @@ func removeAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if e != nil && e.IsDir() {
-			return os.Chmod(path, 0o700) //nolint:gosec // a folder must be entered to be emptied
+			return os.Chmod(path, 0o700) // a folder must be entered to be emptied
 		}
 		return err
 	})

@@ -116,11 +116,11 @@ func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refu
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, []string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders
-	return "mem://outputs", nil
+	return "mem://outputs", nil, nil
 }
 
 func (k *memKeeper) Close() error { k.closed = true; return nil }

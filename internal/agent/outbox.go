@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 )
 
 // outbox is the queue of what the agent has to say. Messages are numbered from
@@ -194,6 +195,7 @@ func (o *outbox) push(m api.Message, sync bool) error {
 	o.seq++
 	m.Seq = o.seq
 	m.At = m.At.UTC()
+	bound.Clip(&m) // the program's words are as long as it likes
 	o.queue = append(o.queue, m)
 	if err := o.write(line{Message: &m}, sync); err != nil {
 		return fmt.Errorf("queue message %d: %w", m.Seq, err)
@@ -226,9 +228,11 @@ func (o *outbox) write(l line, sync bool) error {
 func (o *outbox) Step(at time.Time, s api.Step, value *api.Value) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	var before api.Step
 	if o.step != nil {
-		s = progress.Merge(o.step.value, s)
+		before = o.step.value
 	}
+	s = progress.Merge(before, s)
 	o.step = &held[api.Step]{at, s}
 	if value != nil {
 		v := *value
@@ -245,6 +249,9 @@ func (o *outbox) Usage(at time.Time, u api.Usage) {
 	if o.usage != nil { // amounts add up, levels are replaced
 		u.DiskRead += o.usage.value.DiskRead
 		u.DiskWrite += o.usage.value.DiskWrite
+		if u.GPU == nil || o.usage.value.GPU != nil && *o.usage.value.GPU > *u.GPU {
+			u.GPU = o.usage.value.GPU
+		}
 	}
 	o.usage = &held[api.Usage]{at, u}
 }

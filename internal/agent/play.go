@@ -62,11 +62,11 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 		s := g.fencedBy(err)
 		return outcome{stop: &s, silent: true}
 	case err != nil:
-		exit := 1
+		o := failSetup(1, err)
 		if e, ok := errors.AsType[setupError](err); ok {
-			exit = e.status
+			o.ended.Exit, o.ended.SetupStatus = e.status, e.status
 		}
-		return failSetup(exit, err)
+		return o
 	}
 	return g.runProgram(life, begun, output, sig)
 }
@@ -148,6 +148,9 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, fmt.Errorf("open the store: %w", err)
 	}
 	g.keeper = k
+	if err := g.withhold(output); err != nil {
+		return r, err
+	}
 	if err := g.fetch(ctx, output); err != nil {
 		return r, err
 	}
@@ -197,12 +200,13 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = surroundings{
-		base: g.home(), a: g.a, instance: g.Instance, folders: g.folders, accelerators: g.accelerators,
+		base: g.home(), borrowed: g.Borrowed, a: g.a, instance: g.Instance, folders: g.folders, accelerators: g.accelerators,
 		restored: r.restored.Manifest, url: r.api.url, token: r.api.token, port: g.masterPort(), network: g.network(),
 	}.environ()
 	if err := g.setup(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())
 	}
+	r.env = g.inVenv(r.env)
 	return r, nil
 }
 
@@ -219,6 +223,7 @@ func (g *attempt) fetch(ctx context.Context, output *os.File) error {
 	if err := g.download(ctx); err != nil {
 		return err
 	}
+	g.python = g.a.Setup != "" && g.usesPython()
 	return g.reuse(ctx, output)
 }
 
@@ -237,24 +242,18 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	if g.a.Setup == "" || g.isSetUp() {
 		return nil
 	}
-	g.beforeSetup()
 	begun := g.Now()
-	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env,
-		Output: output, User: g.user, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	if g.python {
+		if err := g.makeVenv(ctx, env, output); err != nil {
+			return fmt.Errorf("make the virtual environment: %w", err)
+		}
+	}
+	g.beforeSetup()
+	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.a.Setup}, g.inVenv(env), output)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-	}
-	if err := p.Close(); err != nil {
-		return err
-	}
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if e := p.Exit(); e.Status != 0 {
+	if e.Status != 0 {
 		return setupError{e.Status}
 	}
 	g.keepSetup(ctx, g.Now().Sub(begun))
@@ -273,7 +272,8 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	// What set-up printed, and what lies in the work folder, is no progress.
 	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Bars: true},
 		file: progress.Tail{In: g.reading(""), Path: g.folders.progress}}
-	if err := errors.Join(w.output.Skip(), w.file.Skip(), markRan(g.folders.own, g.a.Attempt)); err != nil {
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), markRan(g.folders.own, g.a.Attempt))
+	if err != nil {
 		return failSetup(1, err)
 	}
 	if err := g.canMeet(); err != nil { // no fault of the program: the next attempt meets elsewhere
@@ -313,11 +313,39 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		g.Log.Error("end the program", "error", err)
 	}
 	if s == nil {
-		s = g.whyEnded(life, p.Exit())
+		if s = g.alsoTold(life, p.Exit()); s == nil {
+			s = g.whyEnded(life, p.Exit())
+		}
+		e.Heard = s != nil // and the program by the same signal, or from another rank's
 	}
 	if s.silent() || life.Err() != nil {
 		return outcome{stop: s, silent: true}
 	}
 	w.read(life, true)
+	e.Said = w.announced
 	return g.keep(life, e, s, p.Exit())
+}
+
+// byTerm reports whether a program ended of SIGTERM, or says so.
+func byTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }
+
+// alsoTime is how much later than its program an agent may hear of a signal that was sent to both.
+const alsoTime = 2 * time.Second
+
+// alsoTold waits a moment, where a program ended by SIGTERM unasked, for the agent to be told to end too: what ends a
+// machine may signal all that runs there, in any order.
+func (g *attempt) alsoTold(life context.Context, exit program.Exit) *stop {
+	if !byTerm(exit) {
+		return nil
+	}
+	timer := time.NewTimer(alsoTime)
+	defer timer.Stop()
+	select {
+	case s := <-g.stops:
+		g.tellStop(s)
+		return &s
+	case <-timer.C:
+	case <-life.Done():
+	}
+	return nil
 }

@@ -60,8 +60,9 @@ func serveProgram(b backend, log *slog.Logger) (*programAPI, error) {
 		return nil, fmt.Errorf("listen for the program: %w", err)
 	}
 	p := &programAPI{url: "http://" + l.Addr().String(), token: newToken(), done: make(chan struct{})}
-	p.server = &http.Server{Handler: programHandler(b, p.token), ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	c := &connections{open: map[net.Conn]*connection{}}
+	p.server = &http.Server{Handler: programHandler(b, p.token), ReadHeaderTimeout: headerTime, IdleTimeout: restTime,
+		ConnState: c.state, ConnContext: c.context, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	go func() {
 		defer close(p.done)
 		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -123,9 +124,11 @@ func programHandler(b backend, token string) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			w.Header().Set("Connection", "close") // whoever else is on this machine gets no more of it
 			problemReply(w, http.StatusUnauthorized, "send SCRIMP_AGENT_TOKEN as a bearer token")
 			return
 		}
+		proven(r.Context())
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -148,7 +151,10 @@ type (
 )
 
 func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []byte) error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // a connection has one
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProgress))
+	_ = control.SetReadDeadline(time.Time{}) // a save takes as long as it takes
 	if err == nil {
 		err = do(body)
 	}

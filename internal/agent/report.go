@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/wait"
 )
 
@@ -27,9 +28,11 @@ func (g *attempt) report(ctx context.Context) {
 		case <-g.box.urgent:
 		}
 		sent := g.ship.Sent()
-		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()),
-			Messages: g.box.Next(), First: g.box.First(), LogEnd: g.ship.Size(),
-			Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
+		said := api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()), Messages: g.box.Next(),
+			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now()))),
+			Telemetry: g.series.next(time.Now())}
+		bound.Clip(&said)
+		orders, err := g.server.Report(ctx, said)
 		switch {
 		case errors.Is(err, wire.ErrFenced):
 			g.ask(g.fencedBy(err))
@@ -102,6 +105,7 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	for _, e := range o.Exec {
 		g.exec(ctx, e)
 	}
+	g.series.taken(o.Telemetry)
 	g.tellHeard()
 	return more
 }
@@ -125,15 +129,23 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 	}
 	g.execs.Go(func() {
 		var r api.ExecResult
+		slots := g.slots
+		if e.Input || e.Terminal != nil { // it lasts: commands do not wait for it
+			slots = g.sessions
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case g.slots <- struct{}{}:
-			defer func() { <-g.slots }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		}
-		if env == nil {
+		switch {
+		case env == nil:
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
-		} else {
+		case e.Input || e.Terminal != nil:
+			s := session{server: g.server, id: e.ID, mask: g.mask}
+			r = s.run(ctx, e, g.folders.work, env, g.user)
+		default:
 			r = execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, execTime)
 		}
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {

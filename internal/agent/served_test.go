@@ -79,7 +79,7 @@ func (s *fakeServer) store(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h := httpblob.Handler{Folder: folder, Room: free, Live: free,
+	h := httpblob.Handler{Folder: folder, Room: func(int) error { return nil }, Live: free,
 		Owns: func(key string) bool { return strings.HasPrefix(key, "jobs/job-1/") }}
 	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1/agent") {
 	case "GET /work":

@@ -45,6 +45,7 @@ type fakeServer struct {
 	binary     []byte          // of the server's build; nil: it is the agent's
 	builds     []string        // that pulled, each once
 	next       *api.Assignment // given once the first has ended
+	onceClean  bool            // it has that only once its machine is clean, as of the real server
 	before     []api.Message   // what was applied of those before
 	line       []given         // given one after the other, each once the machine is clean
 	waiting    bool            // line is what decides: the machine stays until it is done
@@ -57,12 +58,16 @@ type fakeServer struct {
 	faults     float64 // odds of a fault, for each request
 	kinds      map[string]int
 	down       bool
+	full       bool // it has no room for output
+	turned     int  // output that was turned away then
 	parted     bool // an answer said that the end and the whole log have arrived
 	refused    int  // requests while it was down
 	fenced     bool
 	kept       string // folder of the server's own store; "" for none
 	work       string // the work folder
 	cuts       int    // contents that broke off on the way
+	measured   []api.Measurements
+	deaf       bool // it takes no measurements
 }
 
 // given is a task, and what happens before it is given.
@@ -95,6 +100,12 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.changed.Broadcast()
 	if seen := (&signed.Seen{}); r.URL.Path == "/v1/agent/binary" && seen.Check(r, s.key, time.Now(), nil) == nil {
 		_, _ = w.Write(s.binary)
+		return
+	}
+	if s.full && r.URL.Path == "/v1/agent/logs" && r.Method == http.MethodPost {
+		s.turned++
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "full", http.StatusInsufficientStorage)
 		return
 	}
 	fault := ""
@@ -215,10 +226,11 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	}
 	ended := slices.ContainsFunc(s.applied, func(m api.Message) bool { return m.Ended != nil })
 	switch {
-	case ended && s.next != nil: // the machine stays warm
+	case ended && s.next != nil && (p.Clean || !s.onceClean): // the machine stays warm
 		s.follow(*s.next)
 		s.next = nil
 		out.Tasks = []api.Assignment{s.assignment}
+	case ended && s.next != nil: // it asks again
 	case s.waiting && ended && p.Clean && len(s.line) > 0:
 		if first := s.line[0].first; first != nil {
 			first()
@@ -286,6 +298,10 @@ func (s *fakeServer) report(body []byte) (int, any) {
 	}
 	o := s.orders
 	o.Ack, o.LogEnd = int64(len(s.applied)), int64(len(s.log))
+	if t := r.Telemetry; t != nil && !s.deaf {
+		s.measured = append(s.measured, *t)
+		o.Telemetry = t.Buckets[len(t.Buckets)-1].Start + 10
+	}
 	s.parted = s.parted || s.logAtEnd > 0 && o.LogEnd >= r.LogEnd
 	if s.held {
 		o.Heard, o.Ack = o.Ack, 0

@@ -99,6 +99,9 @@ func (g *attempt) trees() []setup.Tree {
 	if g.user != 0 {
 		trees = append(trees, setup.Tree{Name: "home", Path: filepath.Join(g.folders.top, "home")})
 	}
+	if _, err := os.Lstat(g.venv()); err == nil || g.python {
+		trees = append(trees, setup.Tree{Name: "venv", Path: g.venv()})
+	}
 	return trees
 }
 
@@ -162,14 +165,15 @@ func (g *attempt) setupKey(ctx context.Context) (string, error) {
 	}
 	a := g.a
 	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
-	env := surroundings{base: g.home(), a: a, instance: g.Instance, folders: g.folders,
+	env := surroundings{base: g.home(), borrowed: g.Borrowed, a: a, instance: g.Instance, folders: g.folders,
 		accelerators: g.accelerators}.environ()
 	env = slices.DeleteFunc(env, func(kv string) bool { // what the server sets by the job's name is there too
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(ofOneAttempt, name)
 	})
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "1 %q %q %s %q %t %q\n", a.Setup, a.Workdir, content, g.folders.work, g.user != 0, env)
+	_, _ = fmt.Fprintf(sum, "2 %q %q %s %q %t %t %q\n", a.Setup, a.Workdir, content, g.folders.work, g.user != 0,
+		g.python, env)
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 

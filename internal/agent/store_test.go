@@ -227,6 +227,27 @@ func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
 	}
 }
 
+// What is not kept of the outputs, since it is a link that leads out of the work folder, its user learns by name.
+func TestOutputsThatLeadOutAreReported(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := stored(t, t.TempDir(), 1, "")
+	a.Args, a.Command = nil, "mkdir out; echo 1 > out/kept; for i in a b c d e; do ln -s "+secret+" out/$i; done"
+	a.Outputs, a.OutputsURL = []string{"out"}, "file://"+t.TempDir()
+	r := newRig(t, a)
+	withStore(r)
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	ended := told(r.server, endedIn)[0]
+	if ended.Outputs == "" || ended.Exit != 0 || !strings.Contains(ended.Error, "out/a, out/b, out/c and 2 more") {
+		t.Errorf("outputs %q, error %q", ended.Outputs, ended.Error)
+	}
+}
+
 func TestWorkFolderIsFetchedFromAStore(t *testing.T) {
 	store := t.TempDir()
 	b, err := blob.Open(t.Context(), "file://"+store)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,7 @@ func below(dir, path string) string {
 // surroundings is what the program's environment is made of.
 type surroundings struct {
 	base     []string // the machine's own
+	borrowed bool     // but that of whoever started the server
 	a        api.Assignment
 	instance string
 	folders  folders
@@ -67,12 +69,13 @@ type surroundings struct {
 }
 
 // environ returns the program's environment. What is later in it wins:
-// the machine's, the job's, scrimp's own, secrets. The agent's own variables,
+// the machine's, that of the submitter's shell, the job's, scrimp's own, secrets. The agent's own variables,
 // its token among them, do not reach the program.
 func (s surroundings) environ() []string {
 	env := map[string]string{}
 	for _, kv := range s.base {
-		if name, value, ok := strings.Cut(kv, "="); ok && !strings.HasPrefix(name, "SCRIMP_") {
+		name, value, ok := strings.Cut(kv, "=")
+		if ok && !strings.HasPrefix(name, "SCRIMP_") && !api.OfStores(name) && (!s.borrowed || api.OfMachine(name)) {
 			env[name] = value
 		}
 	}
@@ -81,6 +84,7 @@ func (s surroundings) environ() []string {
 		maps.Copy(env, ofPart(p))
 	}
 	maps.Copy(env, s.gang())
+	maps.Copy(env, s.a.Shell)
 	maps.Copy(env, s.a.Env)
 	maps.Copy(env, map[string]string{
 		"PWD":        s.folders.work,
@@ -102,6 +106,25 @@ func (s surroundings) environ() []string {
 		out = append(out, name+"="+env[name])
 	}
 	return out
+}
+
+// withhold keeps what is of the submitter's shell from a user of the task's own, who cannot read the
+// submitter's files, and says which of the names that the job asked for it does not get.
+func (g *attempt) withhold(output io.Writer) error {
+	if g.user != 0 {
+		for _, name := range slices.Sorted(maps.Keys(g.a.Shell)) {
+			if !slices.Contains(api.Shell, name) {
+				g.a.Withheld = append(g.a.Withheld, name)
+			}
+		}
+		g.a.Shell = nil
+	}
+	if len(g.a.Withheld) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(output, "scrimp: not set on this machine, which does not share the files of the shell that "+
+		"submitted: %s (inherit): write values for it under env or secrets\n", strings.Join(g.a.Withheld, ", "))
+	return err
 }
 
 // ofPart is how a program learns what it has of a machine that serves others too: CUDA and ROCm

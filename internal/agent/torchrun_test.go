@@ -5,10 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 )
 
 // torch returns an interpreter that has PyTorch: Debian's own before another one on the PATH.
@@ -117,6 +120,29 @@ func TestTorchrunLosesAMachineAndNoWork(t *testing.T) {
 			}
 		}
 		c, d := gang.machine(32), gang.machine(33)
+		gang.begin(2, task, c, d)
+		if got := weights(t, c, d); got != whole {
+			t.Errorf("it ends with the weights %.12s, undisturbed with %.12s", got, whole)
+		}
+		resumes(t, c)
+	})
+	t.Run("rank 0 hears of the notice from its collective", func(t *testing.T) {
+		task := task
+		task.Report = time.Hour                                             // its agent says and hears what is urgent only
+		task.Args = append(slices.Clone(task.Args), "--save-every", "1000") // once, on its way out
+		gang := newGang(t)
+		a, b := gang.machine(50), gang.machine(51)
+		gang.begin(1, task, a, b)
+		log := filepath.Join(a.config.MachineDir, "tasks", "job-1.1", "log")
+		await.True(t, "rank 0's first step", func() bool { text, _ := os.ReadFile(log); return strings.Contains(string(text), "step 1/") })
+		b.market.notice(2 * time.Minute)
+		for rank, m := range []*member{a, b} {
+			if end := m.ends(); end.Reason != api.EndDrained || end.Saved != (rank == 0) {
+				t.Errorf("rank %d ended %+v:\n%s", rank, end, m.log())
+			}
+		}
+		c, d := gang.machine(52), gang.machine(53)
+		task.Report = 0
 		gang.begin(2, task, c, d)
 		if got := weights(t, c, d); got != whole {
 			t.Errorf("it ends with the weights %.12s, undisturbed with %.12s", got, whole)

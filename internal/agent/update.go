@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,10 @@ import (
 // that could not be had is not tried again.
 func (d *daemon) update(ctx context.Context, build string) error {
 	d.tried = build
+	if !unaltered(d.Server) {
+		return fmt.Errorf("update the agent: %s is plain HTTP: whoever is between could send another program, and its hash "+
+			"with it: give the server TLS", d.Server)
+	}
 	path := filepath.Join(ownFolder(d.MachineDir), "scrimp")
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
 	if err != nil {
@@ -41,4 +47,15 @@ func (d *daemon) update(ctx context.Context, build string) error {
 func (d *daemon) outdated(build string) bool {
 	known := d.Restart != nil && len(build) >= 16 && d.Build != ""
 	return known && build != d.Build && build != d.tried && len(d.runs()) == 0
+}
+
+// unaltered reports whether what a server sends comes from it alone: over TLS, its socket, or this machine's own
+// network.
+func unaltered(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "unix" || u.Hostname() == "localhost" || err == nil && address.IsLoopback()
 }

@@ -164,12 +164,16 @@ func (g *attempt) sharesNoFolder() error {
 	return nil
 }
 
-// endAll ends what is left of the task's user.
+// endAll ends what is left of the task: all that its user has, and where it has none what its programs left
+// behind, as far as no other task's can be among that.
 func (g *attempt) endAll() error {
-	if g.user == 0 {
-		return nil
+	switch {
+	case g.user != 0:
+		return program.KillUser(g.user)
+	case g.Sole && g.only != nil && g.only():
+		return program.KillOrphans()
 	}
-	return program.KillUser(g.user)
+	return nil
 }
 
 // home is the machine's environment, with the folders of a user who has none.

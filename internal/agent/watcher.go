@@ -3,12 +3,11 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
-	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/api"
 	"scrimp/internal/wait"
 )
 
@@ -17,7 +16,6 @@ import (
 const (
 	lookOutput = 250 * time.Millisecond
 	lookFolder = 250 * time.Millisecond
-	lookUsage  = 5 * time.Second
 	pollShare  = 200 // a look at the folder takes at most one part of this many of the time
 )
 
@@ -25,7 +23,8 @@ const (
 type watcher struct {
 	g            *attempt
 	output, file progress.Tail
-	announced    *save.Meta // a save that the output announced and that is not captured yet
+	announced    *save.Announced // a save that the output announced and that is not captured yet
+	readAt       time.Time       // when the output was read last
 }
 
 // follow reads until ctx is done.
@@ -35,26 +34,11 @@ func (w *watcher) follow(ctx context.Context) {
 	}
 }
 
-// read takes what is new. last takes an unfinished line too.
+// read takes what is new. last takes an unfinished line too, and captures nothing.
 func (w *watcher) read(ctx context.Context, last bool) {
 	g := w.g
 	if g.match.Any() {
-		err := w.output.Read(last, func(line []byte) {
-			f := g.match.Read(line)
-			if f.IsStep {
-				_ = g.progress(f.Step) // what is refused stands in the trouble of the attempt
-			}
-			if f.Saved {
-				step, metrics := g.seen()
-				if f.SavedStep > 0 {
-					step = f.SavedStep
-				}
-				w.announced = &save.Meta{Step: step, Captured: g.Now(), Metrics: metrics}
-			}
-		})
-		if err != nil {
-			g.Log.Warn("follow the output", "error", err)
-		}
+		w.readOutput(last)
 	}
 	err := w.file.Read(last, func(line []byte) {
 		s, ok, err := progress.Parse(line)
@@ -62,16 +46,16 @@ func (w *watcher) read(ctx context.Context, last bool) {
 			g.Log.Debug("progress file", "error", err)
 		}
 		if ok {
-			_ = g.progress(s) // likewise
+			_ = g.progress(s) // what is refused stands in the trouble of the attempt
 		}
 	})
 	if err != nil {
 		g.Log.Warn("follow the progress file", "error", err)
 	}
 	if w.announced != nil && !last {
-		err := g.saver.Take(ctx, *w.announced, true)
-		if errors.Is(err, save.ErrMoving) {
-			return // the next poll tries again
+		err := g.saver.Take(ctx, w.announced.Meta, true)
+		if errors.Is(err, save.ErrMoving) || err != nil && ctx.Err() != nil {
+			return // the next poll tries again, or who looks at what the program left
 		}
 		if err != nil {
 			g.Log.Warn("capture the checkpoint that the output announced", "error", err)
@@ -80,6 +64,43 @@ func (w *watcher) read(ctx context.Context, last bool) {
 		w.announced = nil
 	}
 }
+
+// readOutput looks for progress and for saves that are announced.
+func (w *watcher) readOutput(last bool) {
+	g, before := w.g, w.readAt
+	w.readAt = g.Now()
+	var found *save.Announced
+	closes := false // the announcement is the newest line
+	err := w.output.Read(last, func(line []byte) {
+		f := g.match.Read(line)
+		if f.IsStep {
+			_ = g.progress(f.Step) // likewise
+		}
+		if closes = f.Saved; closes {
+			step, metrics := g.seen()
+			if f.SavedStep > 0 {
+				step = f.SavedStep
+			}
+			found = &save.Announced{Meta: save.Meta{Step: step, Captured: g.Now(), Metrics: metrics}, By: w.readAt}
+		}
+	})
+	if err != nil {
+		g.Log.Warn("follow the output", "error", err)
+	}
+	if found == nil {
+		return
+	}
+	if last { // it was printed at an unknown time since, and the program may have begun another save
+		found.By = before.Add(-clockTick)
+		if info, err := os.Stat(g.folders.log); err == nil && closes {
+			found.By = info.ModTime()
+		}
+	}
+	w.announced = found
+}
+
+// clockTick is by how much the time of a file may be earlier than the clock says.
+const clockTick = 10 * time.Millisecond
 
 // watchFolder captures what an unmodified program saves, until ctx is done.
 func (g *attempt) watchFolder(ctx context.Context) {
@@ -99,16 +120,5 @@ func (g *attempt) watchFolder(ctx context.Context) {
 			g.trouble.is(troubleCapture, nil)
 		}
 		pause = max(lookFolder, min(took*pollShare, 10*time.Second))
-	}
-}
-
-// measure reports what the program uses, until ctx is done.
-func (g *attempt) measure(ctx context.Context, p *program.Program) {
-	m := program.NewMeter(p.Group(), time.Now())
-	for wait.For(ctx, lookUsage) == nil {
-		if u, ok := m.Measure(time.Now()); ok {
-			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
-				Processes: u.Processes})
-		}
 	}
 }

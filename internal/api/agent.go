@@ -31,6 +31,17 @@ const (
 	WireHeader = "Scrimp-Wire"
 )
 
+// SessionInput is what was typed into a session from an offset on.
+type SessionInput struct {
+	Input    []byte    `json:"input,omitempty"`
+	End      bool      `json:"end,omitempty"` // nothing follows
+	Terminal *Terminal `json:"terminal,omitempty"`
+}
+
+// Shell is what a job gets of its submitter's shell without asking, where the machine shares the
+// submitter's files: which programs, and which Python, the submitter would run.
+var Shell = []string{"PATH", "VIRTUAL_ENV", "CONDA_PREFIX"}
+
 // Assignment is what an agent has to do: one attempt at one task.
 type Assignment struct {
 	Job          string `json:"job"`
@@ -53,9 +64,12 @@ type Assignment struct {
 	Workdir string            `json:"workdir"` // copied from here (scrimp:work or a store) to the machine's own
 	Env     map[string]string `json:"env,omitempty"`
 	Secrets map[string]string `json:"secrets,omitempty"` // into the environment; masked in the log; never written
+	// Shell is what the job gets of its submitter's shell, on a machine that shares the submitter's files.
+	Shell    map[string]string `json:"shell,omitempty"`
+	Withheld []string          `json:"withheld,omitempty"` // what it names of that shell and does not get here
 
 	Checkpoint Checkpoints `json:"checkpoint"`
-	Outputs    []string    `json:"outputs,omitempty"`     // folders below the work folder
+	Outputs    []string    `json:"outputs,omitempty"`     // folders below the work folder, or OutputsWritten
 	OutputsURL string      `json:"outputs_url,omitempty"` // store, as of Checkpoints.URL
 	// of the job within that store
 	OutputsPrefix string        `json:"outputs_prefix,omitempty"`
@@ -65,7 +79,9 @@ type Assignment struct {
 	Progress      Progressing   `json:"progress"`        // how progress is read besides the helper
 	Total         int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
 	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
-	Metric    string        `json:"metric,omitempty"`
+	Metric string `json:"metric,omitempty"`
+	// GPUs says that the job asks for GPUs, so that they say whether its machine is idle.
+	GPUs      bool          `json:"gpus,omitempty"`
 	Retryable []int         `json:"retryable,omitempty"`
 	Report    time.Duration `json:"report_ns"`    // how often to report, wall
 	Silence   time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
@@ -118,6 +134,8 @@ type Report struct {
 	First    int64     `json:"first,omitempty"`    // the first that the agent keeps; 0: it keeps none that was heard
 	LogEnd   int64     `json:"log_end"`
 	Trouble  string    `json:"trouble,omitempty"` // what goes wrong on the machine now, in a sentence; empty: nothing does
+	// Telemetry is what was measured since the time that the server says in its orders; nil: nothing new.
+	Telemetry *Measurements `json:"telemetry,omitempty"`
 }
 
 // Message is one thing that happened on the machine. Exactly one of the pointers is set.
@@ -189,6 +207,38 @@ type Usage struct {
 	DiskRead  int64   `json:"disk_read"`  // bytes
 	DiskWrite int64   `json:"disk_write"` // bytes
 	Processes int     `json:"processes"`
+	// GPU is the highest share of time in which one of the task's GPUs was in use, where its job asks for some;
+	// nil: it does not, or nobody knows.
+	GPU *float64 `json:"gpu,omitempty"`
+}
+
+// Measurements are what a machine was measured to do since the server last took some.
+type Measurements struct {
+	Head    *MeasuredMachine `json:"head,omitempty"` // what does not change; nil: as it was
+	Buckets []Measurement    `json:"buckets"`        // in order of time
+}
+
+// MeasuredMachine is what does not change of a machine while it is measured.
+type MeasuredMachine struct {
+	Cores  int           `json:"cores"`
+	Memory int64         `json:"memory_bytes"`
+	GPUs   []MeasuredGPU `json:"gpus,omitempty"` // that the task has, in the order of their values
+	Driver string        `json:"driver,omitempty"`
+}
+
+// MeasuredGPU is a GPU.
+type MeasuredGPU struct {
+	Index  int     `json:"index"` // on its machine
+	Name   string  `json:"name"`
+	Memory int64   `json:"memory_bytes,omitempty"`      // 0: unknown
+	Power  float64 `json:"power_limit_watts,omitempty"` // 0: unknown
+}
+
+// Measurement is what was measured in ten seconds.
+type Measurement struct {
+	Start   int64                 `json:"start"`   // seconds of Unix' time, wall; a multiple of ten
+	Covered float64               `json:"covered"` // seconds in which something was measured
+	Values  map[string][]*float64 `json:"values"`  // by metric, of each core or GPU where it is of those; null: unknown
 }
 
 // EndReason is why the program is no longer running.
@@ -210,6 +260,8 @@ type Ended struct {
 	Saved   bool      `json:"saved"`             // whether the newest checkpoint was taken after the program's end
 	Outputs string    `json:"outputs,omitempty"` // where they are kept
 	Error   string    `json:"error,omitempty"`
+	// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
+	SetupStatus int `json:"setup_status,omitempty"`
 }
 
 // Orders is the server's answer to a report.
@@ -233,6 +285,8 @@ type Orders struct {
 	// how often to report and to send output from now on, wall: longer where many agents do; 0: as assigned
 	Report time.Duration `json:"report_ns,omitempty"`
 	Exec   []Exec        `json:"exec,omitempty"`
+	// Telemetry is up to when what was measured is kept, or not wanted, in seconds of Unix' time; 0: nothing is.
+	Telemetry int64 `json:"telemetry,omitempty"`
 }
 
 // Drain asks for a save and an end.

@@ -29,3 +29,35 @@ func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
 		t.Error("an attempt meets where the one before did")
 	}
 }
+
+// The name of a machine's outputs is read back as that machine, also where a job is called as
+// another one's outputs are.
+func TestTheNameOfOutputsIsReadBack(t *testing.T) {
+	for node := range 300 {
+		if n, ok := ParseOutputs("job-1", OutputsName("job-1", node)); n != node || !ok {
+			t.Fatalf("node %d is read back as %d %v", node, n, ok)
+		}
+	}
+	for _, bad := range []string{"", "job", "job-1-", "job-1-0", "job-1-01", "job-1--1", "job-1-1-1", "job-12", "1"} {
+		if n, ok := ParseOutputs("job-1", bad); ok {
+			t.Errorf("%q is node %d", bad, n)
+		}
+	}
+}
+
+// A rank's name is read back as that rank, and nothing else is one.
+func TestARanksNameIsReadBack(t *testing.T) {
+	for node := range 300 {
+		if attempt, n, ok := ParseRank(Rank("job-1.2", node)); attempt != "job-1.2" || n != node || !ok {
+			t.Fatalf("rank %d is read back as %s %d %v", node, attempt, n, ok)
+		}
+	}
+	for _, bad := range []string{"", "a/", "a/0", "a/01", "a/-1", "a/+1", "a/1/2", "/1", "a/x", "a/ 1"} {
+		if attempt, n, ok := ParseRank(bad); ok {
+			t.Errorf("%q is rank %d of %s", bad, n, attempt)
+		}
+	}
+	if Rank("job-1.2", 0) != "job-1.2" {
+		t.Error("rank 0 goes by the attempt's name")
+	}
+}

@@ -35,6 +35,7 @@ import "scrimp/client"
 type (
 	Submission   = client.Submission
 	Checkpoint   = client.Checkpoint
+	Outputs      = client.Outputs
 	Work         = client.Work
 	End          = client.End
 	Pause        = client.Pause
@@ -57,9 +58,14 @@ type (
 	PastJob      = client.PastJob
 	Listing      = client.Listing
 	Job          = client.Job
+	JobNode      = client.JobNode
 	Decision     = client.Decision
 	Verified     = client.Verified
 	Exec         = client.Exec
+	LogLine      = client.LogLine
+	Terminal     = client.Terminal
+	ExecOutput   = client.ExecOutput
+	ExecInput    = client.ExecInput
 	ExecResult   = client.ExecResult
 	Raw          = client.Raw
 	Receipt      = client.Receipt

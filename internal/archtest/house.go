@@ -19,6 +19,7 @@ const Line = 4
 // the rule: a package imports only packages that are named after it.
 var House = []Room{
 	{Path: "archtest", Floor: 7}, // reads the whole house, is read by nobody
+	{Path: "docs", Floor: 7},     // holds the documents against the program, is read by nobody
 	{Path: "cli", Floor: 7},
 	{Path: "cli/jobs", Floor: 7},     // jobs run, seen, changed and ended
 	{Path: "cli/plan", Floor: 7},     // what becomes of a job: plan, check
@@ -31,25 +32,27 @@ var House = []Room{
 	{Path: "cli/command", Floor: 7},  // what commands share
 	{Path: "cli/show", Floor: 7},     // wire values as text for people
 	{Path: "server", Floor: 7},
-	{Path: "server/submit", Floor: 7},   // jobs taken in
-	{Path: "server/jobs", Floor: 7},     // jobs shown, ended, paused, reviewed and changed
-	{Path: "server/outbox", Floor: 7},   // what webhooks are told, at least once
-	{Path: "server/forecast", Floor: 7}, // how likely jobs are done in time
-	{Path: "server/agents", Floor: 7},   // what agents on machines ask
-	{Path: "server/budgets", Floor: 7},  // limits, set and seen
-	{Path: "server/books", Floor: 7},    // the log and its ledger, read for people
-	{Path: "server/kept", Floor: 7},     // checkpoints and outputs of jobs
-	{Path: "server/workdir", Floor: 7},  // work folders that are copied or sent
-	{Path: "server/people", Floor: 7},   // users, teams and tokens
-	{Path: "server/openapi", Floor: 7},  // the description of the routes
-	{Path: "server/auth", Floor: 7},     // who asks, and whether they may
-	{Path: "server/front", Floor: 7},    // the address on the network
-	{Path: "server/reply", Floor: 7},    // bodies, answers and problems
-	{Path: "server/turn", Floor: 7},     // one after the other, by name
-	{Path: "server/disk", Floor: 7},     // how much room there is
-	{Path: "server/terms", Floor: 7},    // a job's file as the core's terms
-	{Path: "server/secret", Floor: 7},   // values that the log never holds, sealed
-	{Path: "server/webhook", Floor: 7},  // words to addresses that users name
+	{Path: "server/submit", Floor: 7},    // jobs taken in
+	{Path: "server/jobs", Floor: 7},      // jobs shown, ended, paused, reviewed and changed
+	{Path: "server/outbox", Floor: 7},    // what webhooks are told, at least once
+	{Path: "server/forecast", Floor: 7},  // how likely jobs are done in time
+	{Path: "server/agents", Floor: 7},    // what agents on machines ask
+	{Path: "server/budgets", Floor: 7},   // limits, set and seen
+	{Path: "server/books", Floor: 7},     // the log and its ledger, read for people
+	{Path: "server/retention", Floor: 7}, // what jobs that are over have left, and how long
+	{Path: "server/telemetry", Floor: 7}, // what machines were measured to do
+	{Path: "server/kept", Floor: 7},      // checkpoints and outputs of jobs
+	{Path: "server/workdir", Floor: 7},   // work folders that are copied or sent
+	{Path: "server/people", Floor: 7},    // users, teams and tokens
+	{Path: "server/openapi", Floor: 7},   // the description of the routes
+	{Path: "server/auth", Floor: 7},      // who asks, and whether they may
+	{Path: "server/front", Floor: 7},     // the address on the network
+	{Path: "server/reply", Floor: 7},     // bodies, answers and problems
+	{Path: "server/turn", Floor: 7},      // one after the other, by name
+	{Path: "server/disk", Floor: 7},      // how much room there is
+	{Path: "server/terms", Floor: 7},     // a job's file as the core's terms
+	{Path: "server/secret", Floor: 7},    // values that the log never holds, sealed
+	{Path: "server/webhook", Floor: 7},   // words to addresses that users name
 
 	{Path: "control", Floor: 6},
 	{Path: "sim", Floor: 6, Chance: true},
@@ -60,6 +63,7 @@ var House = []Room{
 	{Path: "agent/logship", Floor: 6},
 	{Path: "agent/progress", Floor: 6},
 	{Path: "agent/program", Floor: 6},
+	{Path: "agent/meter", Floor: 6},
 	{Path: "agent/notice", Floor: 6},
 	{Path: "agent/setup", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
@@ -75,6 +79,12 @@ var House = []Room{
 	{Path: "store/backup", Floor: 5},
 	{Path: "store", Floor: 5},
 	{Path: "engine/local", Floor: 5},
+	{Path: "engine/ssh/sshtest", Floor: 5},     // tests only: machines with a real sshd
+	{Path: "engine/ssh", Floor: 5},             // machines of one's own
+	{Path: "engine/hostd", Floor: 5},           // what runs on such a machine and begins agents there
+	{Path: "engine/procs", Floor: 5},           // processes of a machine that is a tree of them
+	{Path: "engine/slurm/slurmtest", Floor: 5}, // tests only: real clusters
+	{Path: "engine/slurm", Floor: 5},           // a cluster, as an ordinary user of it
 	{Path: "engine/enginetest", Floor: 5},
 	{Path: "engine", Floor: 5},
 	{Path: "feed", Floor: 5},
@@ -84,9 +94,11 @@ var House = []Room{
 	{Path: "blob", Floor: 5},
 	{Path: "tarball", Floor: 5},     // a folder as one stream
 	{Path: "fileid", Floor: 5},      // tells a file from its copies
+	{Path: "durable", Floor: 5},     // small files that are there as a whole
 	{Path: "confined", Floor: 5},    // folders of programs, read without being led out of them
 	{Path: "wait", Floor: 5},        // a pause that ends early
 	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
+	{Path: "api/bound", Floor: 5},   // how much each field of a request may hold
 	{Path: "api", Floor: 5},
 	{Path: "api/signed", Floor: 5}, // requests that carry a machine's signature
 
@@ -97,7 +109,8 @@ var House = []Room{
 	{Path: "state", Floor: 4, Third: []string{"github.com/go-json-experiment/json"}},
 
 	{Path: "plan", Floor: 3},
-	{Path: "rank", Floor: 3}, // plans over the catalogue: what is cheapest in time
+	{Path: "plan/round", Floor: 3}, // the second decider: who gets what is paid for
+	{Path: "rank", Floor: 3},       // plans over the catalogue: what is cheapest in time
 
 	{Path: "policy/place", Floor: 2}, // in which zone
 	{Path: "policy/warm", Floor: 2},  // how long a machine waits for the next job
@@ -114,11 +127,15 @@ var House = []Room{
 	{Path: "ledger", Floor: 2},
 	{Path: "check", Floor: 2},
 	{Path: "draw", Floor: 2},
+	{Path: "telemetry", Floor: 2}, // what machines are measured to do, over time
 
 	{Path: "catalog", Floor: 1},
 	{Path: "market", Floor: 1, Chance: true},
 	{Path: "spec", Floor: 1, Third: []string{"gopkg.in/yaml.v3"}},
-	{Path: "identity", Floor: 1}, // who may do what
+	// how a command divides its run
+	{Path: "launcher", Floor: 1, Third: []string{"gopkg.in/yaml.v3"}},
+	// who may do what, and the one way to write names
+	{Path: "identity", Floor: 1, Third: []string{"golang.org/x/text/unicode/norm"}},
 	{Path: "ignore", Floor: 1},
 	{Path: "money", Floor: 1},
 	{Path: "size", Floor: 1},

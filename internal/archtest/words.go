@@ -40,6 +40,18 @@ var words = []Word{
 	{regexp.MustCompile(`(?i)\b(the|whose|in|our) books\b`), "ledger"},
 	{regexp.MustCompile(`(?i)\btold once\b`), "shown once"},
 	{regexp.MustCompile(`(?i)\bleast time\b`), "minimum charge"},
+	{regexp.MustCompile(`(?i)\bsums? (do not )?agree\b|\bto the last unit\b`), "ledger balanced, or exactly"},
+	{regexp.MustCompile(`(?i)\bmarket speed\b|\b(spans|money) are market time\b|\bmarket time left\b`),
+		"simulated clock, 120 × real time"},
+	{regexp.MustCompile(`(?i)\bwho knows the future\b`), "an oracle that knows the future"},
+	{regexp.MustCompile(`(?i)\bthe work on the cheapest\b`), "same work on the cheapest on-demand machine"},
+	{regexp.MustCompile(`(?i)\b(is|was) asked for goes\b|\b(the|its) error stream\b`),
+		"results go to stdout, progress and errors to stderr"},
+	{regexp.MustCompile(`(?i)\b(\d+|hundreds of|thousands of) (\w+ )?lives\b`), "simulated runs"},
+	{regexp.MustCompile(`(?i)\blasts the next\b|\bcomes back within\b`), "97 % chance that spot survives 36 s"},
+	{regexp.MustCompile(`(?i)\bmargin for the work\b|\bodds of \d`), "on track, slack 4h ± 4m"},
+	{regexp.MustCompile(`(?i)\b(no offer|nothing) is like that\b`), "no matching offers"},
+	{regexp.MustCompile(`(?i)\brest(s|ed) for a second\b`), "uploads after 1 s without writes"},
 	{regexp.MustCompile(`^(THERE|TAKEN|ODDS|GIVEN UP)$`), "AVAILABLE, INTERRUPTIONS, ON-TIME, EXPIRES"}, // column heads
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Limit ends a test that hangs. It says nothing of how long anything may take.
-const Limit = time.Minute
+const Limit = 3 * time.Minute
 
 // True waits until ok holds, and fails the test where it never does: what names it, and the
 // functions of more say what is known by then.

@@ -35,7 +35,7 @@ type Folder struct {
 // and must take a file.
 func NewFolder(root string) (*Folder, error) {
 	root = filepath.Clean(root)
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := os.MkdirAll(root, 0o755); err != nil { // as far as this process' mask lets others in
 		return nil, fmt.Errorf("make folder %s: %w", root, err)
 	}
 	probe, err := os.CreateTemp(root, asidePrefix)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 // ErrURL says that a store's address cannot be understood; trying again is useless.
 var ErrURL = errors.New("not the address of a store")
 
+// ErrNone says that nothing was ever kept in a store.
+var ErrNone = errors.New("there is no such folder")
+
 // Open opens the store at an address:
 //
 //	file:///dir?prefix=P                               a folder, made where it is missing
@@ -24,6 +28,15 @@ var ErrURL = errors.New("not the address of a store")
 // The address holds no secret: S3 credentials come from where the AWS SDK looks.
 // The caller closes the bucket.
 func Open(ctx context.Context, address string) (*blob.Bucket, error) {
+	return open(ctx, address, true)
+}
+
+// OpenExisting is Open for reading: a folder that is missing is not made, but ErrNone.
+func OpenExisting(ctx context.Context, address string) (*blob.Bucket, error) {
+	return open(ctx, address, false)
+}
+
+func open(ctx context.Context, address string, makes bool) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w: %w", address, ErrURL, err)
@@ -38,7 +51,7 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	var b *blob.Bucket
 	switch u.Scheme {
 	case "file":
-		b, err = openFolder(u, query)
+		b, err = openFolder(u, query, makes)
 	case "s3":
 		b, err = openS3(ctx, u.Host, query)
 		if strings.Trim(u.Path, "/") != "" {
@@ -59,7 +72,7 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	return b, nil
 }
 
-func openFolder(u *url.URL, query url.Values) (*blob.Bucket, error) {
+func openFolder(u *url.URL, query url.Values, makes bool) (*blob.Bucket, error) {
 	if u.Host != "" && u.Host != "localhost" {
 		return nil, fmt.Errorf("%w: a folder has three slashes, file:///%s%s", ErrURL, u.Host, u.Path)
 	}
@@ -68,6 +81,9 @@ func openFolder(u *url.URL, query url.Values) (*blob.Bucket, error) {
 	}
 	if !filepath.IsAbs(filepath.FromSlash(u.Path)) {
 		return nil, fmt.Errorf("%w: the folder's path must be absolute", ErrURL)
+	}
+	if stat, err := os.Stat(filepath.FromSlash(u.Path)); !makes && (err != nil || !stat.IsDir()) {
+		return nil, ErrNone
 	}
 	f, err := NewFolder(filepath.FromSlash(u.Path))
 	if err != nil {

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -224,12 +225,11 @@ type aside struct {
 // namedAside makes an aside with a name, where the system or the file system
 // knows no other.
 func namedAside(dir string) (*aside, error) {
-	file, err := os.CreateTemp(dir, asidePrefix)
+	// not os.CreateTemp: others may read it as far as this process' mask lets them
+	name := filepath.Join(dir, asidePrefix+rand.Text())
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) // likewise
 	if err != nil {
 		return nil, err
-	}
-	if err := file.Chmod(0o644); err != nil {
-		return nil, errors.Join(err, (&aside{file, file.Name()}).discard())
 	}
 	return &aside{file, file.Name()}, nil
 }

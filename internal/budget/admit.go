@@ -42,22 +42,22 @@ type Refusal struct {
 
 func (r Refusal) Error() string {
 	l, u := r.Limit, r.Use
-	usd := func(a money.Amount) string { return money.Format(a, money.USD, 2) }
+	usd := func(a money.Amount) string { return money.Short(a, money.USD) }
 	switch r.Why {
 	case NoBudget:
-		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what the job costs at most", l.Name(),
+		return fmt.Sprintf("budget %s has a limit of %s, and the most that the job can cost is unknown", l.Name(),
 			usd(*l.Dollars))
 	case OtherOpen:
-		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what job %s costs at most", l.Name(),
+		return fmt.Sprintf("budget %s has a limit of %s, and the most that job %s can cost is unknown", l.Name(),
 			usd(*l.Dollars), u.Unbounded)
 	case Dollars:
 		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held, which leaves %s, and the job can cost %s",
 			l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held), usd(u.room(l)), usd(u.asks))
 	case NoGPUBudget:
-		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many the job uses at most",
+		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and the most that the job can use is unknown",
 			l.Name(), *l.GPUHours)
 	case GPUOpen:
-		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most",
+		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and the most that job %s can use is unknown",
 			l.Name(), *l.GPUHours, u.GPUOpen)
 	case GPUHours:
 		return fmt.Sprintf("budget %s: of %g GPU-hours, %.4g are used and %.4g held", l.Name(), *l.GPUHours, u.GPUSpent,

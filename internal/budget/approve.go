@@ -58,11 +58,12 @@ func (a PendingApproval) String() string {
 	if len(a.Limits) == 0 {
 		return "waits for approval"
 	}
-	t, most := a.Limits[0], "what it can cost, which nobody knows,"
-	if a.Bounded {
-		most = money.Format(a.Most, money.USD, 2)
+	t := a.Limits[0]
+	above := money.Short(t.Above, money.USD) + " of " + t.Limit
+	if !a.Bounded {
+		return "waits for approval: its highest cost is unknown, and a job above " + above + " needs it"
 	}
-	return fmt.Sprintf("waits for approval: %s is above %s of %s", most, money.Format(t.Above, money.USD, 2), t.Limit)
+	return fmt.Sprintf("waits for approval: %s is above %s", money.Short(a.Most, money.USD), above)
 }
 
 // Of reports whether that limit asks.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
@@ -33,30 +34,36 @@ func ParseScope(text string) (Scope, error) {
 	case text == string(All):
 		return All, nil
 	case (kind == "team" || kind == "project" || kind == "user") && name != "":
+		if fix := identity.WrongName(name); fix != "" {
+			return "", fmt.Errorf("scope %q: %s", text, fix)
+		}
 		return Scope(text), nil
 	case kind == "tag":
 		if key, value, ok := strings.Cut(name, "="); ok && key != "" && value != "" {
+			if fix := cmp.Or(identity.WrongName(key), identity.WrongLabel(value)); fix != "" {
+				return "", fmt.Errorf("scope %q: %s", text, fix)
+			}
 			return Scope(text), nil
 		}
 	}
 	return "", fmt.Errorf("scope %q: write all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE", text)
 }
 
-// Holds reports whether a job of that owner and user is in the scope.
+// Holds reports whether a job of that owner and user is in the scope. A name in another case is the same one.
 func (s Scope) Holds(o ledger.Owner, user string) bool {
 	kind, name, _ := strings.Cut(string(s), ":")
 	switch kind {
 	case "all":
 		return true
 	case "team":
-		return o.Team == name
+		return identity.Same(o.Team, name)
 	case "project":
-		return o.Project == name
+		return identity.Same(o.Project, name)
 	case "user":
-		return user == name
+		return identity.Same(user, name)
 	case "tag":
 		key, value, _ := strings.Cut(name, "=")
-		return o.Tags[key] == value
+		return identity.Same(o.Labels()[key], value)
 	}
 	return false
 }

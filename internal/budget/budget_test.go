@@ -248,6 +248,22 @@ func TestABreachIsForeseenAndThresholdsPassInOrder(t *testing.T) {
 	}
 }
 
+// A limit and a required tag go by the fields environment and model_version as by tags.
+func TestEnvironmentIsLimitedAndRequiredLikeATag(t *testing.T) {
+	scope, err := budget.ParseScope("tag:environment=prod")
+	if err != nil || !scope.Holds(ledger.Owner{Environment: "prod"}, "ann") || scope.Holds(ledger.Owner{Environment: "dev"}, "ann") {
+		t.Errorf("%v %v", scope, err)
+	}
+	o := ledger.Owner{ModelVersion: "v3"}
+	r := budget.Tags{"environment": {"dev"}, "model_version": nil}
+	if err := r.Check(o.Labels()); err == nil || err.Error() != "environment is missing: write dev" {
+		t.Errorf("%v", err)
+	}
+	if o.Environment = "dev"; r.Check(o.Labels()) != nil {
+		t.Error(r.Check(o.Labels()))
+	}
+}
+
 func TestRequiredTagsAreNamed(t *testing.T) {
 	r := budget.Tags{"env": {"dev", "prod"}, "ticket": nil}
 	for want, has := range map[string]map[string]string{

@@ -2,6 +2,8 @@ package budget
 
 import (
 	"fmt"
+	"scrimp/internal/identity"
+	"scrimp/internal/ledger"
 	"slices"
 	"strings"
 )
@@ -29,12 +31,20 @@ func (t Tags) Check(has map[string]string) error {
 		allowed := t[name]
 		switch {
 		case !ok || value == "":
-			return fmt.Errorf("tag %s is missing: %s", name, choices(allowed))
-		case len(allowed) > 0 && !slices.Contains(allowed, value):
-			return fmt.Errorf("tag %s is %q: %s", name, value, choices(allowed))
+			return fmt.Errorf("%s is missing: %s", label(name), choices(allowed))
+		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(v string) bool { return identity.Same(v, value) }):
+			return fmt.Errorf("%s is %q: %s", label(name), value, choices(allowed))
 		}
 	}
 	return nil
+}
+
+// label is what a job file calls it.
+func label(name string) string {
+	if name == ledger.LabelEnvironment || name == ledger.LabelModelVersion {
+		return name
+	}
+	return "tag " + name
 }
 
 func choices(allowed []string) string {

@@ -63,6 +63,15 @@ func (a Accelerator) Dense(p Precision) (float64, bool) {
 	return v, ok
 }
 
+// Half returns the dense rate in the 16 bit format that the kind has: float16, or bfloat16 where
+// it has no other (TPUs).
+func (a Accelerator) Half() (float64, bool) {
+	if v, ok := a.rates[FP16]; ok {
+		return v, true
+	}
+	return a.Dense(BF16)
+}
+
 // Usable returns the memory to plan with: what the driver reports where a source
 // says so, otherwise what is sold in decimal gigabytes, which is less.
 func (a Accelerator) Usable() size.Bytes {
@@ -147,7 +156,9 @@ func accelerator(r map[string]string) (a Accelerator, err error) {
 	half := number("bf16_fp16_dense")
 	rate(FP32, number("fp32_tflops"))
 	rate(TF32, number("tf32_dense"))
-	rate(FP16, half)
+	if a.Arch != "tpu" { // whose matrix units take bfloat16 in, and no float16
+		rate(FP16, half)
+	}
 	if a.Arch != "turing" && a.Arch != "volta" { // which have no bfloat16
 		rate(BF16, half)
 	}
@@ -169,10 +180,38 @@ func Find(name string) (Accelerator, bool) {
 	return accelerators[i], true
 }
 
+// AnyKind stands for a GPU of whatever kind. Programs for GPUs do not run on TPUs and on what AWS makes.
+const AnyKind = "any"
+
 // Matches reports whether name is a kind that query asks for: its first word is
 // query's, and each other word of query is in it. H100 is every H100, A100-80GB
-// the two with 80 GB; A10 is no A10G, and L4 no part of an L4.
-func Matches(query, name string) bool { return matches(words(query), words(name)) }
+// the two with 80 GB; A10 is no A10G, and L4 no part of an L4. The word any asks for every GPU.
+func Matches(query, name string) bool {
+	if strings.EqualFold(query, AnyKind) {
+		return isGPU(name)
+	}
+	if q, n := kindOf(query), kindOf(name); q != "" && n != "" && !sameKind(q, n) && !sameKind(n, q) {
+		return false // most are of other kinds: said without taking the names apart
+	}
+	return matches(words(query), words(name))
+}
+
+// isGPU reports whether the accelerator is one; a kind that is not known is.
+func isGPU(name string) bool {
+	w := words(name)
+	return len(w) > 0 && !strings.HasPrefix(w[0], "tpu") && !strings.HasPrefix(w[0], "trainium") && !InferenceOnly(name)
+}
+
+// kindOf is the first word of a plain name in small letters; "" where a brand or a space stands in it.
+func kindOf(s string) string {
+	if strings.ContainsRune(s, ' ') || s == "" || s[0]|0x20 == 'n' || s[0]|0x20 == 't' || s[0]|0x20 == 'r' {
+		return "" // NVIDIA-…, Tesla-…, RTX-…
+	}
+	if i := strings.IndexAny(s, "-_"); i >= 0 {
+		s = s[:i]
+	}
+	return strings.ToLower(s)
+}
 
 func matches(q, n []string) bool {
 	if len(q) == 0 || len(n) == 0 || !sameKind(q[0], n[0]) {

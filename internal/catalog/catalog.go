@@ -62,6 +62,7 @@ type Listing struct {
 	AcceleratorMemory size.Bytes
 	Disk              Figure // local, GB
 	Network           Figure // Gbit/s
+	Link              Figure // GB/s one way between its accelerators, where that is not what their kind has
 	Risk              Risk
 	// Listed is the price before the user's discount, where there is one.
 	Listed *money.Rate
@@ -73,6 +74,15 @@ type Listing struct {
 
 // Spec returns the facts of the listing's accelerator, and false where none are known.
 func (l Listing) Spec() (Accelerator, bool) { return Find(l.Offer.Accelerator) }
+
+// Sold returns the memory of one accelerator as its vendor names it, and so as people do: 80 GB of
+// an H100, of which the driver reports 85.5e9 bytes. It is 0 where nothing is known.
+func (l Listing) Sold() size.Bytes {
+	if spec, ok := l.Spec(); ok && spec.Memory > 0 {
+		return spec.Memory
+	}
+	return l.AcceleratorMemory
+}
 
 // Age returns how old the price is, and false where its date is unknown.
 func (l Listing) Age(now time.Time) (time.Duration, bool) {
@@ -113,14 +123,17 @@ func Fresh(c market.Capacity) time.Duration {
 	}
 }
 
-// PerDollar returns dense teraflops at p that a currency unit an hour rents, and
-// false where price or rate is unknown, or the price is zero.
+// PerDollar returns dense teraflops at p that a currency unit an hour rents (at FP16 those of
+// whichever 16 bit format the kind has), and false where price or rate is unknown, or the price is zero.
 func (l Listing) PerDollar(p Precision) (float64, bool) {
 	spec, ok := l.Spec()
 	if !ok || !l.Quote.Priced || l.Quote.Rate == 0 {
 		return 0, false
 	}
 	rate, ok := spec.Dense(p)
+	if p == FP16 {
+		rate, ok = spec.Half()
+	}
 	return rate * float64(l.Offer.Accelerators) / l.Quote.Rate.Float(), ok
 }
 
@@ -263,6 +276,7 @@ func (l Listing) settle() Listing {
 	if spec, ok := l.Spec(); ok {
 		l.AcceleratorMemory = spec.Usable()
 	}
+	l.joined()
 	return l
 }
 

@@ -98,6 +98,61 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}
 }
 
+func TestMachineTypesAreKnownByTheirInterconnect(t *testing.T) {
+	c := catalog.Builtin()
+	for _, x := range []struct {
+		provider, machine string
+		network, link     float64
+	}{
+		{"aws", "g5.xlarge", 2.5, 0}, {"aws", "p5.48xlarge", 3200, 0}, {"gcp", "a2-highgpu-8g", 100, 0},
+		{"azure", "Standard_NC48ads_A100_v4", 40, 300}, {"azure", "Standard_ND96isr_H100_v5", 3200, 0},
+	} {
+		l, ok := c.Machine(x.provider, x.machine)
+		if !ok || l.Network.V != x.network || l.Link.V != x.link {
+			t.Errorf("%s: %v Gbit/s, links of %v GB/s", x.machine, l.Network, l.Link)
+		}
+	}
+	// What a source says itself stays.
+	shape, _ := c.Machine("gcp", "a2-highgpu-8g")
+	shape.Network = catalog.Known(7)
+	if l := catalog.Sell(shape, "x", "", market.Spot, market.Quote{}, money.USD); l.Network.V != 7 {
+		t.Errorf("%v", l.Network)
+	}
+}
+
+func TestMemoryIsShownAsTheVendorNamesIt(t *testing.T) {
+	for machine, want := range map[string]size.Bytes{"p5.48xlarge": 80 * size.GB, "g4dn.xlarge": 16 * size.GB, "p4d.24xlarge": 40 * size.GB} {
+		if l, ok := catalog.Builtin().Machine("aws", machine); !ok || l.Sold() != want {
+			t.Errorf("%s has accelerators of %s", machine, l.Sold())
+		}
+	}
+}
+
+func TestWhatOnlyServesModelsTrainsNone(t *testing.T) {
+	c := catalog.Builtin()
+	all, training := c.Match(catalog.Filter{}), c.Match(catalog.Filter{Trains: true})
+	for _, l := range training {
+		if catalog.InferenceOnly(l.Offer.Accelerator) {
+			t.Errorf("%s trains", l.Offer.ID)
+		}
+	}
+	if n := len(all) - len(training); n < 8 || catalog.InferenceOnly("Trainium1") || catalog.InferenceOnly("") {
+		t.Errorf("%d machines only serve", n)
+	}
+	for name, want := range map[string]bool{"T4": false, "V100-SXM2-16GB": false, "A100-SXM-80GB": true, "TPU-v5e": true} {
+		a, _ := catalog.Find(name)
+		if _, has := a.Dense(catalog.BF16); has != want {
+			t.Errorf("%s has bfloat16: %v", name, has)
+		}
+	}
+	if a, _ := catalog.Find("TPU-v5e"); true {
+		_, half := a.Dense(catalog.FP16)
+		if v, ok := a.Half(); half || !ok || v != 197 {
+			t.Errorf("a TPU has float16: %v; its 16 bit rate is %v", half, v)
+		}
+	}
+}
+
 func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
 	for _, c := range []struct {
 		query, name string
@@ -484,6 +539,39 @@ func TestAPriceOfADayToComeIsMarkedAsOneOfUnknownAge(t *testing.T) {
 		l := catalog.Listing{Quote: market.Quote{Priced: true, At: day.Add(at)}}
 		if got := l.Stale(day, 7*24*time.Hour); got != want {
 			t.Errorf("a price of %v from now is marked: %v", at, got)
+		}
+	}
+}
+
+// What a filter takes lies between the lower and the upper end of each count, and nothing between them is left out.
+func TestAFilterHasUpperEnds(t *testing.T) {
+	c := catalog.Builtin()
+	for _, f := range []catalog.Filter{{CPUs: 4, MostCPUs: 16}, {MostCPUs: 2}, {RAM: 8 * size.GiB, MostRAM: 32 * size.GiB},
+		{CPUs: 8, MostCPUs: 8, MostRAM: 64 * size.GiB}} {
+		want := 0
+		for _, l := range c.Listings {
+			cpus, ram := l.Offer.CPUs, l.Offer.Memory
+			if cpus >= f.CPUs && ram >= f.RAM && (f.MostCPUs == 0 || cpus <= f.MostCPUs) && (f.MostRAM == 0 || ram <= f.MostRAM) {
+				want++
+			}
+		}
+		got := c.Match(f)
+		for _, l := range got {
+			if l.Offer.CPUs > f.MostCPUs && f.MostCPUs > 0 || l.Offer.Memory > f.MostRAM && f.MostRAM > 0 {
+				t.Errorf("%+v takes %s with %d processors and %v", f, l.Offer.ID, l.Offer.CPUs, l.Offer.Memory)
+			}
+		}
+		if len(got) != want || want == 0 || want == len(c.Listings) {
+			t.Errorf("%+v takes %d listings, of which %d are like it", f, len(got), want)
+		}
+	}
+}
+
+// Any asks for every GPU, and neither for other chips nor for a machine without an accelerator.
+func TestAnyIsEveryGPU(t *testing.T) {
+	for name, want := range map[string]bool{"H100-SXM5-80GB": true, "T4": true, "MI300X": true, "Trainium1": false, "TPU-v5e": false, "Inferentia2": false, "": false} {
+		if got := catalog.Matches(catalog.AnyKind, name); got != want {
+			t.Errorf("any is %q: %v", name, got)
 		}
 	}
 }

@@ -17,11 +17,14 @@ type Filter struct {
 	Accelerator string // H100, A100-80GB; "none" for machines without
 	Least       int    // accelerators in a machine
 	Most        int    // 0 is no limit
+	Trains      bool   // no accelerators that only serve models
 	// Memory is what one accelerator must have; a machine without accelerators
 	// and one whose memory is unknown do not have it.
 	Memory    size.Bytes
-	CPUs      int
-	RAM       size.Bytes // of the machine
+	CPUs      int        // at least
+	MostCPUs  int        // 0 is no limit
+	RAM       size.Bytes // of the machine, at least
+	MostRAM   size.Bytes // 0 is no limit
 	Providers []string   // patterns: *, ? and [a-z], of the whole name
 	Regions   []string   // patterns, of a region or a zone
 	Machines  []string   // patterns
@@ -91,8 +94,8 @@ func (c Catalog) Nearly(f Filter) []Wish {
 	}{
 		{"gpu", f.Accelerator != "", func(f *Filter) { f.Accelerator, f.Least, f.Most = "", 0, 0 }},
 		{"min-memory", f.Memory > 0, func(f *Filter) { f.Memory = 0 }},
-		{"cpus", f.CPUs > 0, func(f *Filter) { f.CPUs = 0 }},
-		{"ram", f.RAM > 0, func(f *Filter) { f.RAM = 0 }},
+		{"cpus", f.CPUs > 0 || f.MostCPUs > 0, func(f *Filter) { f.CPUs, f.MostCPUs = 0, 0 }},
+		{"ram", f.RAM > 0 || f.MostRAM > 0, func(f *Filter) { f.RAM, f.MostRAM = 0, 0 }},
 		{"region", len(f.Regions) > 0, func(f *Filter) { f.Regions = nil }},
 		{"provider", len(f.Providers) > 0, func(f *Filter) { f.Providers = nil }},
 		{"machine", len(f.Machines) > 0, func(f *Filter) { f.Machines = nil }},
@@ -114,7 +117,8 @@ func (c Catalog) Nearly(f Filter) []Wish {
 // Takes reports whether l is one that f asks for.
 func (f Filter) Takes(l Listing) bool {
 	o := l.Offer
-	return f.takesAccelerator(l) && o.CPUs >= f.CPUs && o.Memory >= f.RAM &&
+	return f.takesAccelerator(l) && o.CPUs >= f.CPUs && (f.MostCPUs == 0 || o.CPUs <= f.MostCPUs) &&
+		o.Memory >= f.RAM && (f.MostRAM == 0 || o.Memory <= f.MostRAM) &&
 		(len(f.Capacity) == 0 || slices.Contains(f.Capacity, o.Capacity)) &&
 		(f.MaxRate == 0 || l.Quote.Priced && l.Quote.Rate <= f.MaxRate) &&
 		matchAny(f.Providers, o.Provider) && matchAny(f.Machines, o.Machine) &&
@@ -125,6 +129,8 @@ func (f Filter) Takes(l Listing) bool {
 func (f Filter) takesAccelerator(l Listing) bool {
 	o := l.Offer
 	switch {
+	case f.Trains && InferenceOnly(o.Accelerator):
+		return false
 	case f.Accelerator == "none":
 		if o.Accelerator != "" {
 			return false

@@ -58,7 +58,7 @@ func utilisation(c *Case) (Verdict, string, string) {
 
 func convergence(c *Case) (Verdict, string, string) {
 	if !c.trains() {
-		return Pass, "it trains nothing", ""
+		return Pass, "the job does not train", ""
 	}
 	m, p := c.Job.Metric, c.Job.Progress
 	seen := p.Pattern != "" || p.File != ""
@@ -85,7 +85,7 @@ func spotProven(c *Case) (Verdict, string, string) {
 	if known && d <= LongRun {
 		return Pass, fmt.Sprintf("it takes %s: not long", draw.Span(d)), ""
 	}
-	long := "nobody knows how long it takes"
+	long := "its duration is unknown"
 	if known {
 		long = "it takes " + draw.Span(d)
 	}
@@ -144,23 +144,23 @@ func quantised(c *Case) (Verdict, string, string) {
 	if f := c.Facts["quantised"]; wide.MatchString(f) {
 		return Warn, "you say " + f, fix
 	}
-	return deployed(c, "quantised", "nothing says in which format the model is served", fix, func() (mention, bool) {
+	return deployed(c, "quantised", "the number format in which it is served is unknown", fix, func() (mention, bool) {
 		return c.find(quantForm)
 	})
 }
 
 func pruning(c *Case) (Verdict, string, string) {
-	return deployed(c, "pruning", "nothing says whether it was weighed", "weigh it: what is pruned need not be served",
+	return deployed(c, "pruning", "unknown whether it was considered", "consider it: pruned weights need not be served",
 		nil)
 }
 
 func distillation(c *Case) (Verdict, string, string) {
-	return deployed(c, "distillation", "nothing says whether it was weighed",
-		"weigh it: a smaller model that was taught by this one may do", nil)
+	return deployed(c, "distillation", "unknown whether it was considered",
+		"consider it: a smaller student of this model may suffice", nil)
 }
 
 func onnx(c *Case) (Verdict, string, string) {
-	return deployed(c, "onnx", "nothing says in which form it is served",
+	return deployed(c, "onnx", "the form in which it is served is unknown",
 		"export it to ONNX, or compile it, and measure", func() (mention, bool) {
 			return c.find(onnxForm)
 		})
@@ -169,7 +169,7 @@ func onnx(c *Case) (Verdict, string, string) {
 func predictionCost(c *Case) (Verdict, string, string) {
 	rate, err := strconv.ParseFloat(c.Facts["predictions_per_second"], 64)
 	if err != nil || !(rate > 0) {
-		return Unknown, "nothing says how many predictions a machine serves", supply("predictions_per_second")
+		return Unknown, "the predictions per second of a machine are unknown", supply("predictions_per_second")
 	}
 	f := c.wanted()
 	f.Capacity = []market.Capacity{market.OnDemand}
@@ -204,7 +204,7 @@ func scaling(c *Case) (Verdict, string, string) {
 	} else if ok && c.serves() && !m.only && m.value != "" {
 		return Warn, m.where + ": so many run when nobody asks", fix
 	}
-	return Unknown, c.live("nothing says whether it scales"), supply("scale_to_zero")
+	return Unknown, c.live("unknown whether it scales"), supply("scale_to_zero")
 }
 
 func batching(c *Case) (Verdict, string, string) {
@@ -216,7 +216,7 @@ func batching(c *Case) (Verdict, string, string) {
 	if m, ok := c.find(batchingForm); ok && c.serves() && !m.only && !m.off {
 		return Pass, m.where + " batches requests by itself", ""
 	}
-	return Unknown, c.live("nothing says whether requests are batched"), supply("dynamic_batching")
+	return Unknown, c.live("unknown whether requests are batched"), supply("dynamic_batching")
 }
 
 func rightSizing(c *Case) (Verdict, string, string) {
@@ -248,18 +248,18 @@ func alerts(c *Case) (Verdict, string, string) {
 		if limit || !c.serves() {
 			return Pass, "you say so", ""
 		}
-		return Warn, "you say that alerts are there; nothing limits what it may cost", "give budget"
+		return Warn, "you say that alerts are there; the cost has no limit", "give budget"
 	}
 	switch {
 	case j.Notify != "" && limit:
 		return Pass, "notify and budget are set", ""
 	case !c.serves():
-		return Unknown, c.live("nothing says whether cost and failures raise alerts"), supply("alerts")
+		return Unknown, c.live("unknown whether cost and failures raise alerts"), supply("alerts")
 	case j.Notify != "":
-		return Warn, "notify is set, and nothing limits what it may cost", "give budget"
+		return Warn, "notify is set, and the cost has no limit", "give budget"
 	case limit:
-		return Warn, "a budget is set, and nobody is told when it is reached",
-			"give notify: a URL that is told when the job is over"
+		return Warn, "a budget is set, and no webhook reports when it is reached",
+			"set notify: a URL that gets a POST when the job is over"
 	}
 	return Fail, "neither notify nor a budget is set", "give both in the job file"
 }
@@ -274,7 +274,7 @@ func productionTags(c *Case) (Verdict, string, string) {
 	}
 	switch {
 	case !c.serves():
-		return Unknown, c.live("nothing says whether what serves it is tagged"), supply("production_tags")
+		return Unknown, c.live("unknown whether its serving resources are tagged"), supply("production_tags")
 	case len(missing) > 0:
 		return Fail, "no " + strings.Join(missing, ", no "), "name them in the job file: they stand on every cost"
 	case c.Job.ModelVersion == "" && c.Job.Tags["model_version"] == "":

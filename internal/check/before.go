@@ -3,15 +3,14 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"scrimp/internal/catalog"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
+	"scrimp/internal/money"
 	"scrimp/internal/size"
 )
 
@@ -32,15 +31,21 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 	if !ok {
 		return 0, 0, "", false
 	}
-	n := float64(max(1, c.Job.Nodes)) * hours.Hours()
-	low, high = cheap.Quote.Rate.Float()*n, cheap.Quote.Rate.Float()*n
+	low = c.paid(cheap, hours)
+	high = low
 	how = fmt.Sprintf("%s on %s", draw.Span(hours), hourly(cheap))
 	if c.WorkFrom != "" {
 		how = fmt.Sprintf("%s (%s) on %s", draw.Span(hours), c.WorkFrom, hourly(cheap))
 	}
+	switch start := cheap.Offer.Boot; {
+	case hours+start < cheap.Offer.Billing.Minimum:
+		how += fmt.Sprintf(", billed for %s at least", draw.Span(cheap.Offer.Billing.Minimum))
+	case start > 0:
+		how += fmt.Sprintf(", and %s to start", draw.Span(start))
+	}
 	f.Capacity = []market.Capacity{market.OnDemand}
 	if onDemand, ok := c.here(f); ok && onDemand.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
-		high = onDemand.Quote.Rate.Float() * n
+		high = max(low, c.paid(onDemand, hours))
 		how += ", or on " + hourly(onDemand)
 	}
 	if at := cheap.Quote.At; cheap.Stale(c.Now, cheap.Fresh()) {
@@ -50,6 +55,12 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 		}
 	}
 	return low, high, how, true
+}
+
+// paid is what so much work costs on an offer, in dollars: the machine's start is paid too, and a minimum charge.
+func (c *Case) paid(l catalog.Listing, work time.Duration) float64 {
+	span := max(work+l.Offer.Boot, l.Offer.Billing.Minimum)
+	return l.Quote.Rate.Float() * span.Hours() * float64(c.Job.MostNodes())
 }
 
 // spent is what the newest earlier run has cost that went through, scaled to the steps of this one.
@@ -78,14 +89,8 @@ func dollars(low, high float64) string {
 	return a + " to " + b
 }
 
-// usd writes dollars in cents, and what is less than ten of those with two digits that mean
-// something: what costs little is not free.
-func usd(v float64) string {
-	if v == 0 || v >= 0.1 {
-		return fmt.Sprintf("$%.2f", v)
-	}
-	return "$" + strconv.FormatFloat(v, 'f', min(9, 1-int(math.Floor(math.Log10(v)))), 64)
-}
+// usd writes an estimate.
+func usd(v float64) string { return money.ShortFloat(v, money.USD) }
 
 func cost(c *Case) (Verdict, string, string) {
 	low, high, how, ok := c.price()
@@ -112,7 +117,7 @@ func machine(c *Case) (Verdict, string, string) {
 	if u, ok := c.used(); ok && u >= 0.7 {
 		return Pass, fmt.Sprintf("earlier runs used %.0f %% of it", u*100), ""
 	}
-	if len(c.Job.AnyOf) > 0 || alternatives(r.Accelerator, f) {
+	if len(c.Job.AnyOf) > len(c.Job.Places()) || alternatives(r.Accelerator, f) {
 		return Pass, "it names alternatives, and the cheapest that does is taken", ""
 	}
 	below, all := c.rank(take)
@@ -141,7 +146,7 @@ func (c *Case) holds(peak size.Bytes, take catalog.Listing, f catalog.Filter) (V
 	name := hourly(take)
 	if peak > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
 		return Fail, fmt.Sprintf("it needs %s on each accelerator, %s has %s", gigabytes(peak), name,
-				gigabytes(take.AcceleratorMemory)),
+				gigabytes(take.Sold())),
 			"ask for a larger one, or use accumulation, activation checkpointing or sharding"
 	}
 	free := f
@@ -182,7 +187,7 @@ func (c *Case) rank(l catalog.Listing) (below, all int) {
 
 func precision(c *Case) (Verdict, string, string) {
 	if !c.trains() {
-		return Pass, "it trains nothing", ""
+		return Pass, "the job does not train", ""
 	}
 	if said := c.Facts["precision"]; said != "" {
 		return c.fits(said, "you say "+said)
@@ -202,9 +207,9 @@ func precision(c *Case) (Verdict, string, string) {
 	case ok:
 		return c.fits(m.value, m.where)
 	case c.Job.Resources.Accelerator == "":
-		return Pass, "it asks for no accelerator: there is nothing to gain", ""
+		return Pass, "it asks for no accelerator: mixed precision gains nothing", ""
 	}
-	return Unknown, "neither the command nor the program says in which precision it trains", supply("precision")
+	return Unknown, "neither command nor program names a precision", supply("precision")
 }
 
 // fits judges a precision on the accelerator that the job asks for.
@@ -234,7 +239,7 @@ func (c *Case) fits(format, evidence string) (Verdict, string, string) {
 
 func accumulation(c *Case) (Verdict, string, string) {
 	if !c.trains() {
-		return Pass, "it trains nothing", ""
+		return Pass, "the job does not train", ""
 	}
 	m, ok := c.find(accumForm)
 	value, where := m.value, m.where
@@ -267,6 +272,9 @@ func checkpoints(c *Case) (Verdict, string, string) {
 			return Warn, "it keeps none, and never runs on spot; a failure still repeats all", fix
 		}
 		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", fix
+	}
+	if v, evidence, fix, ok := c.unread(); ok {
+		return v, evidence, fix
 	}
 	if at, err := time.ParseDuration(j.Checkpoint.Interval); err == nil && at > 30*time.Minute {
 		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)),
@@ -322,7 +330,7 @@ func earlyStopping(c *Case) (Verdict, string, string) {
 	const fix = "name metric.name with metric.patience or metric.target: a plateau then ends the run, and the rest " +
 		"of the money comes back"
 	if !c.trains() {
-		return Pass, "it trains nothing", ""
+		return Pass, "the job does not train", ""
 	}
 	m := c.Job.Metric
 	switch {
@@ -343,5 +351,5 @@ func earlyStopping(c *Case) (Verdict, string, string) {
 	if m.Name != "" {
 		return Warn, fmt.Sprintf("%s is watched, and no plateau ends the run", m.Name), fix
 	}
-	return Warn, "nothing ends the run before its last step", fix
+	return Warn, "no early stopping: the run goes to its last step", fix
 }

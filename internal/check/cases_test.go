@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"time"
 
 	"scrimp/internal/catalog"
@@ -31,7 +32,7 @@ var cases = []struct {
 	}},
 	{"cost", check.Pass, "$16.00", func(c *check.Case) {
 		hours(c, 10)
-		c.Job.Resources.Accelerator, c.Job.Nodes = "L4", 2
+		c.Job.Resources.Accelerator, c.Job.Nodes = "L4", spec.Range{Min: 2, Max: 2}
 	}},
 	{"cost", check.Unknown, "", func(c *check.Case) { hours(c, 10); c.Job.Resources.Accelerator = "B300:64" }},
 	{"cost", check.Pass, "what j-1 has cost, for 400 steps instead of 100", func(c *check.Case) {
@@ -41,6 +42,18 @@ var cases = []struct {
 	}},
 	{"cost", check.Pass, "$1.00 to $2.00: scrimp estimate", func(c *check.Case) {
 		c.Estimate = &check.Estimate{CostLow: 1, Cost: 1.5, CostHigh: 2, Source: "scrimp estimate"}
+	}},
+
+	{"python", check.Unknown, "not checked", func(*check.Case) {}},
+	{"python", check.Unknown, "nothing of this shell", func(c *check.Case) { c.Found = &check.Found{Elsewhere: true} }},
+	{"python", check.Pass, "python3 as /v/bin/python3 (3.11.7), and the environment /v; PATH is this shell's: /v/bin, /b, /c and 1 more.",
+		func(c *check.Case) {
+			c.Found = &check.Found{Python: "/v/bin/python3 (3.11.7)", Environment: "/v", Path: []string{"/v/bin", "/b", "/c", "/d"}}
+		}},
+	{"python", check.Fail, "torchrun is not on PATH; jobs on this machine find no python3; PATH is this shell's: /b.",
+		func(c *check.Case) { c.Found = &check.Found{Missing: "torchrun", Path: []string{"/b"}} }},
+	{"python", check.Warn, "torchrun is not on PATH, unless setup installs it", func(c *check.Case) {
+		c.Job.Setup, c.Found = "pip install torch", &check.Found{Missing: "torchrun"}
 	}},
 
 	{"machine", check.Pass, "nothing in particular", func(*check.Case) {}},
@@ -70,8 +83,15 @@ var cases = []struct {
 	}},
 	{"machine", check.Unknown, "no machine like that", func(c *check.Case) { c.Job.Resources.Accelerator = "B300:64" }},
 
-	{"cost", check.Pass, "about $0.000056: 2.0s on", func(c *check.Case) { // what costs little is not free
+	{"cost", check.Pass, "about $0.00167: 2.0s on aws/us-east-1/c/on-demand at $0.1/h, billed for 1m 00s at least", func(c *check.Case) { // what costs little is not free
 		c.Job.Work.Time = spec.Duration(2 * time.Second)
+	}},
+	{"cost", check.Pass, "about $0.11: 1h 00m on aws/us-east-1/c/on-demand at $0.1/h, and 6m 00s to start", func(c *check.Case) {
+		hours(c, 1)
+		c.Offers = slices.Clone(c.Offers)
+		for i := range c.Offers {
+			c.Offers[i].Offer.Boot = 6 * time.Minute
+		}
 	}},
 	{"precision", check.Unknown, "neither", func(c *check.Case) { c.Job.Resources.Accelerator = "L4" }},
 	{"precision", check.Pass, "no accelerator", func(*check.Case) {}},
@@ -105,7 +125,7 @@ var cases = []struct {
 	{"precision", check.Warn, "you say fp32", func(c *check.Case) {
 		c.Job.Resources.Accelerator, c.Facts = "L4", map[string]string{"precision": "fp32"}
 	}},
-	{"precision", check.Pass, "trains nothing", func(c *check.Case) {
+	{"precision", check.Pass, "does not train", func(c *check.Case) {
 		c.Job.Kind, c.Job.Resources.Accelerator = "inference", "L4"
 	}},
 
@@ -137,6 +157,33 @@ var cases = []struct {
 		c.Job.Checkpoint.Dir, c.Runs = "ck", []check.Run{{Job: "j-1", Checkpoints: 7}}
 	}},
 
+	{"checkpoints", check.Warn, "nothing in the programs was found that reads it", func(c *check.Case) {
+		c.Job.Checkpoint.Dir = "ck"
+		c.Texts = []check.Text{{"t.py", "model = AutoModel.from_pretrained('gpt2')\nx = np.load('data.npy')\ntorch.save(m, 'ck/m.pt')\n"}}
+	}},
+	{"checkpoints", check.Pass, "not seen to work", func(c *check.Case) {
+		c.Job.Checkpoint.Dir = "ck"
+		c.Texts = []check.Text{{"t.py", "if os.path.exists(f'{ckpt}/last.pt'):\n"}}
+	}},
+	{"checkpoints", check.Pass, "not seen to work", func(c *check.Case) {
+		c.Job.Checkpoint.Dir = "ck"
+		c.Texts = []check.Text{{"t.sh", "s=0; [ -f ckpt/s ] && s=$(cat ckpt/s)\n"}}
+	}},
+	{"checkpoints", check.Pass, "j-1 has kept 7", func(c *check.Case) { // it has shown that it goes on from one
+		c.Job.Checkpoint.Dir, c.Texts = "ck", []check.Text{{"t.py", "torch.save(m, 'ck/m.pt')\n"}}
+		c.Runs = []check.Run{{Job: "j-1", Checkpoints: 7, Resumes: []time.Duration{time.Second}}}
+	}},
+
+	{"spot", check.Unknown, "duration is unknown", func(*check.Case) {}},
+	{"spot", check.Pass, "never runs on spot", func(c *check.Case) { c.Job.Priority = "critical" }},
+	{"spot", check.Pass, "3h 00m of work", func(c *check.Case) { hours(c, 3) }},
+	{"spot", check.Warn, "10m 00s of work", func(c *check.Case) { hours(c, 1.0/6) }},
+	{"spot", check.Warn, "j-1 took 20m 00s to start for 3h 00m of work", func(c *check.Case) {
+		hours(c, 3)
+		c.Runs = []check.Run{{Job: "j-1", Resumes: []time.Duration{20 * time.Minute}}}
+	}},
+	{"spot", check.Warn, "you say that it took 15m 00s to start", func(c *check.Case) { c.Facts = map[string]string{"resume": "15m"} }},
+
 	{"resume", check.Unknown, "keeps no checkpoints", func(*check.Case) {}},
 	{"resume", check.Unknown, "no earlier run", func(c *check.Case) { c.Job.Checkpoint.Dir = "ck" }},
 	{"resume", check.Pass, "j-1 took 1m 30s", func(c *check.Case) {
@@ -147,7 +194,7 @@ var cases = []struct {
 	}},
 	{"resume", check.Fail, "you say", func(c *check.Case) { c.Facts = map[string]string{"resume": "6m"} }},
 
-	{"early-stopping", check.Warn, "nothing ends", func(*check.Case) {}},
+	{"early-stopping", check.Warn, "no early stopping", func(*check.Case) {}},
 	{"early-stopping", check.Warn, "no plateau", func(c *check.Case) { c.Job.Metric.Name = "loss" }},
 	{"early-stopping", check.Pass, "500 steps", func(c *check.Case) {
 		c.Job.Metric = spec.Metric{Name: "loss", Patience: 500}
@@ -188,7 +235,7 @@ var cases = []struct {
 	{"tags", check.Warn, "team named; no project", func(c *check.Case) { c.Job.Tags = map[string]string{"team": "x"} }},
 	{"tags", check.Pass, "", func(c *check.Case) { c.Job.Team, c.Job.Project, c.Job.Environment = "a", "b", "c" }},
 
-	{"budget", check.Fail, "nothing limits", func(*check.Case) {}},
+	{"budget", check.Fail, "has no limit", func(*check.Case) {}},
 	{"budget", check.Pass, "$5.00", func(c *check.Case) { c.Job.Budget.Dollars = dollars("5") }},
 	{"budget", check.Fail, "needs $3.00 to $8.00", func(c *check.Case) {
 		hours(c, 10)
@@ -243,7 +290,7 @@ var cases = []struct {
 	{"convergence", check.Warn, "no number", func(c *check.Case) { c.Job.Metric.Name = "loss" }},
 	{"convergence", check.Pass, "500", func(c *check.Case) { c.Job.Metric = spec.Metric{Name: "loss", Patience: 500} }},
 
-	{"spot-proven", check.Fail, "nobody knows", func(*check.Case) {}},
+	{"spot-proven", check.Fail, "duration is unknown", func(*check.Case) {}},
 	{"spot-proven", check.Fail, "10h", func(c *check.Case) {
 		hours(c, 10)
 		c.Runs = []check.Run{{Job: "j-1", Checkpoints: 3}}
@@ -274,7 +321,7 @@ var cases = []struct {
 	{"onnx", check.Pass, "onnxruntime", func(c *check.Case) {
 		c.Job.Kind, c.Texts = "inference", []check.Text{{"s.py", "import onnxruntime as ort"}}
 	}},
-	{"prediction-cost", check.Unknown, "how many", func(*check.Case) {}},
+	{"prediction-cost", check.Unknown, "predictions per second", func(*check.Case) {}},
 	{"prediction-cost", check.Pass, "$2.22 for a million, at 100 a second on aws/us-east-1/l4/on-demand",
 		func(c *check.Case) {
 			c.Job.Resources.Accelerator, c.Facts = "L4", map[string]string{"predictions_per_second": "100"}
@@ -284,7 +331,7 @@ var cases = []struct {
 	}},
 
 	{"scaling", check.Unknown, "not in production", func(*check.Case) {}},
-	{"scaling", check.Unknown, "nothing says", func(c *check.Case) { c.Job.Kind = "inference" }},
+	{"scaling", check.Unknown, "unknown whether", func(c *check.Case) { c.Job.Kind = "inference" }},
 	{"scaling", check.Fail, "", func(c *check.Case) {
 		c.Job.Kind, c.Facts = "inference", map[string]string{"scale_to_zero": "no"}
 	}},
@@ -316,10 +363,10 @@ var cases = []struct {
 	}},
 	{"alerts", check.Unknown, "", func(*check.Case) {}},
 	{"alerts", check.Fail, "neither", func(c *check.Case) { c.Job.Kind = "production" }},
-	{"alerts", check.Warn, "nobody is told", func(c *check.Case) {
+	{"alerts", check.Warn, "no webhook reports", func(c *check.Case) {
 		c.Job.Kind, c.Job.Budget.Dollars = "production", dollars("5")
 	}},
-	{"alerts", check.Warn, "nothing limits", func(c *check.Case) {
+	{"alerts", check.Warn, "has no limit", func(c *check.Case) {
 		c.Job.Kind, c.Job.Notify = "production", "https://example.org/hook"
 	}},
 	{"alerts", check.Pass, "", func(c *check.Case) {

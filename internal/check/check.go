@@ -101,6 +101,7 @@ type Case struct {
 	Facts    map[string]string // what the user states, by the names of Facts
 	Force    bool              // a long run on spot goes without proven checkpoints
 	WorkFrom string            // what says how long the job takes; "": its file
+	Found    *Found            // what the program finds where it runs; nil: not checked
 
 	places []place // all texts by line, filled by Check
 }
@@ -120,12 +121,14 @@ var items = []item{
 	{"accumulation", Before, "gradient accumulation", accumulation},
 	{"checkpoints", Before, "checkpoints fit for spot", checkpoints},
 	{"resume", Before, "resumes in under 5 minutes", resume},
+	{"spot", Before, "a candidate for spot", candidate},
 	{"early-stopping", Before, "early stopping", earlyStopping},
 	{"data-region", Before, "data in the same region", dataRegion},
 	{"data-cached", Before, "data cached", dataCached},
 	{"tags", Before, "tags", tags},
 	{"budget", Before, "budget", budget},
 	{"subset", Before, "a subset of the data first", subset},
+	{"python", Before, "programs and Python are found", python},
 	{"utilisation", During, "utilisation over 70 %", utilisation},
 	{"convergence", During, "what does not converge is stopped", convergence},
 	{"spot-proven", During, "checkpoints proven before a long run on spot", spotProven},
@@ -281,7 +284,8 @@ func (c *Case) length() (time.Duration, bool) {
 // wanted is what the job asks of a machine.
 func (c *Case) wanted() catalog.Filter {
 	r := c.Job.Resources
-	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: c.Job.MaxPrice}
+	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: c.Job.MaxPrice,
+		Trains: c.trains()}
 	if r.Accelerator != "" {
 		if f.ParseAccelerator(r.Accelerator) != nil {
 			f.Accelerator = r.Accelerator

@@ -65,7 +65,7 @@ func dataCached(c *Case) (Verdict, string, string) {
 	}) {
 		return Pass, "it travels with the work folder", ""
 	}
-	return Unknown, "nothing says whether a second attempt fetches the data again", supply("data_cached")
+	return Unknown, "unknown whether a second attempt fetches the data again", supply("data_cached")
 }
 
 func (c *Case) owners() (have, missing []string) {
@@ -102,11 +102,11 @@ func budget(c *Case) (Verdict, string, string) {
 			"raise the budget, or make the job smaller: it would be stopped on the way"
 	case b.Dollars != nil && known && high > b.Dollars.Float():
 		return Warn, fmt.Sprintf("%s, and it may need %s: %s", usd(b.Dollars.Float()), dollars(low, high), how),
-			"it is enough where spot is to be had all the time"
+			"it suffices while spot is available throughout"
 	case b.Dollars != nil:
 		return Pass, usd(b.Dollars.Float()) + " in all", ""
 	case b.WallClock > 0 && c.Job.MaxPrice > 0:
-		most := c.Job.MaxPrice.Float() * time.Duration(b.WallClock).Hours() * float64(max(1, c.Job.Nodes))
+		most := c.Job.MaxPrice.Float() * time.Duration(b.WallClock).Hours() * float64(c.Job.MostNodes())
 		return Pass, fmt.Sprintf("%s at no more than $%s/h: %s at most", draw.Span(time.Duration(b.WallClock)),
 			c.Job.MaxPrice, usd(most)), ""
 	case b.GPUHours > 0 || b.WallClock > 0:
@@ -116,12 +116,12 @@ func budget(c *Case) (Verdict, string, string) {
 	if known {
 		fix = fmt.Sprintf("budget: %s would be half more than it is expected to cost", usd(high*1.5))
 	}
-	return Fail, "nothing limits what it may cost", fix
+	return Fail, "the cost has no limit", fix
 }
 
 func subset(c *Case) (Verdict, string, string) {
 	if !c.trains() {
-		return Pass, "it trains nothing", ""
+		return Pass, "the job does not train", ""
 	}
 	if d, ok := c.length(); ok && d <= 30*time.Minute {
 		return Pass, fmt.Sprintf("it is small itself: %s", draw.Span(d)), ""

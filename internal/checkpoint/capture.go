@@ -190,10 +190,19 @@ func copyFile(in *os.File, to string, size int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	n, err := io.Copy(out, in)
-	if err == nil && n != size {
+	if err := copyData(out, in); err != nil {
+		return err
+	}
+	stat, err := in.Stat()
+	if err == nil && stat.Size() != size {
 		err = ErrChanged
 	}
+	return errors.Join(err, out.Truncate(size))
+}
+
+// copyWhole copies what a file holds, holes as zeros.
+func copyWhole(out, in *os.File) error {
+	_, err := io.Copy(out, in)
 	return err
 }
 

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -42,4 +43,36 @@ func device(stat fs.FileInfo) uint64 {
 		return s.Dev
 	}
 	return 0
+}
+
+// copyData copies what a file holds to the same places of another, and leaves holes where it has holes: a copy takes
+// no more of the disk than what is copied.
+func copyData(out, in *os.File) error {
+	for at := int64(0); ; {
+		data, err := in.Seek(at, unix.SEEK_DATA)
+		switch {
+		case errors.Is(err, syscall.ENXIO): // a hole to its end
+			return nil
+		case err != nil && at == 0: // the file system does not say
+			return copyWhole(out, in)
+		case err != nil:
+			return err
+		}
+		if at, err = in.Seek(data, unix.SEEK_HOLE); err != nil {
+			return err
+		}
+		_, err = in.Seek(data, io.SeekStart)
+		if err == nil {
+			_, err = out.Seek(data, io.SeekStart)
+		}
+		if err == nil {
+			_, err = io.CopyN(out, in, at-data)
+		}
+		if errors.Is(err, io.EOF) {
+			return ErrChanged
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -117,6 +117,36 @@ func (s *Store) Fetch(ctx context.Context, name, dir string) (Manifest, error) {
 	return m, nil
 }
 
+// OutputNames lists the names under which something was kept.
+func (s *Store) OutputNames(ctx context.Context) ([]string, error) {
+	all, err := s.list(ctx, "outputs")
+	for i, at := range all {
+		all[i] = path.Dir(at)
+	}
+	return slices.Compact(all), err
+}
+
+// Outputs is the newest manifest of what was kept under a name that can be read. ErrNone:
+// nothing was kept.
+func (s *Store) Outputs(ctx context.Context, name string) (m Manifest, err error) {
+	if err := checkName(name); err != nil {
+		return m, err
+	}
+	versions, err := s.versions(ctx, name)
+	if err == nil && len(versions) == 0 {
+		err = ErrNone
+	}
+	for _, v := range versions {
+		if m, err = s.output(ctx, name, v); err == nil || !errors.Is(err, ErrDamaged) {
+			break
+		}
+	}
+	if err != nil {
+		return Manifest{}, fmt.Errorf("look at outputs %s: %w", name, err)
+	}
+	return m, nil
+}
+
 func (s *Store) fetchOutput(ctx context.Context, name, dir string) (Manifest, error) {
 	if err := checkName(name); err != nil {
 		return Manifest{}, err
@@ -208,5 +238,6 @@ func gather(tree *confined.Tree, base string, folders []string) (all []source, s
 		all[i].linked = all[i].Mode.IsRegular() // it is read where it lies
 	}
 	slices.SortFunc(all, func(a, b source) int { return strings.Compare(a.Path, b.Path) })
-	return slices.CompactFunc(all, func(a, b source) bool { return a.Path == b.Path }), skipped, nil
+	all = slices.CompactFunc(all, func(a, b source) bool { return a.Path == b.Path })
+	return all, skipped, fits(all)
 }

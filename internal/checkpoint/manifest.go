@@ -181,7 +181,7 @@ func (m Manifest) checkFiles() error {
 func (f File) check() error {
 	var size int64
 	for _, p := range f.Parts {
-		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > 1<<30 ||
+		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > partSize ||
 			p.Home == "" || strings.ContainsAny(p.Home, "/.") {
 			return fmt.Errorf("part %+v", p)
 		}

@@ -174,17 +174,28 @@ func (w *Writer) remove(ctx context.Context, key string) error {
 type Listed struct {
 	Name string
 	Manifest
+	Count   int   // of files, folders and links
 	Fenced  bool  // it does not count
 	Damaged error // its manifest cannot be read; nil says nothing of its parts
 }
 
-// List returns the checkpoints, newest first.
-func (s *Store) List(ctx context.Context) ([]Listed, error) {
+// List returns the checkpoints, newest first, with how many files each has and not which: a manifest may have 64 MiB,
+// and a program may have made many.
+func (s *Store) List(ctx context.Context) (all []Listed, err error) {
+	err = s.each(ctx, func(l Listed) bool {
+		l.Count, l.Files = len(l.Files), nil
+		all = append(all, l)
+		return true
+	})
+	return all, err
+}
+
+// each calls do with every checkpoint, newest first, until it returns false. One manifest at a time is in memory.
+func (s *Store) each(ctx context.Context, do func(Listed) bool) error {
 	v, err := s.survey(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list checkpoints: %w", err)
+		return fmt.Errorf("list checkpoints: %w", err)
 	}
-	var all []Listed
 	for _, name := range slices.Backward(v.names) {
 		l := Listed{Name: name}
 		l.Manifest, err = s.manifest(ctx, v, name)
@@ -195,9 +206,11 @@ func (s *Store) List(ctx context.Context) ([]Listed, error) {
 		case errors.Is(err, ErrDamaged):
 			l.Damaged = err
 		default:
-			return nil, fmt.Errorf("list checkpoints: %w", err)
+			return fmt.Errorf("list checkpoints: %w", err)
 		}
-		all = append(all, l)
+		if !do(l) {
+			return nil
+		}
 	}
-	return all, nil
+	return nil
 }

@@ -59,11 +59,27 @@ func scan(tree *confined.Tree, dir string, ignore []string) ([]source, error) {
 	s := scanner{tree: tree, base: dir, ignore: ignore, outward: func(path string) error {
 		return fmt.Errorf("link %s: %w", path, errOutward)
 	}}
-	if err := s.walk("."); err != nil {
+	if err := errors.Join(s.walk("."), fits(s.found)); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(s.found, func(a, b source) int { return cmp.Compare(a.Path, b.Path) })
 	return s.found, nil
+}
+
+// mostBytes is how much a manifest says: half a million parts of 8 MiB, in 64 MiB of text. A sparse file is as
+// large as its owner likes, and costs them nothing.
+const mostBytes = 4 << 40
+
+// fits reports why files cannot be published.
+func fits(found []source) error {
+	left := int64(mostBytes)
+	for _, f := range found {
+		if left -= f.Size; left < 0 {
+			return fmt.Errorf("it holds more than %d TiB, %s among it with %d bytes: save less, or remove files that are "+
+				"mostly holes", mostBytes>>40, f.Path, f.Size)
+		}
+	}
+	return nil
 }
 
 // scanner finds files, folders, and links that stay inside base. Sockets,

@@ -35,6 +35,26 @@ func parseShare(name string) (h sharing, ok bool) {
 	return h, ok && errR == nil && errS == nil && h.String() == name
 }
 
+// Writes reports whether a machine of a gang with a rank above 0 writes a key below the job's
+// prefix: outputs by their name and, where each rank's folder is a part of a checkpoint, what
+// it stores of a step. All else is rank 0's.
+func Writes(rank int, outputs, key string, allRanks bool) bool {
+	folder, rest, ok := strings.Cut(key, "/")
+	first, last, parts := strings.Cut(rest, "/")
+	switch {
+	case !ok || rank < 1:
+		return false
+	case folder == "outputs":
+		return parts && first == outputs
+	case folder == "objects" && first == kept:
+		return parts && last != ""
+	case folder == "objects" && parts || folder == "shares" && !parts:
+		h, named := parseShare(first)
+		return named && h.rank == rank && allRanks
+	}
+	return false
+}
+
 // share is what a rank has stored of a step: its whole part, read back.
 type share struct {
 	Rank     int       `json:"rank"`

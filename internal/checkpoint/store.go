@@ -109,10 +109,29 @@ func (s *Store) list(ctx context.Context, folder string) ([]string, error) {
 	return names, nil
 }
 
+// mostManifest is how many bytes a manifest has at most: 200,000 files. Whoever has
+// a task's token can put anything in its place, and who reads it has it in memory.
+const mostManifest = 64 << 20
+
 // read returns a small object whole.
-func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
-	data, err := s.bucket.ReadAll(ctx, s.prefix+key)
+func (s *Store) read(ctx context.Context, key string) (data []byte, err error) {
+	r, err := s.bucket.NewReader(ctx, s.prefix+key, nil)
+	if err != nil {
+		return nil, readError(key, err)
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Size() > mostManifest {
+		return nil, tooLarge(key)
+	}
+	data, err = io.ReadAll(io.LimitReader(r, mostManifest+1))
+	if err == nil && len(data) > mostManifest {
+		return nil, tooLarge(key)
+	}
 	return data, readError(key, err)
+}
+
+func tooLarge(key string) error {
+	return fmt.Errorf("read %s: %w: it has more than %d MiB", key, ErrDamaged, mostManifest>>20)
 }
 
 // readError tells damage, which no new try repairs, from a store that does not answer.
@@ -137,6 +156,9 @@ func writeOptions(absent bool) *blob.WriterOptions {
 // one. An answer that is lost on the way is asked for again: data must be
 // unlike anybody else's.
 func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
+	if len(data) > mostManifest {
+		return fmt.Errorf("create %s: it has more than %d MiB: save fewer files", key, mostManifest>>20)
+	}
 	var err error
 	for range 3 {
 		err = s.bucket.WriteAll(ctx, s.prefix+key, data, writeOptions(true))

@@ -79,7 +79,7 @@ func drop(dir string) {
 	}
 	_ = filepath.WalkDir(dir, func(at string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			_ = os.Chmod(at, 0o700)
+			_ = os.Chmod(at, 0o700) // a folder must be entered to be emptied
 		}
 		return nil
 	})

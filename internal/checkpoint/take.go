@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,24 +14,25 @@ import (
 // Find returns the checkpoint of that name, where it counts; "" is the newest that does.
 // ErrNone: there is none.
 func (s *Store) Find(ctx context.Context, name string) (Manifest, error) {
-	list, err := s.List(ctx)
-	if err != nil {
-		return Manifest{}, err
+	none := fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
+	if name == "" {
+		none = fmt.Errorf("%w: no checkpoint counts", ErrNone)
 	}
-	for _, l := range list {
+	var found Manifest
+	err := s.each(ctx, func(l Listed) bool {
 		switch {
 		case name != "" && l.Name != name, l.Fenced:
-			continue
+			return true
 		case l.Damaged == nil:
-			return l.Manifest, nil
+			found, none = l.Manifest, nil
 		case name != "":
-			return Manifest{}, fmt.Errorf("checkpoint %s: %w", name, l.Damaged)
+			none = fmt.Errorf("checkpoint %s: %w", name, l.Damaged)
+		default:
+			return true
 		}
-	}
-	if name == "" {
-		return Manifest{}, fmt.Errorf("%w: no checkpoint counts", ErrNone)
-	}
-	return Manifest{}, fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
+		return false
+	})
+	return found, cmp.Or(err, none)
 }
 
 // Export writes the files of a checkpoint into dir, each part checked against its hash.
@@ -91,20 +93,20 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 }
 
 func (s *Store) remove(ctx context.Context, name string) error {
-	list, err := s.List(ctx)
-	if err != nil {
-		return err
-	}
 	found, whole, used := false, true, map[string]bool{}
-	for _, l := range list {
+	err := s.each(ctx, func(l Listed) bool {
 		if l.Name == name {
 			found = true
-			continue
+			return true
 		}
 		whole = whole && l.Damaged == nil // what it needs nobody knows
 		for _, p := range l.parts() {
 			used[p.key()] = true
 		}
+		return true
+	})
+	if err != nil {
+		return err
 	}
 	if !found {
 		return ErrNone

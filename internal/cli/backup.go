@@ -19,10 +19,10 @@ import (
 )
 
 func (a *app) backupCmd() *cobra.Command {
-	return &cobra.Command{Use: "backup FILE", Short: "Copy all that the server knows into a file, while it works",
+	return &cobra.Command{Use: "backup FILE", Short: "Back the server up into a file, while it works",
 		Args: command.Takes("FILE"), GroupID: command.GroupShare,
-		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as they are " +
-			"at one moment, and checks it. The server goes on meanwhile. Work folders, checkpoints, outputs and secrets are " +
+		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as of one " +
+			"moment, and checks it. The server works on meanwhile. Work folders, checkpoints, outputs and secrets are " +
 			"not in it." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			r, err := c.Request(ctx, http.MethodGet, "/v1/backup")
@@ -78,8 +78,8 @@ func (a *app) restoreCmd() *cobra.Command {
 	var db string
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Fill an empty data folder or database from a backup",
 		Args: command.Takes("FILE"), GroupID: command.GroupShare,
-		Long: "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares what it then " +
-			"holds with what the backup was made of. Both must be empty, and no server may run there. A backup of SQLite " +
+		Long: "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares the result " +
+			"with the backup. The folder and the database must be empty, and no server may run there. A backup of SQLite " +
 			"restores into PostgreSQL, and the other way round." + command.PlainExit,
 		Example: "  scrimp --data new restore backup.tar.gz\n" +
 			"  scrimp --data new restore backup.tar.gz --db postgres://scrimp@db/scrimp",
@@ -93,6 +93,11 @@ func (a *app) restoreCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			public, err := server.Private(dir) // nobody else reads what is restored before a server begins
+			if err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			defer public()
 			var st store.Replica
 			if db == "" {
 				st, err = store.Open(dir)
@@ -117,7 +122,7 @@ func (a *app) restoreCmd() *cobra.Command {
 }
 
 func (a *app) openapiCmd() *cobra.Command {
-	return &cobra.Command{Use: "openapi", Short: "Print the description of the server's API", Args: command.Takes(),
+	return &cobra.Command{Use: "openapi", Short: "Print the API's description (OpenAPI)", Args: command.Takes(),
 		Long: "Prints the description of the HTTP API as OpenAPI 3.1, as GET /v1/openapi.json has it." + command.PlainExit,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.Out.Write(server.OpenAPI(Version))

@@ -58,7 +58,7 @@ func TestOffersAreFilteredAndNothingIsAnError(t *testing.T) {
 	if n < 2 {
 		t.Errorf("%d offers of eight H100", n)
 	}
-	if out, _, code := call(t, dir, "offers", "--gpu", "H100:7"); code != 2 || !strings.Contains(out, "No offer is like that") {
+	if out, _, code := call(t, dir, "offers", "--gpu", "H100:7"); code != 2 || !strings.Contains(out, "No matching offers") {
 		t.Errorf("seven: %d %s", code, out)
 	}
 	for _, bad := range [][]string{

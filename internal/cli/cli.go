@@ -3,13 +3,13 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +22,6 @@ import (
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/plan"
 	"scrimp/internal/cli/share"
-	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/simulate"
 )
 
@@ -58,12 +57,24 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if a.Counting {
 		fmt.Fprint(errOut, "\r\x1b[K")
 	}
-	if a.JSON {
-		_ = json.NewEncoder(errOut).Encode(map[string]string{"error": err.Error()})
-	} else {
-		fmt.Fprintln(errOut, "scrimp: "+show.Lines(strings.TrimSpace(err.Error()))) // some of it is what a server says
+	a.Fault("", err)
+	return int(command.Status(err))
+}
+
+// Root is the program's command, for those who write its manual.
+func Root() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard).root() }
+
+// version is Version with the commit, where the build says neither it nor a release: of go install in a folder.
+func version(info *debug.BuildInfo) string {
+	if info == nil || strings.Contains(Version, "+") || !strings.HasSuffix(Version, "-dev") {
+		return Version
 	}
-	return int(command.Failed)
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && s.Value != "" {
+			return Version + "+" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return Version
 }
 
 // app is what every command is given, for the commands of this package.
@@ -74,15 +85,17 @@ func newApp(in io.Reader, out, errOut io.Writer) *app {
 }
 
 func (a *app) root() *cobra.Command {
+	info, _ := debug.ReadBuildInfo()
 	root := &cobra.Command{
 		Use:   "scrimp",
 		Short: "Train on time for the least money",
 		Long: `scrimp plans, runs, watches and accounts for ML training, so that every job meets its deadline at the
-lowest cost. What is asked for goes to the output, progress and errors to the error stream. Tables fit
-the terminal; piped, they are whole and their times are RFC 3339.
+lowest cost. Results go to stdout, progress and errors to stderr. Tables fit the terminal; piped, they are
+complete and their times are RFC 3339.
 
-Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was stopped.`,
-		Version:       Version,
+Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was stopped, 124 the time of
+scrimp wait is over.`,
+		Version:       version(info),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -93,8 +106,9 @@ Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was 
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), share.Commands(a.App),
 		{offers.Market(a.App, a.marketServeCmd())},
-		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.serveCmd(),
-			a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd()},
+		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.engineCmd(), a.schemaCmd(),
+			a.serveCmd(), a.gcCmd(),
+			a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},
 	} {
 		root.AddCommand(family...)
 	}

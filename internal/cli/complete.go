@@ -12,7 +12,7 @@ func (a *app) completionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Print the completion of commands, jobs and files for a shell",
 		GroupID: command.GroupRest,
-		Long: "Prints what teaches a shell to complete commands, flags, the ids of jobs, and files. SHELL is bash, " +
+		Long: "Prints a script that makes a shell complete commands, flags, ids of jobs, and files. SHELL is bash, " +
 			"zsh, fish or powershell." + command.PlainExit,
 		Example: "  source <(scrimp completion bash)        # in ~/.bashrc\n" +
 			"  scrimp completion zsh > \"${fpath[1]}/_scrimp\"\n" +

@@ -13,17 +13,26 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/agent"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
+	"scrimp/internal/server/disk"
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: command.Takes(),
+	return &cobra.Command{Use: "doctor [ENGINE]",
+		Short: "Check this machine, the data folder and the server, or an engine", Args: command.Takes("[ENGINE]"),
 		GroupID: command.GroupRest,
-		Long: "Checks that scrimp can work here, and says how to fix what does not.\n\nExit status: 0 all is well, 1 a " +
-			"check failed.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Long: "Checks this machine, the data folder and the server, and prints the fix of each failure. With " +
+			"the name of an engine it checks that one: commands, keys, disk, clock, drivers, and the way back from its " +
+			"machines to " +
+			"the server.\n\n" +
+			"Exit status: 0 all is well, 1 a check failed.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.testEngine(cmd.Context(), args[0], false)
+			}
 			checks := a.checks(cmd.Context())
 			failed := false
 			for _, c := range checks {
@@ -47,7 +56,8 @@ func (a *app) doctorCmd() *cobra.Command {
 // checks are what scrimp doctor finds.
 func (a *app) checks(ctx context.Context) []show.Check {
 	checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + command.Build() + ", " +
-		runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}, a.folderCheck()}
+		runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}, a.folderCheck(), diskCheck(a.Data, disk.Of(a.Data),
+		machineFolders(a.Data)...)}
 	if len(filepath.Join(a.Data, "market", "market.sock")) > 100 {
 		checks = append(checks, show.Check{Name: "socket", OK: false,
 			Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
@@ -57,6 +67,15 @@ func (a *app) checks(ctx context.Context) []show.Check {
 		checks = append(checks, show.Check{Name: "server", OK: true, Text: "none runs; the next command starts one"})
 	} else {
 		checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
+		if v, err := c.Server(ctx); err == nil {
+			checks = append(checks, retention(v))
+		}
+	}
+	if away, err := command.Far(a.Data); err != nil {
+		checks = append(checks, show.Check{Name: "login", Text: err.Error()})
+	} else {
+		found := jobfile.Found(ctx, "", away != nil)
+		checks = append(checks, show.Check{Name: "environment", OK: true, Text: found.Text()})
 	}
 	if c != nil && c.Far { // its engines are set elsewhere
 		return checks
@@ -75,19 +94,6 @@ func (a *app) checks(ctx context.Context) []show.Check {
 		}
 	}
 	return checks
-}
-
-func (a *app) folderCheck() show.Check {
-	probe := filepath.Join(a.Data, ".probe")
-	err := os.MkdirAll(a.Data, 0o700)
-	if err == nil {
-		err = os.WriteFile(probe, nil, 0o600)
-	}
-	_ = os.Remove(probe)
-	if err != nil {
-		return show.Check{Name: "data folder", OK: false, Text: err.Error() + ": give another with --data"}
-	}
-	return show.Check{Name: "data folder", OK: true, Text: a.Data + " can be written to"}
 }
 
 // people is how many may use the server; 0: it does not say.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/local"
 )
 
 // passable is a folder that other users reach, as a test's own is not.
@@ -27,7 +28,7 @@ func TestDoctorSpeaksOfUsersWhereItConcernsThem(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(data), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	at := map[string]string{"machines": filepath.Join(open, "new", "machines")}
+	at := engine.WithOf(local.With{Machines: filepath.Join(open, "new", "machines")})
 	kept := "" // what is said where programs are kept apart
 	if os.Geteuid() != 0 {
 		kept = "not root"

@@ -247,3 +247,40 @@ func (h *home) served(folder string) (list []int) {
 	}
 	return list
 }
+
+// A market is one that the folder has, or --market is refused: also by the server that is started for it.
+func TestAMarketThatTheFolderHasNotIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("market.yaml", oneMachine)
+	h.write("job.yaml", "name: short\ncommand: echo done\n")
+	h.do("run", "-y", "job.yaml", "--market", "market.yaml")
+	h.do("run", "-y", "job.yaml", "--market", "market.yaml") // the same
+	for range 2 {
+		if out, err := h.try("run", "-y", "job.yaml", "--market", "stormy"); err == nil || !strings.Contains(out+err.Error(), "keeps it") {
+			t.Errorf("%v, %s", err, out)
+		}
+		h.do("server", "stop")
+	}
+	if got := strings.Count(h.do("jobs", "--json"), `"id":`); got != 2 {
+		t.Errorf("%d jobs are there", got)
+	}
+}
+
+// An engine of which a machine runs is not removed by the way: nobody would hear of the machine.
+func TestAnEngineWhoseMachinesRunIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.twoEngines()
+	h.bySocket()
+	h.write("job.yaml", "name: long\ncommand: sleep 600\n")
+	h.do("run", "-y", "-d", "--force", "job.yaml")
+	h.until("it runs", func() bool { return h.job("long").Phase == "running" })
+	text, err := h.try("engine", "rm", "other")
+	if err == nil || !strings.Contains(text, "1 machine of engine other") || !strings.Contains(text, "with long") {
+		t.Errorf("%v: %s", err, text)
+	}
+	h.do("engine", "rm", "local")
+	h.do("cancel", "long")
+	h.until("its machine is given back", func() bool { return h.engines()["other"].Machines == 0 })
+}

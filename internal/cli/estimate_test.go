@@ -115,6 +115,43 @@ func TestEstimatesOfEveryKindOfModel(t *testing.T) {
 	}
 }
 
+// What does not fit is not answered with the flag that was given, and 4 bits are proposed where 16 do not fit.
+func TestAnAcceleratorThatIsGivenIsNotAskedForAgain(t *testing.T) {
+	out, errOut, code := scrimp(t, "estimate", "--model", "meta-llama/Llama-3.1-8B-Instruct", "--tokens", "1B", "--gpu", "V100-16GB:1", "--lora")
+	if code != 0 || strings.Contains(out, "--gpu") || !strings.Contains(out, "No V100-16GB:1 holds llama-3.1-8b") || !strings.Contains(out, "\n  --qlora --checkpointing full ") {
+		t.Errorf("%d %s\n%s", code, errOut, out)
+	}
+	if _, errOut, code = scrimp(t, "estimate", "--model", "gpt2", "--gpu", "V100", "--precision", "fp8"); code != 1 || !strings.Contains(errOut, "multiplies no fp8") {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if _, errOut, code = scrimp(t, "estimate", "--model", "gpt2", "--gpu", "Inferentia2:1"); code != 1 || !strings.Contains(errOut, "trains none") {
+		t.Errorf("%d %s", code, errOut)
+	}
+	out, errOut, code = scrimp(t, "estimate", "--model", "gpt2", "--tokens", "1B", "--gpu", "A10G:8")
+	if code != 0 || !strings.Contains(out, "aws g5.48xlarge, 8 × A10G, 192 processors") || !strings.Contains(out, "$16.29 an hour") {
+		t.Errorf("%d %s\n%s", code, errOut, out)
+	}
+	out, errOut, code = scrimp(t, "estimate", "--model", "trees features=200", "--rows", "10M", "--trees", "500", "--gpu", "T4")
+	if code != 0 || strings.Contains(out, "--features") || strings.Contains(out, "bf16") {
+		t.Errorf("%d %s\n%s", code, errOut, out)
+	}
+}
+
+func TestThePublishedModelsAreListedWithTheirHubNames(t *testing.T) {
+	out, errOut, code := scrimp(t, "estimate", "--models")
+	if code != 0 || !strings.Contains(out, "meta-llama/Llama-3.1-8B") || !strings.Contains(out, "resnet-50") {
+		t.Errorf("%d %s\n%s", code, errOut, out)
+	}
+	out, _, code = scrimp(t, "estimate", "--models", "--json")
+	var first struct {
+		Name string
+		Hub  []string
+	}
+	if err := json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &first); err != nil || code != 0 || first.Name == "" || len(first.Hub) == 0 {
+		t.Errorf("%v %d %+v", err, code, first)
+	}
+}
+
 func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
 	png := write(t, "model.onnx", "\x89PNG\r\n")
 	for want, args := range map[string][]string{
@@ -151,7 +188,7 @@ func TestAnAcceleratorOfSeveralFormsIsAllOfThemAndKnobsAreProposed(t *testing.T)
 		not   string
 	}{
 		"what does not fit":          {[]string{"--gpu", "H100:8"}, []string{"--zero 3", "--lora"}, ""},
-		"one that does not fit":      {[]string{"--gpu", "A10G:8"}, []string{"--zero 3 --checkpointing full"}, "--lora "},
+		"one that does not fit":      {[]string{"--gpu", "A10G:8"}, []string{"--zero 3 --checkpointing full", "--qlora --checkpointing full"}, "--lora  "},
 		"what fits and is dear":      {nil, []string{"--zero 3", "--qlora"}, ""},
 		"what is as small as can be": {[]string{"--qlora", "--zero", "3", "--checkpointing", "full", "--gpu", "H100:8"}, nil, "It would fit"},
 	} {

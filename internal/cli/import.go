@@ -14,8 +14,8 @@ func (a *app) importCmd() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: "import FILE", Short: "Turn a SkyPilot, dstack or sbatch file into a job file",
 		Args: command.Takes("FILE"), GroupID: command.GroupRun,
-		Long: "Turns a SkyPilot or dstack YAML file or an sbatch script into a job file. What could not be carried over " +
-			"is listed on the error stream with its line (with --json: on the output, an object each)." + command.PlainExit,
+		Long: "Turns a SkyPilot or dstack YAML file or an sbatch script into a job file. What it cannot carry over " +
+			"is listed on stderr with its line (with --json: on stdout, an object each)." + command.PlainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {

@@ -15,11 +15,11 @@ import (
 
 func (a *app) initCmd() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder",
+	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file from the files of the folder",
 		Args: command.Takes("[FOLDER]"), GroupID: command.GroupRun, ValidArgsFunction: command.CompleteFolder,
-		Long: "Looks at the files of a folder and writes a first job file there: how the program is started and its " +
-			"packages installed, where it saves, how it prints its progress. It runs nothing and overwrites nothing. Each " +
-			"guess is told with what it was made of, and stands in the file as a comment." + command.PlainExit,
+		Long: "Reads the files of a folder and writes a first job file there: how to start the program and install its " +
+			"packages, where it saves, how it prints its progress. It runs nothing and overwrites nothing. It prints each " +
+			"guess with its evidence, which is also a comment in the file." + command.PlainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder := "."
 			if len(args) == 1 {

@@ -36,7 +36,7 @@ func TestAPlanBlamesTheDeadlineWhereMoneyDoesNotHelp(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 2h}\ndeadline: in 1h\nbudget: $90\n")
 	text, err := h.try("plan", "job.yaml")
-	if err == nil || !strings.Contains(text, "the deadline comes too soon") || strings.Contains(text, "rather than dearer") || !strings.Contains(text, "would do") {
+	if err == nil || !strings.Contains(text, "the deadline is too soon for any budget") || strings.Contains(text, "rather than dearer") || !strings.Contains(text, "would do") {
 		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -133,8 +133,29 @@ func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 	if out := h.do("logs", "sh"); out != "hello from the machine\n" {
 		t.Errorf("log %q", out)
 	}
+	if out := h.do("logs", "sh", "--node", "all"); out != "[0] hello from the machine\n" {
+		t.Errorf("log of all machines %q", out)
+	}
+	if out := h.do("logs", "sh", "--node", "all", "--json"); !strings.HasPrefix(out, `{"job":"sh","line":"hello from the machine","attempt":1,"at":"`) || strings.Count(out, "\n") != 1 {
+		t.Errorf("log of all machines as objects %q", out)
+	}
+	if out, err := h.try("logs", "sh", "--node", "1"); err == nil || !strings.Contains(out, "one machine") {
+		t.Errorf("of a machine that is not there: %q, %v", out, err)
+	}
 	h.adds("sh")
 	h.do("ledger", "verify")
+}
+
+// A program may print faster than the server takes: its last lines are there all the same.
+func TestTheEndOfMuchOutputArrives(t *testing.T) {
+	h := newHome(t)
+	h.write("job.yaml", "name: chatty\ncommand: 'yes a line of a chatty trainer | head -c 40000000; echo; echo the last line; exit 3'\n")
+	if out, err := h.try("run", "-y", "job.yaml"); err == nil || !strings.Contains(out, "the last line") {
+		t.Errorf("%v\n%.2000s", err, out)
+	}
+	if out := h.do("logs", "chatty"); len(out) != 40_000_000+len("\nthe last line\n") || !strings.HasSuffix(out, "the last line\n") {
+		t.Errorf("%d bytes are kept, the end is %q", len(out), out[max(0, len(out)-40):])
+	}
 }
 
 func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
@@ -171,7 +192,10 @@ func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
 	}
 	h.do("cancel", "huge")
 	h.write("thrifty.yaml", "name: thrifty\ncommand: 'true'\nmax_price: $0.001\n") // a price may fall
-	h.do("run", "-y", "-d", "thrifty.yaml")
+	if out, err := h.try("run", "-y", "-d", "thrifty.yaml"); err == nil || !strings.Contains(out, "not run: the plan is not feasible") {
+		t.Errorf("%v, want it refused:\n%s", err, out)
+	}
+	h.do("run", "-y", "-d", "--force", "thrifty.yaml")
 	h.do("cancel", "thrifty")
 }
 

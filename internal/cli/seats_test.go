@@ -12,7 +12,7 @@ import (
 
 // Where its engine says that a machine may have several tasks, a job takes the part of a machine
 // that another of its user leaves free, and knows what it has. One that is cancelled leaves its part
-// and not the machine. What both cost is the bill to the last unit.
+// and not the machine. What both cost is the bill exactly.
 func TestJobsOfAUserHavePartsOfOneMachine(t *testing.T) {
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, seats: 3, with: {market: hour.yaml}}]\n")
@@ -36,7 +36,7 @@ offers:
 	if log := h.do("logs", "one"); log != "has 2 of 2147483648, 2 threads\n" {
 		t.Errorf("its log is %q", log)
 	}
-	if out := h.do("explain", "two"); !strings.Contains(out, "a part of a machine is free that runs another job") {
+	if out := h.do("explain", "two"); !strings.Contains(out, "a machine of the same user or team has room") {
 		t.Errorf("it is not said why:\n%s", out)
 	}
 	if out := h.do("machines"); !strings.Contains(out, "one +2") {

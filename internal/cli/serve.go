@@ -1,21 +1,28 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/server"
+	"scrimp/internal/spec"
 )
 
 func (a *app) serveCmd() *cobra.Command {
 	o := server.Options{}
 	var logJSON bool
-	cmd := &cobra.Command{Use: "serve", Short: "Serve several people, in the foreground", Args: command.Takes(),
+	var retain, retainOutputs string
+	cmd := &cobra.Command{Use: "serve", Short: "Serve a team, in the foreground", Args: command.Takes(),
 		GroupID: command.GroupShare,
-		Long: "Serves the data folder to everybody who has a token, until it is ended with Ctrl-C or SIGTERM; jobs go " +
+		Long: "Serves the data folder to everybody who has a token, until Ctrl-C or SIGTERM; jobs go " +
 			"on, and the next server adopts them. Whoever can read the data folder is its owner and needs no token: make " +
 			"users and tokens there.\n\n" +
 			"With --db the log lies in PostgreSQL. Of several servers on one database and one data folder, one leads; the " +
@@ -25,13 +32,26 @@ func (a *app) serveCmd() *cobra.Command {
 			"  scrimp serve --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := filepath.Abs(a.Data)
-			if err != nil {
+			if err := errors.Join(err, closeMemory()); err != nil {
 				return err
 			}
 			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), kinds
 			o.Log = slog.New(slog.NewTextHandler(a.Err, nil))
+			if o.Retain, err = retainedFor("--retain", retain); err != nil {
+				return err
+			}
+			if o.RetainOutputs, err = retainedFor("--retain-outputs", retainOutputs); err != nil {
+				return err
+			}
+			if o.Running < 0 || o.Rate < 1 {
+				return fmt.Errorf("--running %d, --rate %d: give --running 0 or more, and --rate 1 or more", o.Running, o.Rate)
+			}
 			if logJSON {
 				o.Log = slog.New(slog.NewJSONHandler(a.Err, nil))
+			}
+			if namesPassword(o.DB) {
+				o.Log.Warn("everybody on this machine can read the password of the database in the list of processes: leave it " +
+					"out of --db, and put it in PGPASSWORD or ~/.pgpass")
 			}
 			o.Ready = func(address string) {
 				if !a.JSON {
@@ -51,11 +71,42 @@ func (a *app) serveCmd() *cobra.Command {
 	f.BoolVar(&o.Insecure, "insecure", false, "serve plain HTTP where others reach it (default: refuse)")
 	f.StringVar(&o.Market, "market", "", "market `file`, or calm or stormy, for a data folder that has none yet "+
 		"(default calm)")
-	f.IntVar(&o.Rate, "rate", 500, "requests a second that one token may send")
+	f.IntVar(&o.Rate, "rate", 500, "requests a second that one user, machine or attempt may send")
 	f.IntVar(&o.Running, "running", 4, "jobs that hold a machine at once")
+	f.StringVar(&retain, "retain", "90d", "`time` for which the work folder, the output and the older checkpoints of a "+
+		"job are kept once it is over, or ever")
+	f.StringVar(&retainOutputs, "retain-outputs", "ever", "`time` for which its kept outputs and its newest checkpoint "+
+		"are kept, or ever")
 	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil,
 		"`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
+	f.StringArrayVar(&o.Stores, "stores", nil, "`address` of a store that job files may name in checkpoint.store, such "+
+		"as s3://BUCKET?region=NAME; may be repeated (default none)")
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
+}
+
+// namesPassword reports whether the address of a database holds a password.
+func namesPassword(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return strings.Contains(address, "password")
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
+}
+
+// retainedFor reads a span for which something is kept; below 0 is for ever.
+func retainedFor(flag, text string) (time.Duration, error) {
+	if text == "ever" {
+		return -1, nil
+	}
+	span, err := spec.ParseDuration(text)
+	if err == nil && span < time.Hour {
+		err = errors.New("write ever, or a span of at least an hour")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w", flag, text, err)
+	}
+	return span, nil
 }

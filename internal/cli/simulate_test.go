@@ -60,7 +60,7 @@ func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b", "eu-west-1a", "eu-west-1b")
-	if text := h.do(append(args, "--policy", "on-demand")...); !strings.Contains(text, "nothing is played on eu-west-1a, eu-west-1b:") {
+	if text := h.do(append(args, "--policy", "on-demand")...); !strings.Contains(text, "nothing runs on eu-west-1a, eu-west-1b:") {
 		t.Errorf("%s", text)
 	}
 }
@@ -171,9 +171,9 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 		"the deadline comes too soon":      {"work: {time: 2h}\ndeadline: in 1h\n", brokenSpot, 2, "no policy can meet the deadline in 1h 00m"},
 		"the market ends before the job":   {"work: {time: 2h}\ndeadline: in 9h\n", brokenSpot, 0, "is known for 3h 00m and does not repeat"},
 		"the budget does not pay":          {"work: {time: 5h}\ndeadline: in 5h30m\nbudget: $8\n", brokenSpot, 0, "on-demand: 1 of 1 run not done, and its cost is no cost of the work: the budget does not pay"},
-		"nothing is sure":                  {"work: {time: 1h}\ndeadline: in 5h\n", machineAt + broken, 0, "there is no line of on-demand"},
-		"it could wait for ever":           {"work: {time: 1h}\n", brokenSpot, 0, "no line of the optimum: without a deadline"},
-		"spot alone is not enough":         {"work: {time: 3h}\ndeadline: in 9h\n", machineAt + broken, 0, "no line of the optimum: nothing meets the deadline"},
+		"nothing is sure":                  {"work: {time: 1h}\ndeadline: in 5h\n", machineAt + broken, 0, "there is no on-demand row"},
+		"it could wait for ever":           {"work: {time: 1h}\n", brokenSpot, 0, "no row of the optimum: without a deadline"},
+		"spot alone is not enough":         {"work: {time: 3h}\ndeadline: in 9h\n", machineAt + broken, 0, "no row of the optimum: nothing meets the deadline"},
 		"a market that is always the same": {"work: {time: 1h}\ndeadline: in 9h\n", machineAt + onDemand, 0, ""},
 	} {
 		s, status := h.simulates(c.job, c.market)

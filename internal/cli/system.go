@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/engine/hostd"
 	"scrimp/internal/engine/local"
 	"scrimp/internal/marketfile"
 	"scrimp/internal/server"
@@ -37,7 +38,7 @@ func (a *app) serverCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
 			dir, err := filepath.Abs(a.Data)
-			if err != nil {
+			if err := errors.Join(err, closeMemory()); err != nil {
 				return err
 			}
 			return server.Serve(cmd.Context(), server.Options{
@@ -51,8 +52,9 @@ func (a *app) serverCmd() *cobra.Command {
 }
 
 func (a *app) serverStatusCmd() *cobra.Command {
-	return &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: command.Takes(),
-		Long: "Says who serves the data folder, its market and how many jobs it has. It starts none." + command.PlainExit,
+	return &cobra.Command{Use: "status", Short: "Show the server of the data folder", Args: command.Takes(),
+		Long: "Shows the server of the data folder, its market, engines and number of jobs. It starts no server." +
+			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.Open(cmd.Context())
 			if errors.Is(err, command.ErrNoServer) {
@@ -79,9 +81,9 @@ func (a *app) serverStatusCmd() *cobra.Command {
 
 func (a *app) serverStopCmd() *cobra.Command {
 	var now bool
-	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them",
+	stop := &cobra.Command{Use: "stop", Short: "Stop the server; its jobs go on, and the next command adopts them",
 		Args: command.Takes(),
-		Long: "Ends the server. The machines and their programs go on: the next command starts a server that adopts " +
+		Long: "Stops the server. The machines and their programs go on: the next command starts a server that adopts " +
 			"them. With --now every machine is given back and the market ends; work since the last checkpoint " +
 			"is lost." + command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,7 +101,7 @@ func (a *app) serverStopCmd() *cobra.Command {
 				return err
 			}
 			if c.Far {
-				return errors.New("the server is not this folder's: end it where it was started, or scrimp logout first")
+				return errors.New("the server is not this folder's: stop it where it was started, or scrimp logout first")
 			}
 			v, err := c.Server(cmd.Context())
 			if err != nil {
@@ -140,7 +142,7 @@ func (a *app) marketServeCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
 			trace, err := marketfile.Load(file)
-			if err != nil {
+			if err := errors.Join(err, closeMemory()); err != nil {
 				return err
 			}
 			exe, err := os.Executable()
@@ -158,7 +160,7 @@ func (a *app) marketServeCmd() *cobra.Command {
 				Machines: machines, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.Err, nil)),
 			})
 		}}
-	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")
+	serve.Flags().StringVar(&after, "after", "", "simulated `time` that a new market begins after")
 	serve.Flags().StringVar(&machines, "machines", "", "`folder` of its machines (default: machines in the data folder)")
 	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
 	serve.Flags().StringVar(&name, "name", "", "`name` of the engine that a new market is (default: as the file has it)")
@@ -185,10 +187,33 @@ func hideToken() error {
 	return fmt.Errorf("start the agent without its token: %w", syscall.Exec(exe, os.Args, os.Environ()))
 }
 
+// noticeOf is how long the machine stays once its agent is told to end; 0: it is not said.
+func noticeOf(said string) (time.Duration, error) {
+	if said == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(said)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("SCRIMP_NOTICE is %q: write a span such as 30s", said)
+	}
+	return d, nil
+}
+
 func (a *app) agentCmd() *cobra.Command {
-	return &cobra.Command{Use: "agent", Short: "Run on a rented machine", Args: cobra.NoArgs, Hidden: true,
+	agentCmd := &cobra.Command{Use: "agent", Short: "Let a server use this machine", Args: cobra.NoArgs,
+		GroupID: command.GroupRest,
+		Long: "Without a command this is what the server begins on the machines that it rents: nobody else does. " +
+			"scrimp agent join lets a server use a machine of your own.\n\nExit status: 0 ended, 1 error.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := hideToken(); err != nil {
+				return err
+			}
+			stays, err := noticeOf(os.Getenv("SCRIMP_NOTICE"))
+			if err != nil {
+				return err
+			}
+			roots, err := hostd.Roots(os.Getenv("SCRIMP_CA"))
+			if err != nil {
 				return err
 			}
 			ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))
@@ -198,26 +223,53 @@ func (a *app) agentCmd() *cobra.Command {
 			go func() { // ends with the process
 				<-signals
 				stop() // save and leave
+				if os.Getenv("SCRIMP_TERM_ONCE") != "" {
+					return // who ends the machine says so more than once, and kills in the end
+				}
 				<-signals
 				close(hard)
 			}()
-			err := agent.Run(ctx, agent.Config{
+			err = agent.Run(ctx, agent.Config{
 				Server: os.Getenv("SCRIMP_SERVER"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"),
-				MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
+				MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"), Address: os.Getenv("SCRIMP_ADDRESS"),
 				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"),
 					Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
-				Environ: os.Environ(), Version: Version, Build: command.Build(),
+				Roots:   roots,
+				Environ: os.Environ(), Borrowed: os.Getenv("SCRIMP_BORROWED_ENVIRONMENT") != "",
+				Version: Version, Build: command.Build(),
 				Restart: func(path string) error {
 					return syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
 				},
 				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Sole: true, Background: true, Hard: hard,
-				Log: slog.New(slog.NewTextHandler(a.Err, nil)),
+				Notice: stays,
+				Log:    slog.New(slog.NewTextHandler(a.Err, nil)),
 			})
 			if errors.Is(err, agent.ErrFenced) {
 				return nil
 			}
 			return err
 		}}
+	agentCmd.AddCommand(a.agentJoinCmd())
+	return agentCmd
+}
+
+// hostdCmd is what an engine of machines of one's own starts on each of them.
+func (a *app) hostdCmd() *cobra.Command {
+	var dir, address string
+	cmd := &cobra.Command{Use: "hostd", Short: "Begin and end agents on a machine of one's own", Args: cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			exe, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			signal.Ignore(syscall.SIGHUP)
+			return hostd.Serve(cmd.Context(), os.Stdin, a.Out, hostd.Options{Dir: dir, Agent: []string{exe, "agent"},
+				Address: address, Apart: agent.Apart, Log: slog.New(slog.NewTextHandler(a.Err, nil))})
+		}}
+	cmd.Flags().StringVar(&dir, "dir", "", "absolute path of the `folder` of its machines")
+	cmd.Flags().StringVar(&address, "address", "", "`address` by which other machines reach this one")
+	return cmd
 }
 
 func (a *app) ledgerCmd() *cobra.Command {
@@ -225,8 +277,8 @@ func (a *app) ledgerCmd() *cobra.Command {
 		Long: "The ledger: double entry, append-only, chained by hashes."}
 	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it",
 		Args: command.Takes(),
-		Long: "Replays every event through the core and compares each posting, each sum and the chain of hashes.\n\nExit " +
-			"status: 0 it follows, 1 error, or it does not.",
+		Long: "Replays the whole log and compares each posting, each sum and the chain of hashes.\n\nExit " +
+			"status: 0 ledger balanced, 1 error or not balanced.",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var v api.Verified
 			if err := c.Do(ctx, http.MethodGet, "/v1/ledger/verify", nil, &v); err != nil {

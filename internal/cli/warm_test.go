@@ -43,7 +43,7 @@ func (h *home) costs(args ...string) (spent money.Amount, lines map[string]api.C
 
 // The next job takes the machine that the last one left, without its set-up, where its engine
 // says that machines wait. A limit that is spent ends one that waits; then its bill comes, and
-// what the jobs and the time between them cost is the bill to the last unit.
+// what the jobs and the time between them cost is the bill exactly.
 func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, timing: {idle: 20m}, with: {market: hour.yaml}}]\n")
@@ -68,7 +68,7 @@ offers:
 	if m := h.machines(); len(m) != 1 || m[0].Instance != first.Instance || m[0].Served != 2 || h.job("two").Attempts != 1 {
 		t.Errorf("the second job took %d attempts, %s waited for it, and there are %+v", h.job("two").Attempts, first.Instance, m)
 	}
-	if out := h.do("explain", "two"); !strings.Contains(out, "warm, a machine of the same user waits there") {
+	if out := h.do("explain", "two"); !strings.Contains(out, "warm: an idle machine of the same user is ready") {
 		t.Errorf("it is not said why:\n%s", out)
 	}
 	if log := h.do("logs", "two"); !strings.Contains(log, "set-up skipped") || !strings.HasSuffix(log, "made\n") {

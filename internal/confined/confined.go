@@ -6,10 +6,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -147,22 +149,57 @@ func (t *Tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(nam
 // Readlink is where a link leads.
 func (t *Tree) Readlink(name string) (string, error) { return t.root.Readlink(name) }
 
+// A tree of a program may have this many entries, so deep within one another: a walk holds all names of a folder in
+// memory, and opens each by every folder above it. Real ones have thousands, some dozen deep.
+const mostDeep = 100
+
+var mostEntries = 1 << 20 // fewer in tests
+
+// ErrBounds says that a tree has more entries, or is deeper, than is walked.
+var ErrBounds = fmt.Errorf("a folder holds more than %d entries, or more than %d folders within one another",
+	mostEntries, mostDeep)
+
 // Walk visits what lies at a name and below it, as fs.WalkDir does. Links are not followed.
-func (t *Tree) Walk(name string, visit fs.WalkDirFunc) error {
-	return fs.WalkDir(folders{t.root}, name, visit)
+func (t *Tree) Walk(name string, visit fs.WalkDirFunc) error { return Walk(t.root, name, visit) }
+
+// Walk visits what lies at a name of a root and below it, as fs.WalkDir does. Links are not followed, and
+// ErrBounds ends it where that is more than any program needs.
+func Walk(root *os.Root, name string, visit fs.WalkDirFunc) error {
+	return fs.WalkDir(&folders{root: root}, name, func(at string, d fs.DirEntry, err error) error {
+		if errors.Is(err, ErrBounds) {
+			return err
+		}
+		return visit(at, d, err)
+	})
 }
 
 // folders lets fs.WalkDir list a root, whatever the names are made of.
-type folders struct{ root *os.Root }
+type folders struct {
+	root    *os.Root
+	entries int // listed so far
+}
 
-func (f folders) Open(name string) (fs.File, error)     { return f.root.Open(name) }
-func (f folders) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
-func (f folders) ReadDir(name string) ([]fs.DirEntry, error) {
+func (f *folders) Open(name string) (fs.File, error)     { return f.root.Open(name) }
+func (f *folders) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
+func (f *folders) ReadDir(name string) (list []fs.DirEntry, err error) {
+	if strings.Count(name, "/") >= mostDeep {
+		return nil, ErrBounds
+	}
 	dir, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	list, err := dir.ReadDir(-1)
+	for err == nil {
+		var some []fs.DirEntry
+		some, err = dir.ReadDir(4096)
+		list = append(list, some...)
+		if f.entries += len(some); f.entries > mostEntries {
+			err = ErrBounds
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return list, errors.Join(err, dir.Close())
 }

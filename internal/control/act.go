@@ -27,6 +27,8 @@ func (c *Control) act(ctx context.Context, a core.Action) {
 		go func() { defer c.acts.Done(); c.terminate(ctx, a) }()
 	case core.BuildTable:
 		c.acts.Go(func() { c.build(ctx, a) })
+	case core.RunRound:
+		c.acts.Go(func() { c.round(ctx) })
 	case core.Notify:
 		if c.cfg.Notify != nil {
 			c.acts.Add(1)
@@ -41,6 +43,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 		c.without(a.Provider, "machine "+a.Instance+" is not given back")
 		return
 	}
+	var said seldom
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
 		if !c.leads() {
 			sleep(ctx, wait)
@@ -51,9 +54,27 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 			c.poll(ctx, s) // the bill is in the list
 			return
 		}
-		c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err)
+		if said.again(time.Now()) {
+			c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err)
+		}
 		sleep(ctx, wait)
 	}
+}
+
+// seldom says when what lasts is to be logged: at once, after a minute, and ever more seldom up to once an hour. A
+// machine behind a cable that is out may not be reached for days.
+type seldom struct {
+	next  time.Time
+	pause time.Duration
+}
+
+func (s *seldom) again(now time.Time) bool {
+	if now.Before(s.next) {
+		return false
+	}
+	s.pause = min(max(2*s.pause, time.Minute), time.Hour)
+	s.next = now.Add(s.pause)
+	return true
 }
 
 // silent tells the core of agents that said nothing for too long. An agent that
@@ -63,16 +84,21 @@ func (c *Control) silent(ctx context.Context) {
 	now := time.Now()
 	var events []core.Event
 	var silent []string
-	living := map[string]bool{}
+	living := map[string]int{}
 	c.mu.RLock()
 	for _, a := range c.machine.Live() {
-		living[a.ID()] = true
-		if a.Task() == core.Ended || a.Releasing() || a.Disowned() {
+		living[a.ID()] = Nodes(a)
+		if a.Releasing() || a.Disowned() {
 			continue
 		}
-		if heard := c.agents.last(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
+		for node := range Nodes(a) {
+			heard := c.agents.last(a.ID(), node)
+			if heard.IsZero() || overOf(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
+				continue
+			}
 			silent = append(silent, a.ID())
-			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Since: c.cfg.Clock.ToMarket(heard)}))
+			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Node: node,
+				Since: c.cfg.Clock.ToMarket(heard)}))
 		}
 	}
 	c.mu.RUnlock()
@@ -80,6 +106,15 @@ func (c *Control) silent(ctx context.Context) {
 	if len(events) > 0 {
 		_ = c.proposeEnds(ctx, silent, events...) // said again at the next poll
 	}
+}
+
+// silenceAt is how long an agent on a machine of the engine may say nothing. Where the engine takes longer to see
+// a loss, most of that: its machines are far, and a cable that is out for a moment is no loss.
+func (c *Control) silenceAt(provider string) time.Duration {
+	if s := c.sourceOf(provider); s != nil && !s.Here {
+		return max(c.cfg.Silence, s.Timing.Detect*9/10)
+	}
+	return c.cfg.Silence
 }
 
 // awake is called about once a second. After a gap, as on a laptop that slept,

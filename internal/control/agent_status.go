@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,8 +9,11 @@ import (
 	"scrimp/internal/policy"
 )
 
-// Latest is the newest status of an attempt, which need not be an event yet.
+// Latest is the newest status of one rank of an attempt, which need not be an event yet.
 type Latest struct {
+	attempt string
+	node    int
+
 	Heard time.Time // wall
 	Step  api.Step
 	Usage api.Usage
@@ -27,6 +31,7 @@ type Latest struct {
 	decides bool        // one of them ends the job
 	usage   api.Message // newest usage, likewise: its processors are the mean of count reports
 	count   int
+	noticed bool      // it said that its machine will be interrupted
 	idle    bool      // the last usage that was an event said so
 	low     time.Time // since when every usage has said so, wall; zero: the newest does not
 	metric  policy.Metric
@@ -59,52 +64,85 @@ func (l *Latest) Values(after, upTo int64) (list policy.Values) {
 	return list
 }
 
+// ranks are what the agents of an attempt have said, by node; nil: that one was not heard.
+type ranks []*Latest
+
+// of is what the agent of a rank has said; nil: nothing.
+func (r ranks) of(node int) *Latest {
+	if node < 0 || node >= len(r) {
+		return nil
+	}
+	return r[node]
+}
+
+// heard are those that were.
+func (r ranks) heard() ranks {
+	return slices.DeleteFunc(slices.Clone(r), func(l *Latest) bool { return l == nil })
+}
+
 // agentStatus is what agents have said lately. It is no event and no state: a server
 // that is started again hears it again.
 type agentStatus struct {
 	mu   sync.Mutex
-	of   map[string]*Latest // by attempt
-	live int                // attempts that may still speak, as of the last poll
+	by   map[string]ranks // by attempt
+	live int              // machines that may still speak, as of the last poll
 }
 
-// hear notes that the attempt's agent has spoken. The caller holds the lock.
-func (s *agentStatus) hear(attempt string, now time.Time) *Latest {
-	l := s.of[attempt]
-	if l == nil {
-		l = &Latest{telling: make(chan struct{}, 1)}
-		s.of[attempt] = l
+// hear notes that the agent of a rank has spoken. The caller holds the lock.
+func (s *agentStatus) hear(attempt string, node int, now time.Time) *Latest {
+	r := s.by[attempt]
+	for len(r) <= node {
+		r = append(r, nil)
 	}
-	l.Heard = now
-	return l
+	if r[node] == nil {
+		r[node] = &Latest{attempt: attempt, node: node, telling: make(chan struct{}, 1)}
+	}
+	s.by[attempt] = r
+	r[node].Heard = now
+	return r[node]
 }
 
-// last is when the attempt last spoke; zero: never.
-func (s *agentStatus) last(attempt string) time.Time {
+// last is when the rank last spoke; zero: never.
+func (s *agentStatus) last(attempt string, node int) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.of[attempt]; l != nil {
+	if l := s.by[attempt].of(node); l != nil {
 		return l.Heard
 	}
 	return time.Time{}
+}
+
+// ranksOf are those of the attempt that were heard.
+func (s *agentStatus) ranksOf(attempt string) ranks {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[attempt].heard()
 }
 
 // all lets every agent count as heard now.
 func (s *agentStatus) all(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.of {
-		l.Heard = now
+	for _, r := range s.by {
+		for _, l := range r.heard() {
+			l.Heard = now
+		}
 	}
 }
 
-// keep forgets who is not among the living and was silent for a minute.
-func (s *agentStatus) keep(living map[string]bool, now time.Time) {
+// keep forgets attempts that are not among the living, which have so many machines each, and
+// were silent for a minute.
+func (s *agentStatus) keep(living map[string]int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live = len(living)
-	for attempt, l := range s.of {
-		if !living[attempt] && now.Sub(l.Heard) > time.Minute {
-			delete(s.of, attempt)
+	s.live = 0
+	for _, nodes := range living {
+		s.live += nodes
+	}
+	for attempt, r := range s.by {
+		recent := func(l *Latest) bool { return l != nil && now.Sub(l.Heard) <= time.Minute }
+		if living[attempt] == 0 && !slices.ContainsFunc(r, recent) {
+			delete(s.by, attempt)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
-	"scrimp/internal/state"
 )
 
 // ErrFenced says that the attempt is no longer the one that has the task.
@@ -37,16 +36,22 @@ func (c *Control) Live(attempt string) (live bool) {
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	wall := time.Now()
 	c.agents.mu.Lock()
-	l := c.agents.hear(r.Attempt, wall)
+	l := c.agents.hear(r.Attempt, r.Node, wall)
 	l.Trouble = r.Trouble
+	several := len(c.agents.by[r.Attempt].heard()) > 1
 	c.agents.mu.Unlock()
+	if several && slices.ContainsFunc(r.Messages, func(m api.Message) bool { return m.Ended != nil }) {
+		if err := c.proposeEnds(ctx, []string{r.Attempt}); err != nil { // what the others have said comes before
+			return api.Orders{}, err
+		}
+	}
 	if slices.ContainsFunc(r.Messages, func(m api.Message) bool { return !mayWait(m) }) {
 		if !l.tell(ctx) {
 			return api.Orders{}, context.Cause(ctx)
 		}
 		defer l.toldAll()
 	}
-	top := c.known(l, r.Attempt)
+	top := c.known(l)
 	if top >= 0 {
 		top = max(top, r.First-1) // what came before was made up for
 	}
@@ -58,7 +63,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 			break // an earlier server has heard what is missing: it comes again
 		}
 		if top >= 0 && m.Seq > top {
-			events = append(events, c.heardFrom(l, r.Attempt, ours(m, r.Now, wall), wall)...)
+			events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
 		}
 		next = max(next, m.Seq)
 	}
@@ -72,7 +77,9 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 		}
 	}
 	c.agents.mu.Lock()
+	noticed := l.noticed
 	l.committed(events, wall)
+	noticed = l.noticed && !noticed
 	if top >= 0 {
 		l.top = max(l.top, next)
 	}
@@ -81,14 +88,34 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 		ack = min(ack, l.values[0].message-1)
 	}
 	c.agents.mu.Unlock()
-	o, err := c.orders(l, r.Attempt, ack, len(events) == 0)
+	if noticed {
+		c.confirm(r.Attempt, r.Node)
+	}
+	o, err := c.orders(l, ack, len(events) == 0)
 	o.Heard = max(0, next)
 	return o, err
 }
 
-// known is the highest message that was heard of the attempt; -1: nobody knows it. The
+// confirm asks the engine of a machine that says it will be interrupted, once: only its engine's word
+// counts for others.
+func (c *Control) confirm(attempt string, node int) {
+	engine := ""
+	c.Read(func(m *core.Machine) {
+		if a := m.State().AttemptOf(attempt); a != nil && a.Rank(node) != nil {
+			engine = a.Rank(node).Machine().Provider
+		}
+	})
+	if s := c.sourceOf(engine); s != nil {
+		s.pollNow()
+	}
+}
+
+// longestNotice bounds what an agent may say of the end of its machine.
+const longestNotice = time.Hour
+
+// known is the highest message that was heard of the rank; -1: nobody knows it. The
 // first time it asks the core what became of the metric that its job is judged by.
-func (c *Control) known(l *Latest, attempt string) (top int64) {
+func (c *Control) known(l *Latest) (top int64) {
 	c.agents.mu.Lock()
 	top, known := l.top, l.known
 	c.agents.mu.Unlock()
@@ -98,9 +125,9 @@ func (c *Control) known(l *Latest, attempt string) (top int64) {
 	var metric policy.Metric
 	var seen policy.Seen
 	c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
-		if a, ok := m.Attempt(attempt); ok {
+		if a, ok := m.Attempt(l.attempt); ok {
 			j, _ := m.Job(a.Job())
-			top, metric, seen = max(top, a.Heard()), j.Terms().Metric, j.Seen()
+			top, metric, seen = max(top, heardOf(a, l.node)), j.Terms().Metric, j.Seen()
 		} else {
 			top = -1
 		}
@@ -133,8 +160,10 @@ func mayWait(m api.Message) bool {
 // progress that was no event finds it told: a program's last line is what its job
 // is judged by, and the core hears no older message after a newer one. The caller
 // holds the lock of agentStatus.
-func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.Time) []core.Event {
+func (c *Control) heardFrom(l *Latest, m api.Message, wall time.Time) []core.Event {
 	switch {
+	case l.node > 0 && (m.Step != nil || m.Saved != nil || m.Refused != nil):
+		return nil // rank 0 speaks for the job
 	case m.Step != nil:
 		l.Step = *m.Step
 		l.began = cmp.Or(l.began, wall)
@@ -142,23 +171,23 @@ func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.
 		if mayWait(m) {
 			return nil
 		}
-		return c.waiting(l, attempt, m.Seq+1, wall)
+		return c.waiting(l, m.Seq+1, wall)
 	case m.Usage != nil:
 		l.Usage = *m.Usage
 		l.began = cmp.Or(l.began, wall)
 		l.hearUsage(m, wall)
 		return nil
 	}
-	b := c.body(attempt, m)
+	b := c.body(l, m)
 	if b == nil {
 		return nil
 	}
-	return append(c.waiting(l, attempt, m.Seq, wall), c.said(attempt, m, b))
+	return append(c.waiting(l, m.Seq, wall), c.said(l, m, b))
 }
 
-func (c *Control) said(attempt string, m api.Message, b core.Body) core.Event {
-	e := c.event(c.cfg.Clock.ToMarket(m.At), b)
-	e.Actor, e.Key = "agent:"+attempt, fmt.Sprintf("%s/%d", attempt, m.Seq)
+func (c *Control) said(l *Latest, m api.Message, b core.Body) core.Event {
+	e, rank := c.event(c.cfg.Clock.ToMarket(m.At), b), api.Rank(l.attempt, l.node)
+	e.Actor, e.Key = "agent:"+rank, fmt.Sprintf("%s/%d", rank, m.Seq)
 	return e
 }
 
@@ -168,11 +197,13 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 		switch b := e.Body.(type) {
 		case core.Progressed:
 			l.told = wall
+		case core.NoticeGiven:
+			l.noticed = true
 		case core.UsageSeen:
-			l.used, l.idle = wall, b.CPU < state.IdleBelow
+			l.used, l.idle = wall, b.Idle()
 		}
-		if _, text, ok := strings.Cut(e.Key, "/"); ok {
-			seq, _ := strconv.ParseInt(text, 10, 64) // as said writes it
+		if n := strings.LastIndexByte(e.Key, '/'); n >= 0 {
+			seq, _ := strconv.ParseInt(e.Key[n+1:], 10, 64) // as said writes it
 			l.said = max(l.said, seq)
 		}
 	}
@@ -187,12 +218,12 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 }
 
 // body turns a message into what the core takes, or nil where it is none.
-func (c *Control) body(attempt string, m api.Message) core.Body {
-	clock := c.cfg.Clock
+func (c *Control) body(l *Latest, m api.Message) core.Body {
+	clock, attempt, node := c.cfg.Clock, l.attempt, l.node
 	switch {
 	case m.Started != nil:
-		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step,
-			Took: clock.Stretch(m.Started.Took)}
+		return core.AttemptStarted{Attempt: attempt, Node: node, Message: m.Seq, Restored: m.Started.Restored,
+			Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
 	case m.Step != nil:
 		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch,
 			Metrics: m.Step.Metrics, Broken: m.Step.Broken}
@@ -203,13 +234,19 @@ func (c *Control) body(attempt string, m api.Message) core.Body {
 	case m.Refused != nil:
 		return core.CheckpointRefused{Attempt: attempt, Message: m.Seq, Manifest: m.Refused.Manifest, Why: m.Refused.Why}
 	case m.Noticed != nil:
-		return core.NoticeGiven{Attempt: attempt, Message: m.Seq, Source: m.Noticed.Source,
-			Until: clock.ToMarket(m.Noticed.Until)}
+		until := m.Noticed.Until
+		if last := time.Now().Add(longestNotice); until.After(last) {
+			until = last
+		}
+		return core.NoticeGiven{Attempt: attempt, Node: node, Message: m.Seq, Source: m.Noticed.Source,
+			Until: clock.ToMarket(until)}
 	case m.Usage != nil:
-		return core.UsageSeen{Attempt: attempt, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory}
+		return core.UsageSeen{Attempt: attempt, Node: node, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory,
+			GPU: m.Usage.GPU}
 	case m.Ended != nil:
-		return core.AttemptEnded{Attempt: attempt, Message: m.Seq, Reason: string(m.Ended.Reason), Exit: m.Ended.Exit,
-			Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error}
+		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
+			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,
+			SetupStatus: m.Ended.SetupStatus}
 	}
 	return nil
 }
@@ -218,19 +255,19 @@ func (c *Control) body(attempt string, m api.Message) core.Body {
 // was told before, where the core is busy or what it did is not durable yet.
 const oldOrders = 10 * time.Second
 
-// orders is what the agent of the attempt should do now. One whose report is no
+// orders is what the agent of the rank should do now. One whose report is no
 // event is not kept waiting for those of others.
-func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.Orders, error) {
+func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 	now, wall := c.Now(), time.Now()
 	var o api.Orders
 	read := func(m *core.Machine) uint64 {
-		a, live := m.Attempt(attempt)
+		a, live := m.Attempt(l.attempt)
 		if !live {
 			o = api.Orders{Fenced: true}
 			return m.Seq()
 		}
 		j, _ := m.Job(a.Job())
-		o = c.ordersOf(m, j, a, now)
+		o = c.ordersOf(m, j, a, l.node, now)
 		return m.ChangedAt(j)
 	}
 	c.agents.mu.Lock()
@@ -260,12 +297,15 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 	return o, nil
 }
 
-// ordersOf is what the agent of a should do. The caller holds the lock.
-func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, now time.Time) api.Orders {
+// ordersOf is what the agent of a rank of a should do: all ranks of an attempt that drains are
+// to end. The caller holds the lock.
+func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, node int, now time.Time) api.Orders {
 	clock := c.cfg.Clock
+	over, gang := overOf(a, node), a.Nodes() > 1
+	leaves := !over && a.Rank(node).Leaving() != ""
 	o := api.Orders{
-		Off: a.Task() == core.Ended || a.Leaving() != "", Currency: string(j.Terms().Currency),
-		Fenced:   j.Attempt() != a && a.Task() != core.Ended,
+		Off: over || leaves && !gang, Currency: string(j.Terms().Currency),
+		Fenced:   !over && (j.Attempt() != a || leaves && gang),
 		Interval: clock.Shrink(m.Interval(j)), Spent: j.Spent(now).String(),
 	}
 	if j.Terms().HasBudget {
@@ -277,6 +317,9 @@ func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, now ti
 	if d, ok := c.drains[a.ID()]; ok && a.Draining() {
 		o.Drain = &api.Drain{Why: d.Why, Grace: clock.Shrink(d.Grace)}
 	}
+	if leaves && gang { // what is left of it ends, and its machine stays
+		o.Drain = &api.Drain{Why: a.Rank(node).Leaving(), Grace: clock.Shrink(j.Terms().Grace)}
+	}
 	return o
 }
 
@@ -287,11 +330,14 @@ func maxAmount(a money.Amount) money.Amount {
 	return a
 }
 
-// Latest returns the newest status of the attempt.
-func (c *Control) Latest(attempt string) (Latest, bool) {
+// Latest returns the newest status of the attempt: that of rank 0, which speaks for it.
+func (c *Control) Latest(attempt string) (Latest, bool) { return c.LatestOf(attempt, 0) }
+
+// LatestOf returns the newest status of one rank of the attempt.
+func (c *Control) LatestOf(attempt string, node int) (Latest, bool) {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
-	if l := c.agents.of[attempt]; l != nil {
+	if l := c.agents.by[attempt].of(node); l != nil {
 		return *l, true
 	}
 	return Latest{}, false

@@ -15,8 +15,8 @@ import (
 // core hears no older message after a newer one.
 func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{of: map[string]*Latest{}}}
-	l := c.agents.hear("a", start)
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{by: map[string]ranks{}}}
+	l := c.agents.hear("a", 0, start)
 	seq, heard := int64(0), int64(0)
 	told := func(events []core.Event, at time.Time) (kinds []string) {
 		for _, e := range events {
@@ -34,7 +34,7 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 		return func(at time.Time) []string {
 			seq++
 			m.Seq, m.At = seq, at
-			return told(c.heardFrom(l, "a", m, at), at)
+			return told(c.heardFrom(l, m, at), at)
 		}
 	}
 	step := func(n int64) func(time.Time) []string { return say(api.Message{Step: &api.Step{Step: n}}) }
@@ -86,9 +86,9 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 // and no more; and no pause between reports is so long that it looks like silence.
 func TestManyAgentsShareTheLog(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, agents: agentStatus{of: map[string]*Latest{}}}
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, agents: agentStatus{by: map[string]ranks{}}}
 	for _, n := range []int{1, 10, 200, 2000, 5000} {
-		c.agents.of = map[string]*Latest{}
+		c.agents.by = map[string]ranks{}
 		c.agents.live = n
 		events, reports := 0, 0
 		const span = 2 * time.Minute
@@ -101,10 +101,10 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 				}
 				next[i] = at + c.reportEvery(n)
 				reports++
-				l := c.agents.hear(fmt.Sprint(i), wall)
+				l := c.agents.hear(fmt.Sprint(i), 0, wall)
 				l.top++
-				events += len(c.heardFrom(l, fmt.Sprint(i), api.Message{Seq: 2 * l.top, At: wall, Step: &api.Step{Step: l.top}}, wall))
-				events += len(c.heardFrom(l, fmt.Sprint(i), api.Message{Seq: 2*l.top + 1, At: wall, Usage: &api.Usage{}}, wall))
+				events += len(c.heardFrom(l, api.Message{Seq: 2 * l.top, At: wall, Step: &api.Step{Step: l.top}}, wall))
+				events += len(c.heardFrom(l, api.Message{Seq: 2*l.top + 1, At: wall, Usage: &api.Usage{}}, wall))
 			}
 			all, of := c.due(wall)
 			events += len(all)

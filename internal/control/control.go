@@ -38,6 +38,9 @@ type Config struct {
 	// Leads is asked before each act: false while another server may have taken
 	// over. nil: none can.
 	Leads func() bool
+	// Relieve gives up room that is held for the log, where it finds none, and reports whether there was any. nil: none
+	// is held.
+	Relieve func() bool
 	// Archive finds jobs that have left the core. nil: none does.
 	Archive Archive
 	// Notify tells the user's webhook. It must not block for long.
@@ -69,6 +72,7 @@ type Control struct {
 
 	installation string // that the log is of, and its incarnation: part of every key and tag
 	incarnation  int
+	begun        chan struct{} // closed once the log says that they are
 
 	snapped  uint64 // event of the newest snapshot
 	tried    uint64 // event of the newest attempt at one
@@ -84,9 +88,9 @@ var ErrStopping = errors.New("the server is stopping")
 func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config) (*Control, error) {
 	cfg.Tenant = cmp.Or(cfg.Tenant, ledger.DefaultTenant)
 	c := &Control{
-		cfg: cfg, store: s, requests: make(chan request),
+		cfg: cfg, store: s, requests: make(chan request), begun: make(chan struct{}),
 		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
-		agents: agentStatus{of: map[string]*Latest{}},
+		agents: agentStatus{by: map[string]ranks{}},
 		builds: make(chan struct{}, builders()),
 	}
 	for _, e := range engines {
@@ -113,6 +117,10 @@ func (c *Control) untilWake() time.Duration {
 
 // Now is the market time.
 func (c *Control) Now() time.Time { return c.cfg.Clock.ToMarket(time.Now()) }
+
+// Begun is closed once it is in the log of which incarnation it is: before, nobody can say
+// whether machines wait for somebody to decide whose they are.
+func (c *Control) Begun() <-chan struct{} { return c.begun }
 
 // Tenant is whose log this is: it stands in each event that is proposed.
 func (c *Control) Tenant() string { return c.cfg.Tenant }

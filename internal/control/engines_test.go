@@ -37,13 +37,15 @@ func (p *place) wait(ctx context.Context) error {
 	return nil
 }
 
-func (p *place) Launch(ctx context.Context, r engine.Request) (engine.Instance, error) {
+func (p *place) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
 	if err := p.wait(ctx); err != nil {
-		return engine.Instance{}, err
+		return nil, err
 	}
-	i, err := p.cloud.Launch(ctx, r)
-	i.ID = p.name + "-" + i.ID // each engine has its own
-	return i, err
+	list, err := p.cloud.Launch(ctx, r)
+	for n := range list {
+		list[n].ID = p.name + "-" + list[n].ID // each engine has its own
+	}
+	return list, err
 }
 
 func (p *place) Terminate(ctx context.Context, id string) error {

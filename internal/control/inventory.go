@@ -24,10 +24,29 @@ func (c *Control) poll(ctx context.Context, s *source) {
 		return
 	}
 	for _, i := range list {
-		if i.State == engine.Ended && !c.foreign(&i) {
+		switch {
+		case c.foreign(&i):
+		case i.State == engine.Ended:
 			c.proposeEnded(ctx, s, i)
+		case !i.Interrupts.IsZero():
+			c.proposeInterruption(ctx, s, &i)
 		}
 	}
+}
+
+// proposeInterruption tells the core, once, that an engine will interrupt an instance.
+func (c *Control) proposeInterruption(ctx context.Context, s *source, i *engine.Instance) {
+	news := false
+	c.Read(func(m *core.Machine) {
+		known := m.State().Instance(i.ID)
+		news = known != nil && known.Live() && known.Announced().IsZero()
+	})
+	if !news {
+		return
+	}
+	e := c.event(c.Now(), core.InterruptionAnnounced{Instance: i.ID, At: i.Interrupts})
+	e.Actor = s.actor()
+	_ = c.Propose(ctx, e) // the next poll sees the same again
 }
 
 // proposeEnded tells the core one time at once, and only where it still counts the instance.
@@ -45,7 +64,7 @@ func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance
 	}
 	launch := c.ourName(i.Key)
 	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice,
-		Launch: launch})
+		Launch: launch, Announced: !i.Interrupts.IsZero()})
 	ended.Actor = s.actor()
 	events := []core.Event{ended}
 	if len(i.Bill) > 0 {
@@ -95,8 +114,8 @@ func (c *Control) sweep(ctx context.Context, s *source) {
 				ended = ended || m.Awaits(i.ID)
 			}
 		}
-		for _, a := range m.Live() {
-			news = news || a.Provider() == s.Name && !shown[a.Instance()]
+		for _, i := range m.State().Instances() {
+			news = news || i.Live() && !i.Stray() && i.Machine().Provider == s.Name && !shown[i.ID()]
 		}
 	}) {
 		return

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"scrimp/internal/core"
@@ -10,54 +11,99 @@ import (
 	"scrimp/internal/state"
 )
 
-// launch rents. What cannot be said for certain is asked again with the same key, which rents once.
+// launch rents. What cannot be said for certain is asked again with the same key, which rents
+// once; so is a launch that was granted in part.
 func (c *Control) launch(ctx context.Context, a core.Launch) {
-	wanted := func() bool {
-		ok := false
-		durable := c.Read(func(m *core.Machine) {
-			t, live := m.Allocation(a.Allocation)
-			ok = live && t.Phase() == state.Pending
-		})
-		return ok && durable // the next leader asks for it where the log says so
-	}
 	s := c.sourceOf(a.Provider)
 	if s == nil { // the engine was removed since: it is asked about what it may have granted when it is back
 		c.refusedFor(ctx, a)
 		return
 	}
-	for wait := 100 * time.Millisecond; ctx.Err() == nil && wanted(); wait = min(2*wait, 5*time.Second) {
+	var told time.Time
+	for wait := 100 * time.Millisecond; ctx.Err() == nil && c.wants(a); wait = min(2*wait, 5*time.Second) {
 		if !c.leads() {
 			sleep(ctx, wait)
 			continue
 		}
-		i, err := s.client.Launch(ctx, engine.Request{
-			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(&s.Engine, a.Allocation),
-			Tags: c.tags(a),
+		list, err := s.client.Launch(ctx, engine.Request{
+			Key: c.keyOf(a.Allocation), Nodes: a.Nodes, Offer: a.Offer, MaxRate: a.MaxRate,
+			Env: c.cfg.Env(&s.Engine, a.Allocation), Tags: c.tags(a),
 		})
-		var body core.Body
 		switch {
-		case errors.Is(err, engine.ErrPending):
-			c.pending(ctx, s, a)
+		case err == nil || errors.Is(err, engine.ErrPending):
+			c.granted(ctx, s, a, list)
+			if err == nil && len(list) >= a.Nodes {
+				return
+			}
+			if err != nil {
+				told = c.pending(ctx, s, a, err, told)
+			}
 			sleep(ctx, max(wait, s.Timing.Poll))
-			continue
-		case err == nil:
-			body = core.LaunchDone{Launch: a.Allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
 		case engine.Refused(err):
-			body = c.refusal(a.Allocation, err)
+			c.answer(ctx, s, a.Key(), c.refusal(a.Allocation, err))
+			return
 		default:
 			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err)
 			sleep(ctx, wait)
-			continue
 		}
-		e := c.event(c.Now(), body)
-		e.Actor, e.Cause = s.actor(), a.Key()
-		if err := c.Propose(ctx, e); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("launch answer not written", "attempt", a.Allocation, "error", err)
-		}
-		if err == nil && i.State == engine.Ended { // the key was used before and that machine has ended
+	}
+}
+
+// wants reports whether machines are still asked for: the next leader asks for them where the
+// log says so.
+func (c *Control) wants(a core.Launch) bool {
+	ok := false
+	durable := c.Read(func(m *core.Machine) {
+		t, live := m.Allocation(a.Allocation)
+		ok = live && t.Phase() == state.Pending
+	})
+	return ok && durable
+}
+
+// granted tells the core of the machines of a launch that it does not have yet, and of the
+// ends of those that have ended: a key that was used before returns them too.
+func (c *Control) granted(ctx context.Context, s *source, a core.Launch, list []engine.Instance) {
+	_, bodies := c.grants(a.Allocation, list)
+	if len(bodies) == 0 {
+		return
+	}
+	c.answer(ctx, s, a.Key(), bodies...)
+	for _, i := range list {
+		if i.State == engine.Ended {
 			c.proposeEnded(ctx, s, i)
 		}
-		return
+	}
+}
+
+// grants are the answers that tell the core of those machines of a launch that it does not
+// have yet, and how many of all that were asked for are missing then.
+func (c *Control) grants(allocation string, list []engine.Instance) (missing int, done []core.Body) {
+	var known []string
+	c.ReadUncommitted(func(m *core.Machine) {
+		if t, live := m.Allocation(allocation); live {
+			known, missing = t.Granted(), t.Nodes()
+		}
+	})
+	missing -= len(known)
+	for _, i := range list {
+		if !slices.Contains(known, i.ID) {
+			missing--
+			done = append(done, core.LaunchDone{Launch: allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate,
+				From: i.Launched})
+		}
+	}
+	return max(0, missing), done
+}
+
+// answer tells the core what came of an action at the engine, in one transaction.
+func (c *Control) answer(ctx context.Context, s *source, cause string, bodies ...core.Body) {
+	events := make([]core.Event, len(bodies))
+	for n, b := range bodies {
+		events[n] = c.event(c.Now(), b)
+		events[n].Actor, events[n].Cause = s.actor(), cause
+	}
+	if err := c.Propose(ctx, events...); err != nil && ctx.Err() == nil { // asked again after a restart
+		c.cfg.Log.Error("the engine's answer is not written", "engine", s.Name, "action", cause, "error", err)
 	}
 }
 
@@ -92,19 +138,26 @@ func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 	return b
 }
 
-// pending tells, once, that the provider has a launch in its queue.
-func (c *Control) pending(ctx context.Context, s *source, a core.Launch) {
+// pendingAgain is how long what a provider says of a wait stands in the log before something else is told of it.
+const pendingAgain = 5 * time.Minute
+
+// pending tells that the provider has a launch in its queue, and what it says of the wait: once, and again where
+// that has changed some minutes later. It returns when it told last.
+func (c *Control) pending(ctx context.Context, s *source, a core.Launch, why error, last time.Time) time.Time {
+	b := core.LaunchPending{Launch: a.Allocation}
+	if said, ok := errors.AsType[*engine.PendingError](why); ok {
+		b.Detail = said.Error()
+	}
 	told := false
 	c.ReadUncommitted(func(m *core.Machine) {
 		t, live := m.Allocation(a.Allocation)
-		told = !live || !t.Queued().IsZero()
+		told = !live || !t.Queued().IsZero() && (t.Detail() == b.Detail || time.Since(last) < pendingAgain)
 	})
 	if told {
-		return
+		return last
 	}
-	e := c.event(c.Now(), core.LaunchPending{Launch: a.Allocation})
-	e.Actor, e.Cause = s.actor(), a.Key()
-	_ = c.Propose(ctx, e) // said again with the next answer
+	c.answer(ctx, s, a.Key(), b)
+	return time.Now()
 }
 
 // cancel gives a launch up that is not answered. What was rented for it meanwhile is told
@@ -120,11 +173,9 @@ func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 			sleep(ctx, wait)
 			continue
 		}
-		body, err := c.cancelled(ctx, s, a.Allocation)
+		bodies, err := c.cancelled(ctx, s, a.Allocation)
 		if err == nil {
-			e := c.event(c.Now(), body)
-			e.Actor, e.Cause = s.actor(), a.Key()
-			_ = c.Propose(ctx, e) // asked again after a restart
+			c.answer(ctx, s, a.Key(), bodies...)
 			return
 		}
 		c.cfg.Log.Warn("launch not given up yet; trying again", "allocation", a.Allocation, "error", err)
@@ -132,8 +183,9 @@ func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 	}
 }
 
-// cancelled asks the provider to give a launch up and says what came of it.
-func (c *Control) cancelled(ctx context.Context, s *source, allocation string) (core.Body, error) {
+// cancelled asks the provider to give a launch up and says what came of it: the machines that
+// were rented for it, and that the rest will not come.
+func (c *Control) cancelled(ctx context.Context, s *source, allocation string) ([]core.Body, error) {
 	if err := s.client.Cancel(ctx, c.keyOf(allocation)); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}
@@ -141,10 +193,11 @@ func (c *Control) cancelled(ctx context.Context, s *source, allocation string) (
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range list {
-		if i.Key == c.keyOf(allocation) {
-			return core.LaunchDone{Launch: allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}, nil
-		}
+	key := c.keyOf(allocation)
+	list = slices.DeleteFunc(slices.Clone(list), func(i engine.Instance) bool { return i.Key != key })
+	missing, bodies := c.grants(allocation, list)
+	if missing > 0 || len(bodies) == 0 {
+		bodies = append(bodies, core.LaunchCancelled{Launch: allocation})
 	}
-	return core.LaunchCancelled{Launch: allocation}, nil
+	return bodies, nil
 }

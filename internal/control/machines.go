@@ -66,10 +66,11 @@ func (c *Control) AgentOf(instance string) (agent state.Agent, known bool) {
 	return agent, known
 }
 
-// Task is an attempt with its job, for its machine.
+// Task is an attempt with its job, for the machine that has a rank of it.
 type Task struct {
 	Job     core.Job
 	Attempt core.Attempt
+	Node    int
 }
 
 // Pull returns the tasks of a machine that are not among those it runs, and marks them as
@@ -97,8 +98,8 @@ func (c *Control) Pull(ctx context.Context, instance string, running []string, c
 			claims = append(claims, c.event(c.Now(), core.MachineCleaned{Instance: instance}))
 		}
 		for _, t := range tasks {
-			if t.Attempt.Claimed().IsZero() {
-				claims = append(claims, c.event(c.Now(), core.AgentClaimed{Attempt: t.Attempt.ID(), By: by}))
+			if claimedOf(&t.Attempt, t.Node).IsZero() {
+				claims = append(claims, c.event(c.Now(), core.AgentClaimed{Attempt: t.Attempt.ID(), Node: t.Node, By: by}))
 			}
 		}
 		switch {
@@ -124,9 +125,11 @@ func (c *Control) Pull(ctx context.Context, instance string, running []string, c
 // run there any more.
 func (c *Control) goneFrom(instance string, running []string) (gone []core.Event) {
 	c.Read(func(m *core.Machine) {
-		for _, a := range m.State().Leaving() {
-			if a.Instance() == instance && !slices.Contains(running, a.ID()) {
-				gone = append(gone, c.event(c.Now(), core.TaskGone{Attempt: a.ID()}))
+		for _, k := range m.State().Leaving() {
+			id := k.Attempt().ID()
+			done := k.Attempt().Nodes() > 1 && k.Phase() == core.Ended
+			if k.Instance() == instance && !slices.Contains(running, id) && !done {
+				gone = append(gone, c.event(c.Now(), core.TaskGone{Attempt: id, Node: k.Rank()}))
 			}
 		}
 	})
@@ -140,7 +143,8 @@ func tasksOf(m *core.Machine, instance string, running []string) (tasks []Task, 
 		return nil, "", true
 	}
 	by = fmt.Sprintf("%x", sha256.Sum256([]byte(i.Agent().Key)))
-	for _, a := range m.Tasks(i) {
+	for _, k := range m.Tasks(i) {
+		a := k.Attempt()
 		if slices.Contains(running, a.ID()) {
 			continue
 		}
@@ -148,7 +152,8 @@ func tasksOf(m *core.Machine, instance string, running []string) (tasks []Task, 
 			copied := j.Copy()
 			for _, other := range copied.Attempts() {
 				if other.ID() == a.ID() {
-					tasks = append(tasks, Task{Job: *copied, Attempt: *other})
+					node, _ := nodeOn(other, instance)
+					tasks = append(tasks, Task{Job: *copied, Attempt: *other, Node: node})
 				}
 			}
 		}
@@ -161,7 +166,7 @@ func (c *Control) hearAll(tasks []Task) {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
 	for _, t := range tasks {
-		c.agents.hear(t.Attempt.ID(), time.Now())
+		c.agents.hear(t.Attempt.ID(), t.Node, time.Now())
 	}
 }
 

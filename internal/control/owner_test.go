@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,26 +23,39 @@ import (
 
 // cloud is a provider that several installations share.
 type cloud struct {
-	mu    sync.Mutex
-	all   []engine.Instance
-	ended []string
+	mu     sync.Mutex
+	all    []engine.Instance
+	ended  []string
+	part   int  // how many machines of a launch are granted; 0: all
+	hidden bool // it does not list them
 }
 
 const cloudOffer = market.OfferID("cloud/z/m/on-demand")
 
-func (c *cloud) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
+func (c *cloud) Launch(_ context.Context, r engine.Request) ([]engine.Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	list := c.of(r.Key)
+	for len(list) == 0 || len(list) < r.Machines() && (c.part == 0 || len(list) < c.part) {
+		i := engine.Instance{
+			ID: fmt.Sprintf("i-%d", len(c.all)+1), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: time.Now().UTC(), Rate: 1e12, Tags: r.Tags,
+		}
+		c.all, list = append(c.all, i), append(list, i)
+	}
+	if len(list) < r.Machines() {
+		return list, engine.ErrPending
+	}
+	return list, nil
+}
+
+// of are the machines of a key.
+func (c *cloud) of(key string) (list []engine.Instance) {
 	for _, i := range c.all {
-		if i.Key == r.Key {
-			return i, nil
+		if i.Key == key {
+			list = append(list, i)
 		}
 	}
-	i := engine.Instance{
-		ID: fmt.Sprintf("i-%d", len(c.all)+1), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: time.Now().UTC(), Rate: 1e12, Tags: r.Tags,
-	}
-	c.all = append(c.all, i)
-	return i, nil
+	return list
 }
 
 func (c *cloud) Terminate(_ context.Context, id string) error {
@@ -59,6 +73,9 @@ func (c *cloud) Terminate(_ context.Context, id string) error {
 func (c *cloud) List(context.Context) ([]engine.Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.hidden {
+		return nil, errors.New("the list is down")
+	}
 	return slices.Clone(c.all), nil
 }
 
@@ -82,13 +99,19 @@ func engineOf(name string, d engine.Driver, every time.Duration) []engine.Engine
 // open runs a server on the folder until stop.
 func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 	t.Helper()
+	return c.openFor(t, folder, 0)
+}
+
+// openFor is open of a server that lets so many jobs hold a machine; 0: as many as usual.
+func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, func()) {
+	t.Helper()
 	st, err := store.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engineOf("cloud", c, 10*time.Millisecond), Config{
-		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Running: running,
 		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
 	})
 	if err != nil {
@@ -220,4 +243,27 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job that was queued in the log of a copy is launched by nothing that the copy does as it
+// begins, such as reading how many jobs may run now.
+func TestARestoredCopyLaunchesNothingAsItBegins(t *testing.T) {
+	c, folder := &cloud{}, t.TempDir()
+	a, stop := c.openFor(t, folder, 1)
+	if err := a.Propose(t.Context(), submission(a, "train"), submission(a, "waits")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a machine", func() bool { return rented(a, "train") != "" })
+	stop()
+	b, stopB := c.openFor(t, copied(t, folder), 4)
+	defer stopB()
+	<-b.Begun()
+	swept(t, b)
+	if got := rented(b, "waits"); got != "" || len(c.all) != 1 {
+		t.Errorf("the copy has rented %q before anybody decided: %+v", got, c.all)
+	}
+	if err := b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{})); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the copy goes on", func() bool { return rented(b, "waits") != "" })
 }

@@ -38,8 +38,10 @@ func (c *Control) restore(ctx context.Context) error {
 	c.wake = st.Now()
 	c.durable.rise(st.Seq())
 	for _, a := range c.machine.Live() {
-		if !a.Claimed().IsZero() {
-			c.agents.hear(a.ID(), time.Now()) // its agent has until the limit to find us again
+		for node := range Nodes(a) {
+			if !claimedOf(a, node).IsZero() {
+				c.agents.hear(a.ID(), node, time.Now()) // its agent has until the limit to find us again
+			}
 		}
 	}
 	return nil

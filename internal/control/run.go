@@ -117,14 +117,15 @@ func (c *Control) Run(ctx context.Context) error {
 	defer c.acts.Wait()
 	defer stop()
 
-	events := []core.Event{c.event(c.Now(), core.Configured{Config: c.Rules()})}
 	begun, placed, err := c.incarnate(work)
 	if err != nil {
 		return err
 	}
-	if begun != nil {
+	var events []core.Event
+	if begun != nil { // before anything that could ask for a machine
 		events = append(events, c.event(c.Now(), begun))
 	}
+	events = append(events, c.event(c.Now(), core.Configured{Config: c.Rules()}))
 	first, err := ask(events)
 	if err != nil {
 		return err
@@ -135,6 +136,7 @@ func (c *Control) Run(ctx context.Context) error {
 	if err := placed(); err != nil {
 		return fmt.Errorf("keep where the log lies: %w", err)
 	}
+	close(c.begun)
 	for _, a := range c.machine.Pending() {
 		c.act(work, a)
 	}
@@ -200,6 +202,9 @@ func (c *Control) step(ctx context.Context, r request) stepped {
 			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
 		}
 		out := c.machine.Step(*e)
+		if out.Stale > 0 {
+			c.cfg.Log.Debug("groups of moves were stale", "dropped", out.Stale, "happened", out.Moved)
+		}
 		s.outs, c.wake = append(s.outs, out), out.Wake
 	}
 	c.snapshot(ctx)
@@ -276,6 +281,9 @@ func (c *Control) append(ctx context.Context, records []store.Record) error {
 		err := c.store.Append(context.WithoutCancel(ctx), records)
 		if !errors.Is(err, store.ErrFull) || ctx.Err() != nil {
 			return err
+		}
+		if c.cfg.Relieve != nil && c.cfg.Relieve() {
+			continue
 		}
 		if c.full.Swap(&err) == nil {
 			c.cfg.Log.Error("nothing can be written, and nothing is taken until there is room", "error", err)

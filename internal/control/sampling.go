@@ -7,7 +7,6 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/policy"
-	"scrimp/internal/state"
 )
 
 // All agents together send about so many reports a second at most, and about so
@@ -113,7 +112,7 @@ func (c *Control) valuesOf(metric policy.Metric, m api.Message) policy.Values {
 	return list
 }
 
-// hearUsage keeps the mean of what is used, and the most memory, until it is told.
+// hearUsage keeps the mean of the processors in use, and the most of memory and GPUs, until it is told.
 func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 	if m.Seq <= l.taken {
 		return // it came twice
@@ -123,12 +122,15 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 	if last := l.usage.Usage; last != nil {
 		u.CPU = last.CPU + (u.CPU-last.CPU)/float64(l.count+1)
 		u.Memory = max(u.Memory, last.Memory)
+		if u.GPU == nil || last.GPU != nil && *last.GPU > *u.GPU {
+			u.GPU = last.GPU
+		}
 	} else {
 		l.count = 0
 	}
 	l.count++
 	switch {
-	case m.Usage.CPU >= state.IdleBelow:
+	case !(core.UsageSeen{CPU: m.Usage.CPU, GPU: m.Usage.GPU}).Idle():
 		l.low = time.Time{}
 	case l.low.IsZero():
 		l.low = wall
@@ -137,22 +139,22 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 	l.usage = m
 }
 
-// waiting is what the attempt has said before message seq and what is no event yet, in
+// waiting is what the rank has said before message seq and what is no event yet, in
 // the order in which it was said: its progress with all values, and its usage where that is
 // due. No event of a message leaves a value of an earlier one behind: the core hears of
 // that no more.
-func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
+func (c *Control) waiting(l *Latest, seq int64, wall time.Time) []core.Event {
 	told := max(l.said, l.put)
 	waits := func(m api.Message) bool { return told < m.Seq && m.Seq < seq }
 	var list []core.Event
 	if m, ok := l.newest(told, seq); ok {
-		b := c.body(attempt, m).(core.Progressed)
+		b := c.body(l, m).(core.Progressed)
 		b.Values = l.Values(told, m.Seq)
-		list = append(list, c.said(attempt, m, b))
+		list = append(list, c.said(l, m, b))
 		l.put = max(l.put, m.Seq)
 	}
 	if waits(l.usage) && c.usageDue(l, wall) {
-		list = append(list, c.said(attempt, l.usage, c.body(attempt, l.usage)))
+		list = append(list, c.said(l, l.usage, c.body(l, l.usage)))
 		if l.put > l.usage.Seq {
 			slices.Reverse(list)
 		}

@@ -19,18 +19,18 @@ var e0 = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n int64) (api.Step, *api.Usage)) (list []core.Event) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: speed}, Silence: 20 * time.Second},
-		agents: agentStatus{of: map[string]*Latest{}, live: 1}}
-	l := c.agents.hear("a", start)
+		agents: agentStatus{by: map[string]ranks{}, live: 1}}
+	l := c.agents.hear("a", 0, start)
 	l.metric, l.known = metric, true
 	seq := int64(0)
 	for n := int64(1); time.Duration(n)*reportAtLeast <= span; n++ {
 		wall := start.Add(time.Duration(n) * reportAtLeast)
 		step, usage := say(n)
 		seq++
-		events := c.heardFrom(l, "a", api.Message{Seq: seq, At: wall, Step: &step}, wall)
+		events := c.heardFrom(l, api.Message{Seq: seq, At: wall, Step: &step}, wall)
 		if usage != nil {
 			seq++
-			events = append(events, c.heardFrom(l, "a", api.Message{Seq: seq, At: wall, Usage: usage}, wall)...)
+			events = append(events, c.heardFrom(l, api.Message{Seq: seq, At: wall, Usage: usage}, wall)...)
 		}
 		l.committed(events, wall)
 		all, of := c.due(wall)
@@ -166,5 +166,45 @@ func TestUsageKeepsItsMeanAndIdlenessIsSeen(t *testing.T) {
 	}
 	if fmt.Sprint(list[len(list)-1].Body.(core.UsageSeen).Memory) == "0" {
 		t.Error("no memory")
+	}
+}
+
+// A job that asks for GPUs and falls idle on them is seen to within ten seconds, whatever its processors do, and no short
+// use of a GPU is lost between two events.
+func TestIdlenessOfGPUsIsSeen(t *testing.T) {
+	const falls = 3 * 7200 // reports: after three hours
+	gpu := func(n int64) *float64 {
+		switch {
+		case n > falls:
+			return new(0.0)
+		case n%600 == 300: // the only use in five minutes
+			return new(0.7)
+		case n%10 == 0: // a driver that does not answer
+			return nil
+		}
+		return new(0.0)
+	}
+	list := sampled(1, policy.Metric{}, 3*time.Hour+2*time.Minute, func(n int64) (api.Step, *api.Usage) {
+		return api.Step{}, &api.Usage{CPU: 1, Memory: n, GPU: gpu(n)}
+	})
+	idle, busy := 0, 0
+	for _, e := range list {
+		b, ok := e.Body.(core.UsageSeen)
+		if !ok {
+			continue
+		}
+		after := b.Memory > falls
+		switch {
+		case b.Idle() && after:
+			idle++
+		case !b.Idle():
+			busy++
+			if after {
+				t.Errorf("%v: in use after it fell idle", e.At)
+			}
+		}
+	}
+	if idle < 9 || busy < 30 {
+		t.Errorf("idleness is seen %d times in two minutes, use %d times in three hours", idle, busy)
 	}
 }

@@ -18,8 +18,8 @@ import (
 // shut is a provider that has nothing for sale.
 type shut struct{}
 
-func (shut) Launch(context.Context, engine.Request) (engine.Instance, error) {
-	return engine.Instance{}, engine.ErrNoCapacity
+func (shut) Launch(context.Context, engine.Request) ([]engine.Instance, error) {
+	return nil, engine.ErrNoCapacity
 }
 func (shut) Terminate(context.Context, string) error         { return engine.ErrNotFound }
 func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }

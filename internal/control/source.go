@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,9 +27,35 @@ type source struct {
 	away   atomic.Pointer[error]     // why it did not answer the last time; nil: it did
 	heard  atomic.Pointer[time.Time] // when it answered last; nil: never
 	pushes atomic.Bool               // it tells of changes by itself
+	// changed asks for a poll now: the engine told of a change, or an agent of a notice.
+	changed chan struct{}
+	// first is closed when it has said for the first time what it sells, or could not.
+	first chan struct{}
+	once  sync.Once
 }
 
-func newSource(e engine.Engine, on Clock) *source { return &source{Engine: e, client: e.Open(on)} }
+func newSource(e engine.Engine, on Clock) *source {
+	return &source{Engine: e, client: e.Open(on), changed: make(chan struct{}, 1), first: make(chan struct{})}
+}
+
+// Priced returns when every engine has said once what it sells, or could not, or when ctx is done.
+func (c *Control) Priced(ctx context.Context) {
+	for _, s := range c.sources {
+		select {
+		case <-s.first:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pollNow asks for a poll.
+func (s *source) pollNow() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // it is about to be polled
+	}
+}
 
 // actor is who an event of the engine is by.
 func (s *source) actor() string { return "provider:" + s.Name }
@@ -70,6 +97,7 @@ type EngineStatus struct {
 	Name, Kind, AgentURL string
 	Clock                Clock
 	Timing               engine.Timing
+	Seats                int       // tasks that a machine may have at once; 0: one
 	Configured           bool      // false: machines of it are known only
 	Heard                time.Time // when it answered last; zero: never
 	Err                  error     // why it did not answer the last time; nil: it did
@@ -90,8 +118,8 @@ func (c *Control) Engines() []EngineStatus {
 	var list []EngineStatus
 	for _, s := range c.sources {
 		e := EngineStatus{Name: s.Name, Kind: s.Kind, AgentURL: s.AgentURL, Clock: s.Clock, Timing: s.Timing,
-			Configured: true,
-			Machines:   machines[s.Name]}
+			Configured: true, Seats: s.Seats,
+			Machines: machines[s.Name]}
 		if at := s.heard.Load(); at != nil {
 			e.Heard = *at
 		}
@@ -179,9 +207,8 @@ func (c *Control) watch(ctx context.Context) {
 // follow polls and sweeps an engine at its own pace. One that tells of changes by itself is
 // asked when it does, and with each sweep.
 func (c *Control) follow(ctx context.Context, s *source) {
-	changed := make(chan struct{}, 1)
 	if w, ok := s.Driver.(engine.Watcher); ok {
-		c.acts.Go(func() { c.hear(ctx, s, w, changed) })
+		c.acts.Go(func() { c.hear(ctx, s, w) })
 	}
 	var swept time.Time
 	for ctx.Err() == nil {
@@ -199,7 +226,7 @@ func (c *Control) follow(ctx context.Context, s *source) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-		case <-changed:
+		case <-s.changed:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -207,18 +234,12 @@ func (c *Control) follow(ctx context.Context, s *source) {
 }
 
 // hear lets the engine tell of changes. While it cannot, it is polled.
-func (c *Control) hear(ctx context.Context, s *source, w engine.Watcher, changed chan<- struct{}) {
-	tell := func() {
-		select {
-		case changed <- struct{}{}:
-		default: // it is about to be asked
-		}
-	}
+func (c *Control) hear(ctx context.Context, s *source, w engine.Watcher) {
 	for ctx.Err() == nil {
 		s.pushes.Store(true)
-		err := w.Watch(ctx, tell)
+		err := w.Watch(ctx, s.pollNow)
 		s.pushes.Store(false)
-		tell()
+		s.pollNow()
 		if ctx.Err() == nil {
 			c.cfg.Log.Warn("the engine tells of changes no more: it is polled, and asked again", "engine", s.Name, "error", err)
 			sleep(ctx, max(s.Timing.Poll, time.Second))
@@ -267,6 +288,7 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 	if ctx.Err() != nil {
 		return
 	}
+	defer s.once.Do(func() { close(s.first) })
 	if s.answered(err); err != nil {
 		c.cfg.Log.Warn("prices not read", "engine", s.Name, "error", err)
 		return

@@ -29,29 +29,38 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 	of = map[*Latest][]core.Event{}
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
-	for _, attempt := range slices.Sorted(maps.Keys(c.agents.of)) {
-		l := c.agents.of[attempt]
-		step, usage := c.stepDue(l, wall), c.usageDue(l, wall)
-		if !step && !usage {
-			continue
-		}
-		select {
-		case l.telling <- struct{}{}:
-		default: // its agent says something that cannot wait: what is due goes before that
-			continue
-		}
-		upTo := l.usage.Seq
-		if step || len(l.values) > 0 {
-			upTo = max(upTo, l.step.Seq)
-		}
-		if list := c.waiting(l, attempt, upTo+1, wall); len(list) > 0 {
-			of[l] = list
-			all = append(all, list...)
-		} else {
-			l.toldAll()
+	for _, attempt := range slices.Sorted(maps.Keys(c.agents.by)) {
+		for _, l := range c.agents.by[attempt].heard() {
+			if list := c.dueOf(l, wall); len(list) > 0 {
+				of[l] = list
+				all = append(all, list...)
+			}
 		}
 	}
 	return all, of
+}
+
+// dueOf is what of a rank becomes an event now. Where that is something nobody else makes events
+// of what it has said. The caller holds the lock of agentStatus.
+func (c *Control) dueOf(l *Latest, wall time.Time) []core.Event {
+	step, usage := c.stepDue(l, wall), c.usageDue(l, wall)
+	if !step && !usage {
+		return nil
+	}
+	select {
+	case l.telling <- struct{}{}:
+	default: // its agent says something that cannot wait: what is due goes before that
+		return nil
+	}
+	upTo := l.usage.Seq
+	if step || len(l.values) > 0 {
+		upTo = max(upTo, l.step.Seq)
+	}
+	list := c.waiting(l, upTo+1, wall)
+	if len(list) == 0 {
+		l.toldAll()
+	}
+	return list
 }
 
 // release ends what due began; durable says whether its events are.
@@ -74,27 +83,26 @@ func (c *Control) flush(ctx context.Context) {
 	}
 }
 
-// proposeEnds proposes events by which attempts end, after all that these have said: the
-// core hears nothing of an attempt that is over.
+// proposeEnds proposes events by which attempts end, after all that the ranks of these have
+// said: the core hears nothing of an attempt that is over.
 func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...core.Event) error {
 	wall := time.Now()
 	of := map[*Latest][]core.Event{}
 	defer func() { c.release(of, false, wall) }()
 	var all []core.Event
 	for _, attempt := range slices.Compact(slices.Sorted(slices.Values(attempts))) {
-		c.agents.mu.Lock()
-		l := c.agents.of[attempt]
-		c.agents.mu.Unlock()
-		if l == nil {
-			continue
+		for _, l := range c.agents.ranksOf(attempt) {
+			if !l.tell(ctx) {
+				return context.Cause(ctx)
+			}
+			c.agents.mu.Lock()
+			of[l] = c.waiting(l, math.MaxInt64, wall)
+			c.agents.mu.Unlock()
+			all = append(all, of[l]...)
 		}
-		if !l.tell(ctx) {
-			return context.Cause(ctx)
-		}
-		c.agents.mu.Lock()
-		of[l] = c.waiting(l, attempt, math.MaxInt64, wall)
-		c.agents.mu.Unlock()
-		all = append(all, of[l]...)
+	}
+	if len(all)+len(ends) == 0 {
+		return nil
 	}
 	if err := c.proposeToEnd(ctx, append(c.notAhead(all), ends...)...); err != nil {
 		return err

@@ -56,8 +56,10 @@ func (a *Account) change(j *Job, by int, t time.Time) {
 		a.Spent = a.Spent.Sub(j.Spent(t))
 	}
 	for _, try := range j.Attempts() {
-		if try.Taken() {
-			a.Taken += by
+		for _, k := range try.Tasks() {
+			if k.Taken() {
+				a.Taken += by
+			}
 		}
 	}
 	if !j.State().Over() || j.Costs() {

@@ -65,6 +65,11 @@ type (
 	BuildTable struct {
 		Request plan.TableRequest `json:"request"`
 	}
+	// RunRound asks for a round over what is reserved, as it stands when it is begun
+	// (RoundInputs), at the earliest after the event Base. Answer: RoundProposed.
+	RunRound struct {
+		Base uint64 `json:"base"`
+	}
 	// Notify tells whoever the job names. It has no answer.
 	Notify struct {
 		Job   string `json:"job"`
@@ -81,6 +86,7 @@ func (a Terminate) Key() string  { return "terminate/" + a.Instance }
 func (a Drain) Key() string      { return "drain/" + a.Attempt }
 func (a Probe) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
 func (a BuildTable) Key() string { return "table/" + a.Request.Key() }
+func (a RunRound) Key() string   { return fmt.Sprintf("round/%d", a.Base) }
 func (a Notify) Key() string     { return "notify/" + a.Told() + "/" + string(a.State) }
 
 // Told is the name of what is told: the job's, with a number from its second life on.
@@ -101,16 +107,18 @@ func (Terminate) Kind() string  { return "terminate" }
 func (Drain) Kind() string      { return "drain" }
 func (Probe) Kind() string      { return "look" }
 func (BuildTable) Kind() string { return "build_table" }
+func (RunRound) Kind() string   { return "run_round" }
 func (Notify) Kind() string     { return "notify" }
 
 // wanted is what a fact makes us want done; nil: nothing.
 func (m *Machine) wanted(f Fact) Action {
 	switch f := f.(type) {
 	case state.AllocationRequested:
-		if f.Instance != "" {
+		a := m.s.Job(f.Job).Asked()
+		if f.Instance != "" || a.Rents() == 0 {
 			return nil // it is there
 		}
-		return m.launchOf(m.s.Job(f.Job).Asked())
+		return m.launchOf(a)
 	case state.AllocationCancelling:
 		return cancelOf(m.s.Allocation(f.Allocation), f.Why)
 	case state.InstanceReleased:
@@ -128,7 +136,7 @@ func (m *Machine) wanted(f Fact) Action {
 }
 
 func (m *Machine) launchOf(a *Allocation) Action {
-	return Launch{Job: a.Job(), Allocation: a.ID(), Provider: a.Machine().Provider, Offer: a.Offer(), Nodes: a.Nodes(),
+	return Launch{Job: a.Job(), Allocation: a.ID(), Provider: a.Machine().Provider, Offer: a.Offer(), Nodes: a.Rents(),
 		MaxRate: a.Most()}
 }
 
@@ -180,12 +188,11 @@ func (m *Machine) Pending() []Action {
 			list = append(list, cancelOf(a, "asked_before"))
 		}
 		for _, a := range j.Open() {
-			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == TaskRunning &&
-				(i == nil || i.Release() == "") {
+			if a.Live() && a.Draining() && a.Task() == TaskRunning && !a.Releasing() {
 				list = append(list, m.drainOf(a))
 			}
 		}
-		if a := j.Asked(); a != nil {
+		if a := j.Asked(); a != nil && a.Rents() > 0 {
 			list = append(list, m.launchOf(a))
 		}
 	}

@@ -164,12 +164,12 @@ func (w *weighing) ruled(e *Event) (v verdict, id string) {
 // approval takes nothing.
 func (w *weighing) submission(b *JobSubmitted, user string) (v verdict) {
 	rules, t := w.m.rules(), b.Terms
-	if err := rules.Tags.Check(t.Owner.Tags); err != nil {
+	if err := rules.Tags.Check(t.Owner.Labels()); err != nil {
 		v.no = &Refusal{Job: b.Job, Why: TagMissing, Err: err}
 		return v
 	}
 	if !t.HasBudget && (t.Parent != "" || budget.Capped(rules.Limits, t.Owner, user)) {
-		if most, known := budget.Bound(t.Work, w.m.highestRate(&t)); known {
+		if most, known := budget.Bound(t.Work, w.m.highestRate(&t)*money.Rate(t.Most())); known {
 			v.bound, t.Budget, t.HasBudget = &most, most, true
 		}
 	}
@@ -217,7 +217,7 @@ func (w *weighing) now(j *Job, t *Terms) budget.Job {
 func (w *weighing) resumption(j *Job, b *JobResumed) (v verdict) {
 	rules := w.m.rules()
 	if j.State().Over() {
-		if err := rules.Tags.Check(j.Terms().Owner.Tags); err != nil {
+		if err := rules.Tags.Check(j.Terms().Owner.Labels()); err != nil {
 			v.no = &Refusal{Job: j.ID(), Why: TagMissing, Err: err}
 			return v
 		}

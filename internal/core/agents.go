@@ -1,6 +1,10 @@
 package core
 
-import "scrimp/internal/state"
+import (
+	"time"
+
+	"scrimp/internal/state"
+)
 
 // registered takes the key of a machine's agent: the first one, of the machine that the
 // allocation was granted, while it boots. A machine that is given back gets none.
@@ -12,8 +16,7 @@ func (m *Machine) registered(b MachineRegistered) {
 	if i.Agent() != nil && !m.faults.TwoKeys {
 		return
 	}
-	a := m.s.Seated(i)
-	if a == nil || !m.Stays(i) || !m.now().Before(m.bootLimit(a)) {
+	if !m.Stays(i) || len(i.Seats()) == 0 || !m.now().Before(m.bootEnd(i)) {
 		return
 	}
 	m.fact(state.InstanceRegistered{Instance: b.Instance})
@@ -25,23 +28,29 @@ func (m *Machine) Stays(i *state.Instance) bool {
 	return i.Live() && i.Release() == "" && !i.Paid()
 }
 
-// Tasks are the attempts that the agent of a machine is to run, in the order of its seats.
+// bootEnd is until when a machine's agent may register, whether the machines of its gang are
+// all there or not.
+func (m *Machine) bootEnd(i *Instance) time.Time {
+	end := i.From().Add(m.timingOf(i.Machine()).BootLimit)
+	if a := m.s.Seated(i); a != nil {
+		return end.Add(a.Transfer())
+	}
+	return end
+}
+
+// Tasks are those that the agent of a machine is to run, in the order of its seats.
 // Where programs are not kept apart by users of their own, they are of one user: what one
 // leaves, another's could read.
-func (m *Machine) Tasks(i *state.Instance) []*Attempt {
+func (m *Machine) Tasks(i *state.Instance) []*Task {
 	if !m.Stays(i) || i.Agent() == nil {
 		return nil
 	}
-	var list []*Attempt
+	var list []*Task
 	var users oneUser
-	for _, seat := range i.Seats() {
-		a := m.s.AttemptOf(seat.Attempt)
-		if a == nil {
-			continue
-		}
-		allowed := users.serves(m.s.Job(a.Job()).User()) || i.Agent().Isolated
-		if allowed && a.Live() && a.Task() != Ended && a.Leaving() == "" {
-			list = append(list, a)
+	for _, k := range m.s.TasksOn(i) {
+		allowed := users.serves(m.s.Job(k.Attempt().Job()).User()) || i.Agent().Isolated
+		if allowed && k.Live() && k.Phase() != Ended && k.Leaving() == "" && m.reachable(k.Attempt()) {
+			list = append(list, k)
 		}
 	}
 	return list
@@ -58,4 +67,18 @@ func (o *oneUser) serves(user string) bool {
 		o.user, o.known = user, true
 	}
 	return o.user == user
+}
+
+// reachable reports whether the machines of an attempt can find each other: of a gang each has
+// said where it is.
+func (m *Machine) reachable(a *Attempt) bool {
+	if a.Nodes() == 1 {
+		return true
+	}
+	for _, k := range a.Tasks() {
+		if i := m.s.Instance(k.Instance()); i == nil || i.Agent() == nil {
+			return false
+		}
+	}
+	return true
 }

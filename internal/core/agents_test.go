@@ -66,7 +66,7 @@ func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
 		if !got {
 			continue
 		}
-		if tasks := m.Tasks(i); len(tasks) != 1 || tasks[0].ID() != "j.1" {
+		if tasks := m.Tasks(i); len(tasks) != 1 || tasks[0].Attempt().ID() != "j.1" {
 			t.Errorf("%s: its tasks are %v, want j.1", name, tasks)
 		}
 		snap, err := m.Snapshot()

@@ -113,8 +113,8 @@ func (m *Machine) soonServed(j *Job, by int) {
 	}
 	for _, u := range s.usage {
 		for _, a := range j.Attempts() {
-			if a.GPUs() > 0 && a.Instance() != "" && u.Scope.Holds(j.Terms().Owner, j.User()) {
-				u.gpus += time.Duration(by*a.GPUs()) * overlap(a.From(), a.Until(), u.begin)
+			if a.GPUs() > 0 && u.Scope.Holds(j.Terms().Owner, j.User()) {
+				u.gpus += time.Duration(by) * gpuTime(a, a.Until(), u.begin)
 			}
 		}
 	}
@@ -252,8 +252,8 @@ func ofLaunch(name string) string {
 // Booked reports whether a bill says what the newest one of the job's machine did.
 func Booked(j *Job, b BillReceived) bool {
 	for _, a := range j.Attempts() {
-		if a.ID() == b.Launch && a.Instance() == b.Instance {
-			return a.Billed() && maps.Equal(a.Bill(), byRule(b.Lines))
+		if k := a.On(b.Instance); k != nil && a.ID() == b.Launch {
+			return k.Billed() && maps.Equal(k.Bill(), byRule(b.Lines))
 		}
 	}
 	return false

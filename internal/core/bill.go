@@ -13,29 +13,40 @@ import (
 // TakesBill reports whether the bill of an instance would be booked if it came now: its end
 // was told. One that comes before is to be sent again.
 func (m *Machine) TakesBill(instance, launch string) bool {
-	if i := m.s.Instance(instance); i != nil && i.Shared() {
+	i := m.s.Instance(instance)
+	if i != nil && m.incomplete(i) {
+		return !i.Live() && !i.Lost()
+	}
+	if i != nil && i.Shared() {
 		return i.Allocation() == launch && !i.Live() && !i.Lost()
 	}
-	if a := m.s.AttemptOf(launch); a != nil && a.Instance() == instance {
-		return !a.Live() && !a.GivenUp()
+	if a := m.s.AttemptOf(launch); a != nil && a.On(instance) != nil {
+		k := a.On(instance)
+		return !k.Live() && !k.GivenUp()
 	}
-	i := m.s.Instance(instance)
 	return i != nil && i.Stray() && !i.Live()
 }
 
 // billed books the newest bill of an instance. That of a machine that runs, or that
 // nothing was heard of yet, is not whole: the one that comes after its end is booked.
 func (m *Machine) billed(b BillReceived) {
-	if i := m.s.Instance(b.Instance); i != nil && i.Shared() {
+	switch i := m.s.Instance(b.Instance); {
+	case i == nil:
+	case m.incomplete(i):
+		if !i.Live() && !i.Lost() {
+			m.fact(state.BillTaken{Instance: i.ID()}) // it is booked when its allocation is closed
+		}
+		return
+	case i.Shared():
 		if m.TakesBill(b.Instance, b.Launch) {
 			m.splitBill(i, b.Lines)
 		}
 		return
 	}
-	if a := m.s.AttemptOf(b.Launch); a != nil && a.Instance() == b.Instance {
-		if !a.Live() && !a.GivenUp() {
-			if m.bill(m.s.Job(a.Job()), a, b.Lines) {
-				m.fact(state.BillTaken{Instance: a.Instance()})
+	if a := m.s.AttemptOf(b.Launch); a != nil && a.On(b.Instance) != nil {
+		if k := a.On(b.Instance); !k.Live() && !k.GivenUp() {
+			if m.bill(m.s.Job(a.Job()), k, b.Lines) {
+				m.fact(state.BillTaken{Instance: b.Instance})
 			}
 		}
 		return
@@ -57,18 +68,19 @@ func (m *Machine) billed(b BillReceived) {
 // seconds. What a rule adds, as a minimum charge, is of whoever had the machine when it
 // ended: a job that is over is not charged for what nobody used after it.
 func (m *Machine) splitBill(i *Instance, lines []BillLine) {
-	var attempts []*Attempt
+	var tasks []*Task
 	var weights []money.Amount
 	for _, id := range i.Served() {
 		if a := m.s.AttemptOf(id); a != nil {
-			attempts, weights = append(attempts, a), append(weights, atLeastZero(a.Posted()))
+			k := a.On(i.ID())
+			tasks, weights = append(tasks, k), append(weights, atLeastZero(k.Posted()))
 		}
 	}
 	for _, idle := range i.Idles() {
 		weights = append(weights, atLeastZero(idle.Posted))
 	}
 	parts := make([][]BillLine, len(weights))
-	atEnd := atTheEnd(i, attempts, weights)
+	atEnd := atTheEnd(i, tasks, weights)
 	for _, l := range lines {
 		by := weights
 		if l.Rule != "" && l.Amount.Sign() > 0 {
@@ -81,12 +93,12 @@ func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 		}
 	}
 	f := state.BillSplit{Instance: i.ID()}
-	for n, a := range attempts {
-		m.bill(m.s.Job(a.Job()), a, parts[n])
-		f.Parts = append(f.Parts, state.BillPart{Attempt: a.ID(), Bill: byRule(parts[n])})
+	for n, k := range tasks {
+		m.bill(m.s.Job(k.Attempt().Job()), k, parts[n])
+		f.Parts = append(f.Parts, state.BillPart{Attempt: k.Attempt().ID(), Bill: byRule(parts[n])})
 	}
 	for n := range i.Idles() {
-		lines := parts[len(attempts)+n]
+		lines := parts[len(tasks)+n]
 		m.billIdle(i, &i.Idles()[n], lines)
 		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: byRule(lines)})
 	}
@@ -94,14 +106,14 @@ func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 }
 
 // atTheEnd are the weights of those that had a machine when it ended: its tasks, or nobody.
-func atTheEnd(i *Instance, attempts []*Attempt, weights []money.Amount) []money.Amount {
+func atTheEnd(i *Instance, tasks []*Task, weights []money.Amount) []money.Amount {
 	last := make([]money.Amount, len(weights))
 	if idles := i.Idles(); len(idles) > 0 && idles[len(idles)-1].Taken == "" {
 		last[len(last)-1] = money.Picos(1)
 		return last
 	}
-	for n, a := range attempts {
-		if !a.Until().Before(i.Until()) {
+	for n, k := range tasks {
+		if !k.Until().Before(i.Until()) {
 			last[n] = weights[n].Add(money.Picos(1)) // it pays also where it was there for no time
 		}
 	}

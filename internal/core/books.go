@@ -14,30 +14,30 @@ import (
 
 // settle posts what an attempt's time from its last settlement until t was for. The cost
 // of a span is the difference of the cumulative cost, so any cut has the same sum.
-func (m *Machine) settle(j *Job, a *Attempt, use ledger.Use, t time.Time) {
-	from := a.Settled()
+func (m *Machine) settle(j *Job, k *Task, use ledger.Use, t time.Time) {
+	from := k.Settled()
 	if !t.After(from) {
 		return
 	}
-	part := a.Cost(t).Sub(a.Cost(from))
+	part := k.Cost(t).Sub(k.Cost(from))
 	moved := money.Amount{} // what was posted already and nobody knew what it was for
-	if open := a.Uses()[ledger.Open]; open.Sign() > 0 && part.Sign() > 0 {
+	if open := k.Uses()[ledger.Open]; open.Sign() > 0 && part.Sign() > 0 {
 		if moved = part; open.Cmp(part) < 0 {
 			moved = open
 		}
 	}
-	m.move(j, a, moved, ledger.Open, use, "")
-	p := m.entry(j, a, ledger.Accrued, use, "")
+	m.move(j, k, moved, ledger.Open, use, "")
+	p := m.entry(j, k, ledger.Accrued, use, "")
 	p.Begin, p.End = from, t
-	m.charge(a, p, part.Sub(moved), use)
-	m.fact(state.TimeSettled{Attempt: a.ID(), Until: t})
+	m.charge(k, p, part.Sub(moved), use)
+	m.fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
 }
 
 // accrue posts what an attempt has cost and nobody knows yet what it was for.
-func (m *Machine) accrue(j *Job, a *Attempt, t time.Time) {
-	p := m.entry(j, a, ledger.Accrued, ledger.Open, "")
-	p.Begin, p.End = period(a.Settled(), t)
-	m.charge(a, p, a.Cost(t).Sub(a.Posted()), ledger.Open)
+func (m *Machine) accrue(j *Job, k *Task, t time.Time) {
+	p := m.entry(j, k, ledger.Accrued, ledger.Open, "")
+	p.Begin, p.End = period(k.Settled(), t)
+	m.charge(k, p, k.Cost(t).Sub(k.Posted()), ledger.Open)
 }
 
 // period is from the earlier to the later: an end that is told late lies before what is settled,
@@ -50,21 +50,21 @@ func period(a, b time.Time) (begin, end time.Time) {
 }
 
 // charge posts a cost that is owed to the machine's provider.
-func (m *Machine) charge(a *Attempt, p ledger.Posting, amount money.Amount, use ledger.Use) {
-	m.enter(p, amount, ledger.Payable(a.Provider()), ledger.Cost(ledger.Compute, use))
+func (m *Machine) charge(k *Task, p ledger.Posting, amount money.Amount, use ledger.Use) {
+	m.enter(p, amount, ledger.Payable(k.Machine().Provider), ledger.Cost(ledger.Compute, use))
 }
 
 // level settles what is still open at the end of an attempt: a price that came
 // later than the settlement of its time is of the last use, and what was settled
 // beyond the end, as by a clock that was ahead, is taken back from the largest.
-func (m *Machine) level(j *Job, a *Attempt, last ledger.Use, until time.Time) {
-	m.accrue(j, a, until)
-	if open := a.Uses()[ledger.Open]; open.Sign() > 0 {
-		m.move(j, a, open, ledger.Open, last, "priced_later")
+func (m *Machine) level(j *Job, k *Task, last ledger.Use, until time.Time) {
+	m.accrue(j, k, until)
+	if open := k.Uses()[ledger.Open]; open.Sign() > 0 {
+		m.move(j, k, open, ledger.Open, last, "priced_later")
 	}
-	for a.Uses()[ledger.Open].Sign() < 0 {
+	for k.Uses()[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}
-		for u, v := range a.Uses() {
+		for u, v := range k.Uses() {
 			if c := v.Cmp(most); c > 0 || c == 0 && v.Sign() > 0 && u < use {
 				use, most = u, v
 			}
@@ -72,11 +72,11 @@ func (m *Machine) level(j *Job, a *Attempt, last ledger.Use, until time.Time) {
 		if use == ledger.Open {
 			return
 		}
-		part := money.Amount{}.Sub(a.Uses()[ledger.Open])
+		part := money.Amount{}.Sub(k.Uses()[ledger.Open])
 		if most.Cmp(part) < 0 {
 			part = most
 		}
-		m.move(j, a, part, use, ledger.Open, "settled_too_far")
+		m.move(j, k, part, use, ledger.Open, "settled_too_far")
 	}
 }
 
@@ -105,11 +105,8 @@ func (m *Machine) postHours() {
 				continue
 			}
 			live = true
-			if !a.Started().IsZero() && a.Over().IsZero() {
-				m.settle(w.job, a, ledger.Useful, a.Kept())
-			}
-			if m.now().Sub(a.Settled()) >= time.Hour {
-				m.accrue(w.job, a, m.now())
+			for _, k := range a.Tasks() {
+				m.postHour(w.job, k)
 			}
 		}
 		if live {
@@ -118,12 +115,25 @@ func (m *Machine) postHours() {
 	}
 }
 
+// postHour is that of a task.
+func (m *Machine) postHour(j *Job, k *Task) {
+	if !k.Live() {
+		return
+	}
+	if !k.Started().IsZero() && k.Over().IsZero() {
+		m.settle(j, k, ledger.Useful, k.Kept())
+	}
+	if m.now().Sub(k.Settled()) >= time.Hour {
+		m.accrue(j, k, m.now())
+	}
+}
+
 // move reclassifies cost of the attempt.
-func (m *Machine) move(j *Job, a *Attempt, part money.Amount, from, to ledger.Use, rule string) {
+func (m *Machine) move(j *Job, k *Task, part money.Amount, from, to ledger.Use, rule string) {
 	if from == to {
 		return
 	}
-	m.enter(m.entry(j, a, ledger.Accrued, to, rule), part, ledger.Cost(ledger.Compute, from),
+	m.enter(m.entry(j, k, ledger.Accrued, to, rule), part, ledger.Cost(ledger.Compute, from),
 		ledger.Cost(ledger.Compute, to))
 }
 
@@ -132,8 +142,8 @@ func (m *Machine) move(j *Job, a *Attempt, part money.Amount, from, to ledger.Us
 // Without a bill the accrued cost stands, and stays owed. A bill that comes again is
 // booked by what has changed.
 // It reports whether it is news.
-func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) bool {
-	before := a.Bill()
+func (m *Machine) bill(j *Job, k *Task, lines []BillLine) bool {
+	before := k.Bill()
 	after, rules := map[string]money.Amount{}, []string{}
 	for _, l := range lines {
 		if _, twice := after[l.Rule]; !twice {
@@ -148,7 +158,7 @@ func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) bool {
 	}
 	known := before
 	if before == nil {
-		known = map[string]money.Amount{"": a.Posted()}
+		known = map[string]money.Amount{"": k.Posted()}
 	}
 	off := func(rule string) money.Amount { return after[rule].Sub(known[rule]) }
 	slices.SortFunc(rules, func(x, y string) int { // credits last, so that there is what they lower
@@ -158,27 +168,27 @@ func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) bool {
 	for _, rule := range rules {
 		owed = owed.Add(after[rule]).Sub(before[rule])
 		if !off(rule).IsZero() {
-			m.correct(j, a, off(rule), cmp.Or(rule, "reconciled"))
+			m.correct(j, k, off(rule), cmp.Or(rule, "reconciled"))
 		}
 	}
 	if owed.IsZero() && before != nil {
 		return false
 	}
-	m.enter(m.entry(j, a, ledger.Billed, ledger.Open, ""), owed, ledger.Invoice(a.Provider()),
-		ledger.Payable(a.Provider()))
+	m.enter(m.entry(j, k, ledger.Billed, ledger.Open, ""), owed, ledger.Invoice(k.Machine().Provider),
+		ledger.Payable(k.Machine().Provider))
 	return true
 }
 
 // correct adds a line of the bill that plain seconds do not explain. What is
 // added was time paid for nothing (idle); what is given back lowers each use by
 // its share of the whole, the largest uses taking what does not divide.
-func (m *Machine) correct(j *Job, a *Attempt, off money.Amount, rule string) {
-	whole := sum(a.Uses())
+func (m *Machine) correct(j *Job, k *Task, off money.Amount, rule string) {
+	whole := sum(k.Uses())
 	if off.Sign() > 0 || whole.Sign() <= 0 {
-		m.charge(a, m.entry(j, a, ledger.Billed, ledger.Idle, rule), off, ledger.Idle)
+		m.charge(k, m.entry(j, k, ledger.Billed, ledger.Idle, rule), off, ledger.Idle)
 		return
 	}
-	before := maps.Clone(a.Uses())
+	before := maps.Clone(k.Uses())
 	uses := make([]ledger.Use, 0, len(before))
 	for u, v := range before {
 		if v.Sign() > 0 {
@@ -196,7 +206,7 @@ func (m *Machine) correct(j *Job, a *Attempt, off money.Amount, rule string) {
 			part = portion(off, before[u], whole)
 		}
 		rest = rest.Sub(part)
-		m.charge(a, m.entry(j, a, ledger.Billed, u, rule), part, u)
+		m.charge(k, m.entry(j, k, ledger.Billed, u, rule), part, u)
 	}
 }
 
@@ -228,12 +238,12 @@ func (m *Machine) bookStray(i *Instance, amount money.Amount, rule string) {
 	m.enter(p, amount, ledger.Payable(provider), ledger.Cost(ledger.Overhead, ledger.Lost))
 }
 
-// entry is a posting about an attempt, without its amount.
-func (m *Machine) entry(j *Job, a *Attempt, phase ledger.Phase, use ledger.Use, rule string) ledger.Posting {
-	p := ledger.Posting{Currency: a.Currency(), Category: ledger.Compute, Phase: phase, Use: use, Rule: rule,
+// entry is a posting about a task, without its amount.
+func (m *Machine) entry(j *Job, k *Task, phase ledger.Phase, use ledger.Use, rule string) ledger.Posting {
+	p := ledger.Posting{Currency: k.Currency(), Category: ledger.Compute, Phase: phase, Use: use, Rule: rule,
 		Owner: j.Terms().Owner}
-	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant(), j.ID(), a.ID(), a.ID()+"/0",
-		a.Instance()
+	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant(), j.ID(), k.Attempt().ID(),
+		k.Name(), k.Instance()
 	return p
 }
 

@@ -14,7 +14,9 @@ import (
 // decide takes the decision for j, and records it where it changes something.
 func (m *Machine) decide(j *Job) plan.Decision {
 	d := m.weighs(j)
-	m.decided(j, d)
+	if d.Why != plan.NextRound || j.Decided().IsZero() { // else it is decided in a moment
+		m.decided(j, d)
+	}
 	return d
 }
 
@@ -26,7 +28,8 @@ func (m *Machine) weighs(j *Job) plan.Decision {
 	} else {
 		v := m.view(j)
 		v.Reserved = m.reservations(j)
-		d = m.planner.Decide(v, m.class(j))
+		d = m.meanwhile(j, m.bids(j, &v, m.planner.Decide(v, m.class(j))))
+		all(&d, j.Terms(), m.nodesOf(j), j.Terms().Budget.Sub(j.Spent(m.now())))
 	}
 	m.out.Decided++
 	m.wantsTable(j, d.Table)
@@ -137,18 +140,19 @@ func (m *Machine) view(j *Job) plan.Job {
 		v.Open, _ = m.open(j)
 	}
 	v.Need.Critical = v.Need.Critical || t.Priority >= 2
-	if a := j.Live(); a != nil && a.Task() != Ended {
-		v.Held, v.Variant, v.HeldRate = a.Offer(), a.Variant(), a.Rate()
+	if a := j.Live(); a != nil && a.Task() != Ended && !a.Releasing() {
+		v.Held, v.Variant, v.HeldRate = a.Offer(), a.Variant(), a.Lead().Rate()
 		if a.Task() != TaskRunning {
 			v.Warming = max(1, j.Restart()+a.Transfer()-m.now().Sub(a.Requested()))
 		}
 	}
 	v.Unsaving, v.Unsaved = !t.Saves && !j.HasSaved(), m.unsaved(j)
 	if t.HasBudget {
-		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())), t.Grace
+		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())), lastSave(j)
 		v.Rough = j.Rough()
 		v.Sooner = t.Metric.HasGoal || t.Metric.Patience > 0
 	}
+	each(&v, t, m.nodesOf(j))
 	return v
 }
 
@@ -195,7 +199,7 @@ func (m *Machine) failed(j *Job, rung int) {
 func (m *Machine) unsaved(j *Job) time.Duration {
 	a, t := j.Live(), j.Terms()
 	switch {
-	case a == nil || a.Task() != TaskRunning:
+	case a == nil || a.Task() != TaskRunning || a.Nodes() > 1 && j.State() != Running:
 		return 0
 	case j.Total() > 0 && j.StepRate() > 0:
 		return time.Duration(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate() * float64(time.Hour))
@@ -214,7 +218,7 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	return policy.Progress{
 		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
 		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + grant, Detect: detect, Poll: cfg.Poll,
-		Margin: j.Pace().Margin(left, t.Promise),
+		Margin: j.Margin(left, t.Promise),
 	}
 }
 

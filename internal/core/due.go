@@ -101,6 +101,7 @@ func (m *Machine) nextWake() time.Time {
 	sooner(m.wakeForIdle())
 	sooner(m.wakeForSeats())
 	sooner(m.wakeForLimits())
+	sooner(m.wakeForRound())
 	if m.room() && m.queue.untried(m.blocks()) {
 		sooner(m.now().Add(time.Second))
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"scrimp/internal/ledger"
-	"scrimp/internal/money"
 	"scrimp/internal/state"
 )
 
@@ -17,8 +16,9 @@ func (m *Machine) closed(r Rented) (time.Time, bool) {
 	if i := m.s.Instance(r.Instance); i != nil {
 		return i.Until(), !i.Live() && !i.Lost()
 	}
-	if a := m.s.AttemptOf(r.Launch); a != nil && a.Instance() == r.Instance && !a.GivenUp() {
-		return a.Until(), !a.Live()
+	if a := m.s.AttemptOf(r.Launch); a != nil && a.On(r.Instance) != nil && !a.On(r.Instance).GivenUp() {
+		k := a.On(r.Instance)
+		return k.Until(), !k.Live()
 	}
 	return time.Time{}, false
 }
@@ -72,54 +72,6 @@ func (m *Machine) stray(r Rented) {
 	}
 }
 
-// regain counts as useful what the attempt before a was thought to have lost: a
-// begins so many steps after the newest checkpoint that we heard of, so one was
-// published whose word got lost with its machine. Of what was lost it gives the
-// share of its time.
-func (m *Machine) regain(j *Job, a *Attempt, steps int64, f *state.TaskStarted) {
-	i := slices.Index(j.Attempts(), a) - 1
-	if i < 0 || steps <= 0 || j.StepRate() <= 0 {
-		return
-	}
-	last := j.Attempts()[i]
-	if last.Live() || last.LostTime() <= 0 || last.Started().IsZero() {
-		return
-	}
-	speed := cmp.Or(max(last.Speed(), 0), 1)
-	d := min(last.LostTime(), time.Duration(float64(steps)/(j.StepRate()*speed)*float64(time.Hour)))
-	if lost := last.Uses()[ledger.Lost]; lost.Sign() > 0 {
-		m.move(j, last, portion(lost, money.Picos(int64(d)), money.Picos(int64(last.LostTime()))), ledger.Lost, ledger.Useful,
-			"restored_later")
-	}
-	f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Lost: last.LostTime() - d})
-	f.Work += time.Duration(float64(d) * speed)
-}
-
-// forfeit counts as lost what was settled as useful and is done again: an attempt
-// begins at an earlier step than the newest checkpoint that we heard of (saved), because
-// that one was torn or is gone. Each earlier attempt gives the share of its useful
-// money that its steps from there on were of all its useful steps.
-func (m *Machine) forfeit(j *Job, a *Attempt, from, saved int64, f *state.TaskStarted) {
-	end := saved // of the useful steps of the attempt that is looked at
-	for i := slices.Index(j.Attempts(), a) - 1; i >= 0 && end > from; i-- {
-		last := j.Attempts()[i]
-		if last.Started().IsZero() || last.Live() {
-			continue
-		}
-		first := min(last.First(), end)
-		again, all := end-max(first, from), end-first
-		end = first
-		useful := last.Uses()[ledger.Useful]
-		if again <= 0 || all <= 0 || useful.Sign() <= 0 {
-			continue
-		}
-		m.move(j, last, portion(useful, money.Picos(again), money.Picos(all)), ledger.Useful, ledger.Lost, "restored_before")
-		d := state.Share(max(0, last.Kept().Sub(last.Started())-last.LostTime()), again, all)
-		f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Lost: last.LostTime() + d})
-		f.Work = max(0, f.Work-time.Duration(float64(d)*cmp.Or(max(last.Speed(), 0), 1)))
-	}
-}
-
 // ended takes the end of an instance.
 func (m *Machine) ended(b InstanceEnded) {
 	i := m.s.Instance(b.Instance)
@@ -140,9 +92,10 @@ func (m *Machine) strayEnded(i *Instance, until time.Time, cause string) {
 		m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
 	}
 	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
+	m.freedReserved = m.freedReserved || i.Machine().Prepaid
 }
 
-// instanceEnded settles what the rest of its attempts' time was for, and lets the jobs try
+// instanceEnded settles what the rest of its tasks' time was for, and lets the jobs try
 // again whose programs were cut off. givenUp says that its provider lists it no more.
 func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, givenUp bool) {
 	if _, idle := i.Idle(); idle {
@@ -150,16 +103,20 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 		return
 	}
 	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
-	seated := m.s.SeatedAll(i)
-	if len(seated) == 0 || m.s.Attempt(seated[0].ID()) == nil { // of an allocation that never was complete
+	tasks := m.s.TasksOn(i)
+	if len(tasks) == 0 { // of an allocation that is not complete
 		m.fact(f)
+		for _, seat := range i.Seats() {
+			m.lacks(m.s.JobOf(seat.Attempt), i)
+		}
 		return
 	}
-	ends := make([]seatEnd, len(seated))
-	for n, a := range seated {
-		ends[n] = m.settleEnd(m.s.Job(a.Job()), a, m.overran(i, a, until))
-		ends[n].taken = cause == "interrupted" || !a.Noticed().IsZero() // given back early, but interrupted all the same
-		ends[n].Unsaved = ends[n].taken && isSpot(a) && !m.s.Job(a.Job()).HasSaved() && !a.Started().IsZero()
+	ends := make([]seatEnd, len(tasks))
+	for n, k := range tasks {
+		j := m.s.Job(k.Attempt().Job())
+		ends[n] = m.settleEnd(j, k, m.overran(i, k, until))
+		ends[n].taken = cause == "interrupted" || !k.Noticed().IsZero() // given back early, but interrupted all the same
+		ends[n].Unsaved = ends[n].taken && isSpot(k.Attempt()) && !j.HasSaved() && m.begun(k.Attempt()) && firstTaken(k)
 	}
 	f.Lost, f.Unsaved = ends[0].Lost, ends[0].Unsaved
 	for _, end := range ends[1:] {
@@ -169,12 +126,13 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 	m.fact(f)
 	m.freedReserved = m.freedReserved || prepaid
 	m.freed()
-	for n, a := range seated {
-		m.afterEnd(m.s.Job(a.Job()), a, cause, ends[n])
+	for n, k := range tasks {
+		m.lacks(m.s.Job(k.Attempt().Job()), i)
+		m.afterEnd(m.s.Job(k.Attempt().Job()), k, cause, ends[n])
 	}
 }
 
-// seatEnd is what the end of an attempt's machine, or of its seat there, was to it.
+// seatEnd is what the end of a task's machine, or of its seat there, was to it.
 type seatEnd struct {
 	state.SeatEnd
 	taken  bool // by the provider
@@ -182,29 +140,36 @@ type seatEnd struct {
 	newest bool // no later attempt is there
 }
 
-// settleEnd settles what the rest of an attempt's time was for.
-func (m *Machine) settleEnd(j *Job, a *Attempt, until time.Time) seatEnd {
-	end := seatEnd{SeatEnd: state.SeatEnd{Attempt: a.ID()}, cut: a.Over().IsZero(), newest: j.Attempt() == a}
+// settleEnd settles what the rest of a task's time was for.
+func (m *Machine) settleEnd(j *Job, k *Task, until time.Time) seatEnd {
+	a := k.Attempt()
+	end := seatEnd{SeatEnd: state.SeatEnd{Attempt: a.ID()}, cut: k.Over().IsZero(), newest: j.Attempt() == a}
 	use := ledger.Lost
 	switch {
-	case !a.Over().IsZero():
+	case !k.Over().IsZero():
 		use = ledger.Idle
-	case a.Started().IsZero():
+	case k.Started().IsZero():
 		use = ledger.StartUp
 	default:
-		end.Lost = max(0, until.Sub(a.Kept()))
-		m.settle(j, a, ledger.Useful, a.Kept())
+		end.Lost = max(0, until.Sub(k.Kept()))
+		m.settle(j, k, ledger.Useful, k.Kept())
 	}
-	m.settle(j, a, use, until)
-	m.level(j, a, use, until)
-	m.servedGPUs(j, a, a.From(), until)
-	m.sumGPUs(j, a, a.From(), until)
+	m.settle(j, k, use, until)
+	m.level(j, k, use, until)
+	m.servedGPUs(j, k, k.From(), until)
+	m.sumGPUs(j, k, k.From(), until)
 	return end
 }
 
+// firstTaken reports whether no other machine of the attempt was taken: a gang is interrupted once.
+func firstTaken(k *Task) bool {
+	return !slices.ContainsFunc(k.Attempt().Tasks(), func(x *Task) bool { return x != k && x.Taken() })
+}
+
 // afterEnd lets a job try again whose program was cut off.
-func (m *Machine) afterEnd(j *Job, a *Attempt, cause string, end seatEnd) {
-	if end.taken && isSpot(a) {
+func (m *Machine) afterEnd(j *Job, k *Task, cause string, end seatEnd) {
+	a := k.Attempt()
+	if end.taken && isSpot(a) && firstTaken(k) {
 		m.failed(j, a.Rung())
 	}
 	if !end.cut || !end.newest || j.Asked() != nil {
@@ -212,6 +177,10 @@ func (m *Machine) afterEnd(j *Job, a *Attempt, cause string, end seatEnd) {
 	}
 	switch j.State() {
 	case Running:
+		if a.Nodes() > 1 {
+			m.lostRank(j, k)
+			return
+		}
 		m.cutOff(j, a, cause)
 	case Queued: // it was resumed while the machine was given back
 		m.requeue(j, state.JobQueued{Why: state.Resumed})
@@ -228,7 +197,7 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 	q := state.JobQueued{Why: cmp.Or(a.End(), "lost")}
 	stopped := cause == "stopped" && a.End() == cause // by itself: one that is given back may be the first to switch off
 	if silent := a.End() == "silent" && a.Started().IsZero(); silent || stopped && a.Step() <= a.First() {
-		if silent { // where there is another offer, it may do better
+		if silent && a.Claimed().IsZero() { // where there is another offer, it may do better; else its machine was there
 			m.coolOff(a.Machine(), m.now().Add(m.timingOf(a.Machine()).BootLimit))
 		}
 		if q.Failed = true; j.Failures() >= 4 {
@@ -249,28 +218,35 @@ func (m *Machine) late(i *Instance, until time.Time, cause string) {
 	if until.After(m.now()) {
 		until = m.now()
 	}
-	seated := m.s.SeatedAll(i)
-	if len(seated) == 0 { // it had no task
+	m.freedReserved = m.freedReserved || i.Machine().Prepaid
+	tasks := m.s.TasksOn(i)
+	if slices.ContainsFunc(tasks, func(k *Task) bool { return k.Taken() && k.Over().IsZero() }) {
+		cause = "interrupted" // its program was, however the machine ended once it was heard of again
+	}
+	if len(tasks) == 0 && len(i.Idles()) == 0 { // of an allocation that never was complete
+		return
+	}
+	if len(tasks) == 0 { // it had no task
 		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 		m.accrueIdle(i, &i.Idles()[len(i.Idles())-1], i.Until())
 		m.fact(state.InstanceLeft{Instance: i.ID()})
 		return
 	}
 	extends := false
-	for _, a := range seated {
-		if known := a.Until(); until.After(known) {
+	for _, k := range tasks {
+		if known := k.Until(); until.After(known) {
 			extends = true
-			m.servedGPUs(m.s.Job(a.Job()), a, known, until)
-			m.sumGPUs(m.s.Job(a.Job()), a, known, until)
+			m.servedGPUs(m.s.Job(k.Attempt().Job()), k, known, until)
+			m.sumGPUs(m.s.Job(k.Attempt().Job()), k, known, until)
 		}
 	}
 	if extends {
 		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 	}
-	for _, a := range seated {
-		j := m.s.Job(a.Job())
-		m.settle(j, a, ledger.Lost, a.Until())
-		m.level(j, a, ledger.Lost, a.Until())
+	for _, k := range tasks {
+		j := m.s.Job(k.Attempt().Job())
+		m.settle(j, k, ledger.Lost, k.Until())
+		m.level(j, k, ledger.Lost, k.Until())
 	}
 	m.fact(state.InstanceLeft{Instance: i.ID()})
 }
@@ -288,7 +264,7 @@ func (m *Machine) inventory(b InventorySeen) {
 		switch {
 		case m.s.Allocation(r.Launch) != nil:
 			m.launched(r)
-		case a == nil || a.Instance() != r.Instance:
+		case a == nil || a.On(r.Instance) == nil || !a.On(r.Instance).Live():
 			m.shown(r, b.AsOf)
 		}
 	}
@@ -332,7 +308,7 @@ func (m *Machine) owned(b OwnershipDecided) {
 			continue
 		}
 		i := m.s.Instance(u.Instance)
-		open := i != nil && i.Disowned()
+		open := i != nil && i.Disowned() && (i.Live() || i.Lost())
 		m.fact(state.InstanceOwned{Instance: u.Instance})
 		if !open {
 			continue // it has ended meanwhile
@@ -349,6 +325,8 @@ func (m *Machine) owned(b OwnershipDecided) {
 				m.release(a, "program_"+a.End(), "")
 			case j.State().Over() || a != j.Attempt(): // nobody has needed it since
 				m.release(a, j.Why(), "")
+			case a.Draining() && a.Task() == TaskRunning: // nobody could tell it
+				m.drains(j, a, a.DrainWhy(), j.MigratingTo())
 			}
 		}
 	}

@@ -61,12 +61,13 @@ func ownerOf(b []byte, o *ledger.Owner, user string) []byte {
 	text(o.Team)
 	text(o.Project)
 	text(user)
-	if len(o.Tags) == 0 {
+	labels := o.Labels()
+	if len(labels) == 0 {
 		return b
 	}
-	for _, k := range slices.Sorted(maps.Keys(o.Tags)) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		text(k)
-		text(o.Tags[k])
+		text(labels[k])
 	}
 	return b
 }

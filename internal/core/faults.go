@@ -14,6 +14,9 @@ type Faults struct {
 	Crowds  bool                  // parts of a machine are given that others have
 	Early   bool                  // a seat is left before its task is gone
 	Waits   bool                  // a machine without a task is never given back
+	Stale   bool                  // the groups of a round are not held against the newest state
+	Unpins  bool                  // a round moves jobs that the guard has pinned
+	Seizes  bool                  // jobs take what is reserved by themselves, also where it is kept for others
 }
 
 // Break breaks rules from now on.

@@ -31,24 +31,33 @@ func (m *Machine) drain(j *Job, a *Attempt, why string, as State, to market.Offe
 	if a.Draining() || a.Task() != TaskRunning {
 		return
 	}
+	m.drains(j, a, why, to)
+}
+
+// drains asks all of an attempt to save and end.
+func (m *Machine) drains(j *Job, a *Attempt, why string, to market.OfferID) {
 	by := m.now().Add(j.Terms().Grace + m.cfg().Patience)
 	m.fact(state.DrainRequested{Attempt: a.ID(), Why: why, By: by, MigratesTo: to})
 	m.wakeAt(j, by)
 }
 
-// release gives an attempt's machine back, where that is not asked for already; its seat alone
+// release gives an attempt's machines back, where that is not asked for already; its seat alone
 // where others have seats there too.
 func (m *Machine) release(a *Attempt, why, end string) {
 	if a.Beside() {
-		m.releaseSeat(a, why, end)
+		m.releaseSeat(a.Lead(), why, end)
 		return
 	}
-	m.releaseMachine(a, why, end)
+	for _, k := range a.Tasks() {
+		if k.Live() {
+			m.releaseMachine(k, why, end)
+		}
+	}
 }
 
-// releaseMachine gives an attempt's machine back, whoever else has a seat there.
-func (m *Machine) releaseMachine(a *Attempt, why, end string) {
-	i := m.s.Instance(a.Instance())
+// releaseMachine gives a task's machine back, whoever else has a seat there.
+func (m *Machine) releaseMachine(k *Task, why, end string) {
+	i := m.s.Instance(k.Instance())
 	if i == nil || !i.Live() || i.Release() != "" || i.Disowned() {
 		return
 	}
@@ -82,7 +91,7 @@ func (m *Machine) freed() {
 
 // requeue lets the job try again.
 func (m *Machine) requeue(j *Job, f state.JobQueued) {
-	if j.State().Over() || at(j).waits {
+	if j.State().Over() || at(j).waits || j.Asked() != nil { // it has asked for its next machine already
 		return
 	}
 	f.Job = j.ID()

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"scrimp/internal/ledger"
-	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/state"
 )
 
@@ -122,42 +122,39 @@ func (m *Machine) price(j *Job) {
 	if j.OnDemand() != nil || j.State() != Succeeded || j.Costs() {
 		return
 	}
-	if cost := m.onDemand(j); cost != nil {
-		m.fact(state.JobPriced{Job: j.ID(), OnDemand: *cost})
+	if p, ok := m.onDemand(j); ok {
+		m.fact(state.JobPriced{Job: j.ID(), OnDemand: p.Cost, Offer: p.Offer})
 	}
 }
 
-// CostOnDemand is what the useful work of j would cost on the cheapest machine that
-// fits and is not interrupted, with one start-up: at the prices of its end, or of now
-// where it has not ended; nil where none is for sale.
-func (m *Machine) CostOnDemand(j *Job) *money.Amount {
-	if j.OnDemand() != nil {
-		return j.OnDemand()
+// CostOnDemand is what the useful work of j would cost on the cheapest on-demand machine that
+// could do it the way it was done, and on which offer: at the prices of its end, or of now where
+// it has not ended; false where none is for sale.
+func (m *Machine) CostOnDemand(j *Job) (plan.OnDemand, bool) {
+	if cost := j.OnDemand(); cost != nil {
+		return plan.OnDemand{Offer: j.OnDemandOffer(), Cost: *cost}, true
 	}
 	return m.onDemand(j)
 }
 
-func (m *Machine) onDemand(j *Job) *money.Amount {
-	var best *money.Amount
-	startUp := time.Duration(0)
-	if i := slices.IndexFunc(j.Attempts(), func(a *Attempt) bool { return !a.Started().IsZero() }); i >= 0 {
-		startUp = j.Attempts()[i].Started().Sub(j.Attempts()[i].From())
-	}
-	for _, l := range m.s.Sale() {
-		o, q := l.Offer(), l.Quote()
-		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !q.Priced || o.CPUs < j.Terms().Need.CPUs ||
-			int64(o.Memory) < j.Terms().Need.Memory {
+func (m *Machine) onDemand(j *Job) (plan.OnDemand, bool) {
+	w := plan.Work{Span: j.SavedWork(), Nodes: j.Terms().Most(), Currency: m.cfg().Currency}
+	for _, a := range j.Attempts() {
+		if a.Started().IsZero() {
 			continue
 		}
-		speed := o.Speed
-		if speed <= 0 {
-			speed = 1
+		if len(w.Ways) == 0 {
+			w.StartUp = a.Started().Sub(a.From())
 		}
-		span := startUp + time.Duration(float64(j.SavedWork())/speed)
-		cost := q.Rate.Until(max(span, o.Billing.Minimum))
-		if best == nil || cost.Cmp(*best) < 0 {
-			best = &cost
+		if !slices.Contains(w.Ways, a.Variant()) {
+			w.Ways = append(w.Ways, a.Variant())
 		}
 	}
-	return best
+	return j.Terms().Need.OnDemand(w, func(yield func(*plan.Listing) bool) {
+		for _, l := range m.s.Sale() {
+			if !yield(l.Plan()) {
+				return
+			}
+		}
+	})
 }

@@ -251,7 +251,7 @@ func (w *weighing) opening(b *HoldOpened, user string) (v verdict) {
 	if t := b.Terms; t.AtOnce < 1 || t.AtOnce > 10_000 || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return refuse(NoHold, errors.New("give a budget of zero or more, and parts that run at once, from 1 to 10,000"))
 	}
-	if err := m.rules().Tags.Check(b.Terms.Owner.Tags); err != nil {
+	if err := m.rules().Tags.Check(b.Terms.Owner.Labels()); err != nil {
 		return refuse(TagMissing, err)
 	}
 	worst := m.worst(b.Terms)
@@ -305,7 +305,7 @@ func (w *weighing) inHold(id, parent string, o ledger.Owner, user string, takes 
 	_, taken := w.family.sums(parent)
 	taken = taken.Add(w.taken[parent])
 	if taken.Add(takes).Cmp(h.Terms.Budget) > 0 {
-		usd := func(a money.Amount) string { return money.Format(a, money.USD, 2) }
+		usd := func(a money.Amount) string { return money.Short(a, money.USD) }
 		return refuse(HoldFull, "hold %s: of %s, %s is taken, and the part can cost %s", parent, usd(h.Terms.Budget),
 			usd(taken), usd(takes))
 	}
@@ -337,7 +337,7 @@ func (w *weighing) parts(b *Spawn, user string) (v verdict) {
 func (w *weighing) part(j budget.Job, t *Terms, takes money.Amount) *Refusal {
 	if !j.Bounded {
 		return &Refusal{Job: j.ID, Why: HoldFull,
-			Err: fmt.Errorf("hold %s: nobody can say what the part costs at most: give it a budget that comes first", t.Parent)}
+			Err: fmt.Errorf("hold %s: the most that the part can cost is unknown: give it a budget that comes first", t.Parent)}
 	}
 	return w.inHold(j.ID, t.Parent, t.Owner, j.User, takes)
 }

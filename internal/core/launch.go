@@ -40,6 +40,11 @@ func (m *Machine) try(j *Job) {
 		m.probe(j, d.Probe)
 	case d.Take == "":
 		m.waits(j, d)
+	case j.Terms().Most() > 1 && m.gathers(d.Take):
+		m.queue.tried(j) // until the other has its machines, or gives them back
+		m.overAt(j)
+	case m.keeping == j && len(m.kept(j, d.Take, 1)) == 0:
+		m.queue.add(j) // it keeps nothing, and so has its turn like any other
 	default:
 		m.request(j, d)
 	}
@@ -64,12 +69,17 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 	l := m.s.Listing(d.Take)
 	t := j.Terms()
 	f := state.AllocationRequested{
-		Job: j.ID(), Why: string(d.Why), Nodes: 1, Machine: state.MachineOf(l.Offer()), Rate: d.Rate,
+		Job: j.ID(), Why: string(d.Why), Nodes: m.enough(j), Machine: state.MachineOf(l.Offer()), Rate: d.Rate,
 		Most:    mostRate(t.Need.MaxRate, d.Rate),
 		Variant: d.Variant, Rung: t.Need.RungOf(*l.Offer(), l.Quote().Rate, d.Variant) + 1,
 	}
 	if d.Variant != "" {
 		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * t.Need.Faster(d.Variant)
+	}
+	f.Keeps = m.kept(j, d.Take, t.Most())
+	f.Nodes = max(f.Nodes, len(f.Keeps))
+	if s := shareOf(t, f.Nodes); s != 1 {
+		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * s
 	}
 	if home := j.CheckpointRegion(); home != "" && home != f.Machine.Region {
 		f.Transfer = t.Transfer
@@ -78,8 +88,11 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 	m.classOf(j)
 	f.Instance = d.Instance
 	i := m.s.Instance(d.Instance)
-	f.Portion, _ = m.part(j, l.Offer(), d.Variant, i)
+	if t.Most() == 1 {
+		f.Portion, _ = m.part(j, l.Offer(), d.Variant, i)
+	}
 	m.fact(f)
+	m.pins(j)
 	m.holdsAgain(j)
 	if i != nil {
 		m.seat(j, i)
@@ -105,6 +118,9 @@ func (m *Machine) patience(a *Allocation) time.Duration {
 // where it waits for spot, when its guard holds.
 func (m *Machine) looksFurther(j *Job, a *Allocation) time.Time {
 	at := a.Requested().Add(m.patience(a))
+	if end := m.gangEnd(a); !end.IsZero() {
+		return end
+	}
 	if a.Machine().Capacity != market.Spot {
 		return at
 	}
@@ -119,9 +135,12 @@ func (m *Machine) looksFurther(j *Job, a *Allocation) time.Time {
 func (m *Machine) launched(r Rented) {
 	a := m.s.Allocation(r.Launch)
 	if a == nil {
-		if _, closed := m.closed(r); !closed && m.s.Attempt(r.Launch) == nil {
+		if _, closed := m.closed(r); !closed && !m.isOf(r) {
 			m.stray(r)
 		}
+		return
+	}
+	if a.Has(r.Instance) { // an answer that comes again
 		return
 	}
 	if m.s.Instance(r.Instance) != nil { // a provider that gives one machine twice
@@ -130,12 +149,27 @@ func (m *Machine) launched(r Rented) {
 	}
 	tried := m.s.Trying(a)
 	m.fact(state.AllocationGranted{Allocation: a.ID(), Instance: r.Instance})
-	if tried { // whoever waited for that may try too
+	if tried || a.Nodes() > 1 && a.Answered() { // whoever waited for that may try too
 		m.queue.changed()
 	}
-	if len(a.Granted()) >= a.Nodes() {
+	if a.Full() {
 		m.began(a)
+		return
 	}
+	if a.Phase() == state.Cancelling && a.Answered() {
+		m.unanswered(a, state.CancelDone, "")
+		return
+	}
+	j := m.s.Job(a.Job())
+	m.holdsAgain(j)
+	m.wakeAt(j, m.gangEnd(a))
+	m.wakeAt(j, m.now()) // its budget is looked after
+}
+
+// isOf reports whether r is a machine of the attempt that its launch led to.
+func (m *Machine) isOf(r Rented) bool {
+	a := m.s.Attempt(r.Launch)
+	return a != nil && (a.Nodes() == 1 && a.Partial() == 0 || a.On(r.Instance) != nil)
 }
 
 // began begins the attempt of an allocation that is complete.
@@ -147,6 +181,7 @@ func (m *Machine) began(a *Allocation) {
 	m.holdsAgain(j)
 	t := m.s.Attempt(a.ID())
 	m.postsAt(j)
+	m.cutDead(j, t)
 	switch {
 	case j.State().Over():
 		m.release(t, j.Why(), "")
@@ -161,16 +196,21 @@ func (m *Machine) began(a *Allocation) {
 		m.freed()
 	}
 	at(j).wake = time.Time{} // nobody waits for an answer any more
-	m.wakeAt(j, t.From().Add(m.timingOf(t.Machine()).BootLimit+t.Transfer()))
+	m.wakeAt(j, m.bootLimit(t))
 	if at, limited := m.brokeAt(j); limited {
 		m.wakeAt(j, at)
 	}
 }
 
-// pending takes that the provider has the request in its queue. The job goes on looking.
-func (m *Machine) pending(launch string) {
-	if a := m.s.Allocation(launch); a != nil && a.Queued().IsZero() {
-		m.fact(state.AllocationQueued{Allocation: launch})
+// pending takes that the provider has the request in its queue, and what it says of the wait. The job goes on looking.
+func (m *Machine) pending(b LaunchPending) {
+	a := m.s.Allocation(b.Launch)
+	if a == nil || !a.Queued().IsZero() && a.Detail() == b.Detail {
+		return
+	}
+	first := a.Queued().IsZero()
+	m.fact(state.AllocationQueued{Allocation: b.Launch, Detail: b.Detail})
+	if first {
 		m.wakeAt(m.s.Job(a.Job()), m.now())
 	}
 }
@@ -181,8 +221,11 @@ func (m *Machine) refused(b LaunchRefused) {
 	if a == nil {
 		return
 	}
+	j := m.s.Job(a.Job())
 	m.backOff(a, b.Scope, b.Wait)
-	m.failed(m.s.Job(a.Job()), a.Rung())
+	if m.failed(j, a.Rung()); m.reduces(j, a) {
+		return
+	}
 	m.unanswered(a, state.Refused, "launch_refused")
 }
 
@@ -190,7 +233,9 @@ func (m *Machine) refused(b LaunchRefused) {
 func (m *Machine) expired(launch string) {
 	if a := m.s.Allocation(launch); a != nil {
 		m.backOff(a, state.OfferScope, 0)
-		m.unanswered(a, state.Expired, "allocation_expired")
+		if !m.reduces(m.s.Job(a.Job()), a) {
+			m.unanswered(a, state.Expired, "allocation_expired")
+		}
 	}
 }
 
@@ -211,10 +256,12 @@ func (m *Machine) cancelled(launch string) {
 func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, why string) {
 	j := m.s.Job(a.Job())
 	asked := j.Asked() == a
-	for _, id := range a.Granted() { // in part
-		m.fact(state.InstanceReleased{Instance: id, Why: "allocation_closed"})
+	m.dropsAwaited(j, a)
+	if len(a.Granted()) > 0 {
+		m.partial(j, a)
+	} else {
+		m.fact(state.AllocationClosed{Allocation: a.ID(), Phase: as})
 	}
-	m.fact(state.AllocationClosed{Allocation: a.ID(), Phase: as})
 	m.holdsAgain(j)
 	m.queue.changed()
 	if asked {
@@ -275,6 +322,9 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 		return
 	}
 	m.overAt(j)
+	if m.reviewGang(j, a) {
+		return
+	}
 	if when := m.looksFurther(j, a); m.now().Before(when) {
 		m.wakeAt(j, when)
 		return

@@ -28,7 +28,11 @@ func mostRate(limit, decided money.Rate) money.Rate {
 	return most
 }
 
-// brokeAt returns when the budget of a job is used up whose machine boots: there is nothing to save.
+// lastSave is how long it takes to save and end, which every budget keeps back.
+func lastSave(j *Job) time.Duration { return j.Terms().Grace + j.SaveCost() }
+
+// brokeAt returns when the budget of a job is used up: its machine is given back then, where it
+// boots, since there is nothing to save, and where it saves, however long that takes.
 func (m *Machine) brokeAt(j *Job) (time.Time, bool) {
 	t, a := j.Terms(), j.Live()
 	if !t.HasBudget || t.DeadlineFirst || a == nil {
@@ -48,7 +52,7 @@ func (m *Machine) strained(j *Job, a *Attempt) bool {
 	speed := cmp.Or(max(a.Speed(), 0), 1)
 	left, _, known := j.Left(speed)
 	left -= time.Duration(float64(m.unsaved(j)) / speed)
-	return known && a.Rate().Until(max(0, left)+t.Grace).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
+	return known && a.Rate().Until(max(0, left)+lastSave(j)).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
 }
 
 // missing says in a sentence why the budget does not do.
@@ -75,16 +79,27 @@ func over(j *Job, now time.Time) (plan.Reason, bool) {
 func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 	t := j.Terms()
 	switch {
-	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(a.Rate().Until(t.Grace)).Cmp(t.Budget) >= 0:
+	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(a.Rate().Until(lastSave(j))).Cmp(t.Budget) >= 0:
 		return policy.BudgetSpent, true
 	case t.WallClock > 0 && wallClock(j, m.now()) >= t.WallClock:
 		return policy.WallClock, true
 	case t.GPUHours > 0 && a.GPUs() > 0 &&
-		(j.GPUServed()+time.Duration(a.GPUs())*m.now().Sub(a.From())).Hours() >= t.GPUHours:
+		(j.GPUServed()+m.gpusSince(a)).Hours() >= t.GPUHours:
 		return policy.GPUHoursSpent, true
 	}
 	m.guardTimes(j, a)
 	return "", false
+}
+
+// gpusSince is the GPU time of the machines that a still has, which are counted as served when
+// they end.
+func (m *Machine) gpusSince(a *Attempt) (d time.Duration) {
+	for _, k := range a.Tasks() {
+		if k.Live() {
+			d += time.Duration(k.GPUs()) * m.now().Sub(k.From())
+		}
+	}
+	return d
 }
 
 // guardTimes wakes the job when the first of its limits will be reached.
@@ -92,7 +107,7 @@ func (m *Machine) guardTimes(j *Job, a *Attempt) {
 	t := j.Terms()
 	if t.HasBudget && !t.DeadlineFirst {
 		rate := a.Rate()
-		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now())).Sub(rate.Until(t.Grace))); ok {
+		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now())).Sub(rate.Until(lastSave(j)))); ok {
 			m.wakeAt(j, m.now().Add(d))
 		}
 	}
@@ -100,7 +115,7 @@ func (m *Machine) guardTimes(j *Job, a *Attempt) {
 		m.wakeAt(j, j.Began().Add(t.WallClock))
 	}
 	if t.GPUHours > 0 && a.GPUs() > 0 {
-		left := time.Duration(t.GPUHours*float64(time.Hour)) - j.GPUServed() - time.Duration(a.GPUs())*m.now().Sub(a.From())
+		left := time.Duration(t.GPUHours*float64(time.Hour)) - j.GPUServed() - m.gpusSince(a)
 		m.wakeAt(j, m.now().Add(left/time.Duration(a.GPUs())+1))
 	}
 }

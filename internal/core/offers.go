@@ -49,7 +49,7 @@ func (m *Machine) class(j *Job) *plan.Class {
 
 // list lists what is for sale anew, for decisions.
 func (m *Machine) list() {
-	m.listings = &plan.Listings{}
+	m.listings = &plan.Listings{Shared: func(provider string) bool { return shares(m.cfg(), provider) }}
 	for _, l := range m.s.Sale() {
 		if l.Offer().Currency == m.cfg().Currency {
 			m.listings.Add(l.Plan())
@@ -116,8 +116,7 @@ func (m *Machine) relist() (all bool) {
 }
 
 // reviewWho has the jobs reviewed that one of those offers concerns: they hold or ask for
-// it, or it does for what they ask, or did. Who is on a reserved machine may have to leave
-// it for another job, which any offer may concern.
+// it, or it does for what they ask, or did.
 func (m *Machine) reviewWho(named map[market.OfferID]*state.Listing) {
 	concerned := map[*need]bool{}
 	concerns := func(n *need) bool {
@@ -149,5 +148,5 @@ func (m *Machine) holdsOneOf(j *Job, named map[market.OfferID]*state.Listing) bo
 		return true
 	}
 	a := j.Live()
-	return a != nil && (a.Machine().Prepaid || named[a.Offer()] != nil) || named[j.MigratingTo()] != nil
+	return a != nil && named[a.Offer()] != nil || named[j.MigratingTo()] != nil
 }

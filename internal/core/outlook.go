@@ -122,7 +122,7 @@ func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
 	c := restOf(j, t)
 	c.Runs = true
 	if asked := j.Asked(); asked != nil {
-		c.GPUs, c.Rate = max(c.GPUs, asked.Machine().GPUs), m.rateOf(asked)
+		c.GPUs, c.Rate = max(c.GPUs, asked.Machine().GPUs*asked.Nodes()), m.rateOf(asked)*money.Rate(asked.Nodes())
 		start := max(0, j.Restart()+asked.Transfer()-t.Sub(asked.Requested()))
 		return expected(c, j, asked.Machine(), time.Time{}, start, t)
 	}
@@ -187,7 +187,7 @@ func remains(j *Job, speed float64, kept, t time.Time) (left, doubt time.Duratio
 		return 0, 0, false
 	}
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		return left, j.Pace().Margin(left, likely), true
+		return left, j.Margin(left, likely), true
 	}
 	return left, left / 2, true // its length is somebody's word: half again, as in budget.Bound
 }
@@ -227,7 +227,7 @@ func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budge
 	if !sold {
 		return c // nothing for sale fits: nobody knows when and at what price it begins
 	}
-	c.Rate = rate
+	c.Rate = rate * money.Rate(j.Terms().Most())
 	left, _, ok := j.Left(speed)
 	if !ok {
 		return c
@@ -235,13 +235,13 @@ func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budge
 	c.Known = true
 	start, doubt := j.Restart(), left/2
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		doubt = j.Pace().Margin(left, likely)
+		doubt = j.Margin(left, likely)
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
 	if e := j.Last().Expect; e != nil {
 		best := plan.Least(e)
 		if a, ok := money.Estimated(best); ok && best >= 0 {
-			if d, ok := rate.Buys(a); ok {
+			if d, ok := c.Rate.Buys(a); ok {
 				c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, d+doubt)
 			}
 		}

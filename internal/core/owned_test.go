@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -70,6 +71,48 @@ func TestAMachineThatEndsByItselfLeavesItsOwnerOpen(t *testing.T) {
 		}
 		if h.s.Undecided() || len(h.launched) != 2 {
 			t.Errorf("adopted %v: still open %v, launched %v", adopt, h.s.Undecided(), h.launched)
+		}
+	}
+}
+
+// A machine of two attempts that was given up, is there after all, and ends before it is known whose
+// it is: nothing more is to be done about it.
+func TestAMachineThatWasGivenUpEndsBeforeItIsKnownWhoseItIs(t *testing.T) {
+	for _, adopt := range []bool{true, false} {
+		g := newGang(t, 2, 0, nil)
+		g.do(0, IncarnationBegun{Installation: "x", Incarnation: 1})
+		g.grants("g.1", "i1", "i2")
+		g.runs("g.1", time.Minute)
+		g.end("i1", "interrupted")
+		g.do(time.Second, TaskGone{Attempt: "g.1", Node: 1})
+		g.at += time.Minute
+		g.grants("g.2", "i3")
+		if got := g.ranks("g.2"); !slices.Equal(got, []string{"i2", "i3"}) {
+			t.Fatalf("the next attempt is on %v", got)
+		}
+		g.runs("g.2", time.Minute)
+		launch := map[string]string{"i2": "g.1", "i3": "g.2"}
+		lists := func(ids ...string) {
+			g.at += time.Minute
+			seen := InventorySeen{Provider: "p", AsOf: agentsStart.Add(g.at)}
+			for _, id := range ids {
+				seen.Running = append(seen.Running, Rented{Instance: id, Launch: launch[id], Offer: "p/z/m/spot",
+					Rate: 1e12, From: agentsStart.Add(g.from[id])})
+			}
+			g.step(0, seen)
+		}
+		for range 20 {
+			lists("i3")
+		}
+		lists("i2", "i3")
+		if i := g.State().Instance("i2"); i == nil || !i.Lost() || i.Release() == "" {
+			t.Fatal("it was given up, is there, and nobody ends it")
+		}
+		g.step(time.Minute, IncarnationBegun{Installation: "x", Incarnation: 2})
+		g.step(time.Minute, InstanceEnded{Instance: "i2", Until: agentsStart.Add(g.at), Cause: "terminated"})
+		g.step(time.Minute, OwnershipDecided{Adopt: adopt})
+		if g.State().Undecided() {
+			t.Errorf("adopted %v: it is still asked about", adopt)
 		}
 	}
 }

@@ -58,11 +58,12 @@ func TestAPaceIsThatOfTheStepsAfterTheSlowFirstOnes(t *testing.T) {
 	p.tell(JobSubmitted{Job: "j", Terms: Terms{Currency: money.USD, Steps: 100_000, Saves: true, Restart: time.Minute}})
 	p.begins("j.1")
 	p.steps(2, 5*time.Minute)
-	if p.steps(7, time.Second); p.job().StepRate() != 0 {
-		t.Errorf("a rate of %.1f after nine steps", p.job().StepRate())
+	p.steps(2, time.Second)
+	p.near("two of the quick ones", 3600)
+	if w := p.job().Restart(); w < 350*time.Second || w > 6*time.Minute {
+		t.Errorf("a move takes %v: a minute to start, and five minutes before the first step", w)
 	}
-	p.steps(1, time.Second)
-	p.near("ten steps, nothing better", 10/(608/3600.0))
+	p.steps(6, time.Second)
 	if !p.job().Rough() {
 		t.Error("ten steps, and not rough")
 	}

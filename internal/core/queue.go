@@ -97,6 +97,7 @@ type place struct {
 	due      bool      // it is going to be reviewed
 	need     *need     // nil: not looked up
 	table    *awaited  // that its newest decision lacked; nil: none
+	bid      *bidding  // for what is reserved; nil: none was made
 }
 
 // at is where j stands in the indexes.

@@ -113,11 +113,11 @@ func (m *Machine) recount() {
 	}
 }
 
-// servedGPUs counts the GPU time of an attempt that is gone.
-func (m *Machine) servedGPUs(j *Job, a *Attempt, from, until time.Time) {
+// servedGPUs counts the GPU time of a task that is gone.
+func (m *Machine) servedGPUs(j *Job, k *Task, from, until time.Time) {
 	for _, q := range m.classOf(j).quotas {
 		if q.Wait {
-			q.used += time.Duration(a.GPUs()) * overlap(from, until, q.begin)
+			q.used += time.Duration(k.GPUs()) * overlap(from, until, q.begin)
 		}
 	}
 }
@@ -180,12 +180,12 @@ func (m *Machine) tallies(t time.Time) []tally {
 		}
 		gpus, all := 0, j.GPUServed()
 		if a := j.Asked(); a != nil {
-			gpus += a.Machine().GPUs
+			gpus += a.Machine().GPUs * a.Nodes()
 		}
 		for _, a := range j.Open() {
 			if a.Live() {
-				gpus += a.GPUs()
-				all += time.Duration(a.GPUs()) * billed(a, t, time.Time{})
+				gpus += a.GPUs() - m.keepsGPUs(j, a)
+				all += gpuTime(a, t, time.Time{})
 			}
 		}
 		most, bounded := gpuMost(j.Terms())
@@ -199,7 +199,7 @@ func (m *Machine) tallies(t time.Time) []tally {
 			s.hours = min(s.hours, 1<<61) // so that no sum is too long to be counted
 			for _, a := range j.Open() {
 				if a.Live() {
-					used := time.Duration(a.GPUs()) * billed(a, t, q.begin)
+					used := gpuTime(a, t, q.begin)
 					s.past, s.hours = s.past+used, s.hours+used
 				}
 			}
@@ -220,8 +220,29 @@ func (m *Machine) sumUp() []tally {
 	return m.sums
 }
 
-// billed is for how long the attempt is billed from begin to t.
-func billed(a *Attempt, t, begin time.Time) time.Duration {
+// keepsGPUs is how many of an attempt's GPUs the next one of its job has that is being asked for.
+func (m *Machine) keepsGPUs(j *Job, a *Attempt) (n int) {
+	if m.keeping != j {
+		return 0
+	}
+	for _, k := range m.keeps {
+		if k.Attempt() == a {
+			n += k.GPUs()
+		}
+	}
+	return n
+}
+
+// gpuTime is the GPU time of an attempt from begin to t.
+func gpuTime(a *Attempt, t, begin time.Time) (d time.Duration) {
+	for _, k := range a.Tasks() {
+		d += time.Duration(k.GPUs()) * billed(k, t, begin)
+	}
+	return d
+}
+
+// billed is for how long the task is billed from begin to t.
+func billed(a *Task, t, begin time.Time) time.Duration {
 	if a.From().IsZero() {
 		return 0
 	}
@@ -290,14 +311,14 @@ func (q *quota) lacks(s *tally, j *Job) want {
 	running, rest, gpus := s.running, time.Duration(0), s.gpus
 	most, bounded := gpuMost(j.Terms())
 	if asked := j.Asked(); asked != nil {
-		gpus -= asked.Machine().GPUs
+		gpus -= asked.Machine().GPUs * asked.Nodes()
 	}
 	if j.Holds() && running > 0 {
 		running--
 	} else {
 		rest = max(0, most-j.GPUServed())
 	}
-	least := j.Terms().Need.LeastGPUs()
+	least := leastGPUs(j.Terms())
 	switch {
 	case q.Running != nil && running >= *q.Running:
 		return wantsPlace
@@ -315,6 +336,9 @@ func (q *quota) lacks(s *tally, j *Job) want {
 	return hasRoom
 }
 
+// leastGPUs is how many GPUs a job takes at least, on all its machines.
+func leastGPUs(t *Terms) int { return t.Need.LeastGPUs() * t.Fewest() }
+
 // gpuRoom is how many GPUs a machine may have that j takes, or false: any number.
 func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
 	for _, q := range m.classOf(j).quotas {
@@ -324,7 +348,7 @@ func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
 		free := *q.GPUs - m.sumUp()[q.n].gpus
 		switch a, asked := j.Live(), j.Asked(); {
 		case asked != nil:
-			free += asked.Machine().GPUs
+			free += asked.Machine().GPUs * asked.Nodes()
 		case a != nil && j.State() == Running:
 			free += a.GPUs() // it is given back before there is another
 		}

@@ -112,8 +112,10 @@ type Listing struct {
 func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
 	held := map[market.OfferID]time.Duration{}
 	for a := range m.s.Attempts() {
-		if isSpot(a) {
-			held[a.Offer()] += max(0, t.Sub(a.Rented()))
+		for _, k := range a.Tasks() {
+			if isSpot(a) && k.Live() {
+				held[a.Offer()] += max(0, t.Sub(k.Rented()))
+			}
 		}
 	}
 	for _, i := range m.s.Waiting() {

@@ -13,10 +13,18 @@ import (
 // reuse decides whether j takes a machine that waits, or a part of one: where it would stay on it
 // if it held it. ok is false where it takes none.
 func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
+	if _, spent := over(j, m.now()); spent || j.Terms().Most() > 1 { // each of its machines would have to be there
+		return d, false
+	}
 	for _, p := range append(m.fitting(j), m.beside(j)...) {
 		i := p.i
 		v := m.view(j)
 		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, p.rate, m.reservations(j)
+		for n := range v.Reserved { // it takes no further machine
+			if r := &v.Reserved[n]; r.Offer == v.Held {
+				r.InUse, r.Promised = false, false
+			}
+		}
 		d = m.planner.Decide(v, m.class(j))
 		m.out.Decided++
 		if d.Take != i.Machine().Offer || !m.onRung(j, i) || !m.affords(j, i) {

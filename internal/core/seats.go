@@ -124,7 +124,7 @@ func besideRate(i *Instance, p *state.Portion) money.Rate {
 // its user, or of its team where that shares machines, on a machine that stays and where its checkpoint is.
 func (m *Machine) sharesWith(j *Job, i *Instance) bool {
 	home := j.CheckpointRegion()
-	if !m.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() || i.Machine().Prepaid ||
+	if !m.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() ||
 		!i.Noticed().IsZero() ||
 		home != "" && home != i.Machine().Region {
 		return false
@@ -161,25 +161,30 @@ func (m *Machine) reviewSeats(i *Instance, but string) {
 	}
 }
 
-// releaseSeat takes an attempt's seat from it: its agent ends what runs, and says so.
-func (m *Machine) releaseSeat(a *Attempt, why, end string) {
-	if a.Releasing() || a.Disowned() || !a.Live() {
+// releaseSeat takes a task's seat from it: its agent ends what runs, and says so.
+func (m *Machine) releaseSeat(k *Task, why, end string) {
+	a := k.Attempt()
+	if k.Releasing() || a.Disowned() || !k.Live() {
 		return
 	}
-	by := m.now().Add(m.timingOf(a.Machine()).Detect + m.cfg().Patience)
-	m.fact(state.SeatReleased{Attempt: a.ID(), Why: why, End: end, By: by})
-	m.wakeAt(m.s.Job(a.Job()), by)
-	if m.faults.Early {
-		m.taskGone(a.ID())
+	j := m.s.Job(a.Job())
+	by := m.now().Add(m.timingOf(k.Machine()).Detect + m.cfg().Patience)
+	if a.Nodes() > 1 {
+		by = by.Add(j.Terms().Grace)
+	}
+	m.fact(state.SeatReleased{Attempt: a.ID(), Node: k.Rank(), Why: why, End: end, By: by})
+	m.wakeAt(j, by)
+	if m.faults.Early && a.Nodes() == 1 {
+		m.taskGone(a.ID(), k.Rank())
 	}
 }
 
 // tendSeats gives the machines back of which a part is not left in time, once the others there
 // have saved: its agent does not do what it is asked.
 func (m *Machine) tendSeats() {
-	for _, a := range m.s.Leaving() {
-		i := m.s.Instance(a.Instance())
-		if m.now().Before(a.LeaveBy()) || i.Release() != "" {
+	for _, k := range m.s.Leaving() {
+		i := m.s.Instance(k.Instance())
+		if m.now().Before(k.LeaveBy()) || i.Release() != "" {
 			continue
 		}
 		saves := false
@@ -190,15 +195,15 @@ func (m *Machine) tendSeats() {
 			}
 		}
 		if !saves {
-			m.releaseMachine(a, "seat_not_left", "")
+			m.releaseMachine(k, "seat_not_left", "")
 		}
 	}
 }
 
 // wakeForSeats is when that is due; zero: no seat is being left.
 func (m *Machine) wakeForSeats() (soonest time.Time) {
-	for _, a := range m.s.Leaving() {
-		if t := a.LeaveBy(); t.After(m.e.At) && (soonest.IsZero() || t.Before(soonest)) {
+	for _, k := range m.s.Leaving() {
+		if t := k.LeaveBy(); t.After(m.e.At) && (soonest.IsZero() || t.Before(soonest)) {
 			soonest = t
 		}
 	}
@@ -207,26 +212,30 @@ func (m *Machine) wakeForSeats() (soonest time.Time) {
 
 // taskGone takes that nothing is left of a task whose seat was taken from it. The machine stays
 // for those that have seats there; where none is left, it is given back or waits.
-func (m *Machine) taskGone(attempt string) {
-	a := m.s.Attempt(attempt)
-	if a == nil || a.Leaving() == "" {
+func (m *Machine) taskGone(attempt string, node int) {
+	k := m.taskOf(attempt, node)
+	if k == nil || k.Leaving() == "" || !k.Live() {
 		return
 	}
+	a := k.Attempt()
 	j := m.s.Job(a.Job())
-	i := m.s.Instance(a.Instance())
+	i := m.s.Instance(k.Instance())
 	switch {
 	case i.Release() != "":
 		return
-	case !a.Beside() && a.Task() == Ended && m.mayKeep(a, a.End()):
-		m.vacate(j, a, a.End())
+	case a.Nodes() > 1:
+		m.rankGone(j, k)
 		return
-	case !a.Beside():
-		m.releaseMachine(a, a.Leaving(), "")
+	case !k.Beside() && k.Phase() == Ended && m.mayKeep(k, k.End()):
+		m.vacate(j, k, k.End())
+		return
+	case !k.Beside():
+		m.releaseMachine(k, k.Leaving(), "")
 		return
 	}
-	end := m.settleEnd(j, a, m.now())
+	end := m.settleEnd(j, k, m.now())
 	m.fact(state.SeatLeft{Instance: i.ID(), Attempt: a.ID(), Lost: end.Lost})
 	m.freed()
 	m.reviewSeats(i, "")
-	m.afterEnd(j, a, "released", end)
+	m.afterEnd(j, k, "released", end)
 }

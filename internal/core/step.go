@@ -44,6 +44,8 @@ type Outcome struct {
 	Sample, Nothing bool
 	// Decided counts the decisions that were taken, those that changed nothing with them.
 	Decided int
+	// Moved counts the groups of a round that happened, Stale those that were dropped.
+	Moved, Stale int
 }
 
 // Machine drives the rules over a state. It owns no goroutine and no clock.
@@ -69,12 +71,15 @@ type Machine struct {
 	tables        map[string]*awaited // that were asked for, by key
 	prepaid       []*state.Listing    // what is for sale and reserved
 	freedReserved bool                // a reserved machine came free in this step
+	keeping       *Job                // whose gang is being made up again, and of which machines
+	keeps         []*Task
+	rounds        rounds
 
 	queue   queue
 	wakes   wakes
 	hours   wakes    // when the next posting of a running job is due
 	archive wakes    // when jobs that are over are archived
-	review  round    // of the jobs that hold a machine
+	review  backlog  // of the jobs that hold a machine
 	quotas  []*quota // of the rules what the queue keeps, by name
 	era     int      // how often they changed
 	sums    []tally  // of what runs under them now; nil: not summed
@@ -134,6 +139,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.sumUsage()
 	m.closesAll()
 	m.recount()
+	m.recallsKept()
 	return m
 }
 
@@ -158,7 +164,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.reviews()
 	m.due()
 	m.postHours()
-	ended := m.reviewRunning()
+	ended := m.seatsFreed()
 	m.guardLimits()
 	most := triesAfter(e.Body)
 	if m.added != nil && m.tryNew(m.added) {
@@ -168,6 +174,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.tend()
 	m.tendSeats()
 	m.settleReserved(ended)
+	m.asksRound()
 	m.archives()
 	m.sumAgain()
 	m.close(news)
@@ -181,10 +188,15 @@ func (m *Machine) Step(e Event) Outcome {
 // The values of what a job is judged by stay with it: they are no sample.
 func (m *Machine) close(news bool) {
 	out := m.out
-	if len(out.Facts)+len(out.Postings) == 0 && onlyTables(out.Actions) {
+	if len(out.Facts)+len(out.Postings) == 0 && onlyPlanning(out.Actions) {
 		switch b := m.e.Body.(type) {
 		case Tick:
 			if out.Sample, out.Nothing = len(out.Actions) > 0, len(out.Actions) == 0; out.Nothing {
+				m.s.Forget()
+			}
+		case RoundProposed:
+			out.Nothing = len(b.Groups)+len(out.Actions) == 0
+			if out.Sample = !out.Nothing; out.Nothing {
 				m.s.Forget()
 			}
 		case Audited, IdentityChanged: // which others read
@@ -199,10 +211,16 @@ func (m *Machine) close(news bool) {
 	out.Wake = m.nextWake()
 }
 
-// onlyTables reports whether nothing is to be done but to build tables, which a restart
-// asks for by itself.
-func onlyTables(actions []Action) bool {
-	return !slices.ContainsFunc(actions, func(a Action) bool { _, table := a.(BuildTable); return !table })
+// onlyPlanning reports whether nothing is to be done but to build tables or to run a round, which
+// a restart asks for by itself.
+func onlyPlanning(actions []Action) bool {
+	return !slices.ContainsFunc(actions, func(a Action) bool {
+		switch a.(type) {
+		case BuildTable, RunRound:
+			return false
+		}
+		return true
+	})
 }
 
 // fact records what was decided.
@@ -241,7 +259,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
 		was := *m.cfg()
-		if m.fact(state.ConfigSet{}); m.cfg().Currency != was.Currency {
+		if m.fact(state.ConfigSet{}); m.cfg().Currency != was.Currency || !sharesAlike(&was, m.cfg()) {
 			m.list()
 		} else {
 			m.relist()
@@ -268,7 +286,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.takeJob(b)
 	case HoldOpened, HoldReviewed, HoldClosed, Spawn:
 		m.takeHold(b)
-	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
+	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded,
+		InterruptionAnnounced, BillReceived,
 		InventorySeen, MachineRegistered, MachineCleaned,
 		TaskGone:
 		m.takeMachine(b)
@@ -280,6 +299,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.rehydrate(b)
 	case TableReady:
 		m.tableReady(b.Table)
+	case RoundProposed:
+		m.proposed(&b)
 	default:
 		panic(fmt.Sprintf("core: unknown event %T", b))
 	}
@@ -307,13 +328,15 @@ func (m *Machine) takeMachine(b Body) {
 	case LaunchDone:
 		m.launched(Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
 	case LaunchPending:
-		m.pending(b.Launch)
+		m.pending(b)
 	case LaunchRefused:
 		m.refused(b)
 	case LaunchExpired:
 		m.expired(b.Launch)
 	case LaunchCancelled:
 		m.cancelled(b.Launch)
+	case InterruptionAnnounced:
+		m.announced(b)
 	case InstanceEnded:
 		m.ended(b)
 	case BillReceived:
@@ -325,14 +348,14 @@ func (m *Machine) takeMachine(b Body) {
 	case MachineCleaned:
 		m.cleaned(b.Instance)
 	case TaskGone:
-		m.taskGone(b.Attempt)
+		m.taskGone(b.Attempt, b.Node)
 	}
 }
 
 func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case AgentClaimed:
-		if a := m.s.Attempt(b.Attempt); a != nil && a.Task() == Assigned {
+		if k := m.taskOf(b.Attempt, b.Node); k != nil && k.Phase() == Assigned {
 			m.fact(state.TaskClaimed{Attempt: b.Attempt})
 		}
 	case AttemptStarted:
@@ -348,8 +371,8 @@ func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
 	case AttemptEnded:
 		m.programEnded(b)
 	case AgentSilent:
-		if a := m.s.Attempt(b.Attempt); a != nil {
-			m.releaseMachine(a, "agent_silent", "silent")
+		if k := m.taskOf(b.Attempt, b.Node); k != nil && k.Live() {
+			m.silent(k)
 		}
 	}
 }

@@ -17,6 +17,21 @@ func alikeTiming(c *state.Config) bool {
 	return true
 }
 
+// shares reports whether several tasks may have parts of a machine of the provider.
+func shares(c *state.Config, provider string) bool { return c.TimingOf(provider).Seats > 1 }
+
+// sharesAlike reports whether every provider shares its machines by both configurations or by none.
+func sharesAlike(a, b *state.Config) bool {
+	for _, c := range []*state.Config{a, b} {
+		for provider := range c.Providers {
+			if shares(a, provider) != shares(b, provider) {
+				return false
+			}
+		}
+	}
+	return (a.Seats > 1) == (b.Seats > 1)
+}
+
 // timingOf is how the provider of a machine behaves.
 func (m *Machine) timingOf(on *state.Machine) state.Timing { return m.cfg().TimingOf(on.Provider) }
 

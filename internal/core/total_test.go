@@ -101,7 +101,11 @@ func (n *noise) body() Body {
 		if n.rng.IntN(2) == 0 {
 			return AgentSilent{Attempt: n.attempt(), Since: n.when()}
 		}
-		return UsageSeen{Attempt: n.attempt(), Message: message, CPU: n.rng.Float64() / 8}
+		u := UsageSeen{Attempt: n.attempt(), Message: message, CPU: n.rng.Float64() / 8}
+		if n.rng.IntN(2) == 0 {
+			u.GPU = new(float64(n.rng.IntN(2)) * n.rng.Float64())
+		}
+		return u
 	default:
 		return AttemptEnded{Attempt: n.attempt(), Message: message, Reason: n.pick("completed", "failed", "drained", "setup", "strange"), Exit: n.rng.IntN(140), Step: step, Saved: n.rng.IntN(2) == 0}
 	}

@@ -116,8 +116,10 @@ func (m *Machine) sumIn(list []*usage, j *Job) {
 		m.weighIn(list, j, (*budget.Outstanding).Add)
 	}
 	for _, a := range j.Attempts() {
-		if !a.Until().IsZero() {
-			sumGPUs(list, j, a, a.From(), a.Until())
+		for _, k := range a.Tasks() {
+			if !k.Until().IsZero() {
+				sumGPUs(list, j, k, k.From(), k.Until())
+			}
 		}
 	}
 }
@@ -209,19 +211,19 @@ func Weighed(id, user string, t *Terms) budget.Job {
 	}
 	return budget.Job{
 		ID: id, Owner: t.Owner, User: user, Kind: kind, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
-		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: t.Need.LeastGPUs(),
+		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: leastGPUs(t),
 	}
 }
 
 // sumGPUs counts the GPU time of an attempt that is gone.
-func (m *Machine) sumGPUs(j *Job, a *Attempt, from, until time.Time) {
+func (m *Machine) sumGPUs(j *Job, a *Task, from, until time.Time) {
 	sumGPUs(m.usage, j, a, from, until)
 	if s := m.soon; s != nil && j.Order() <= s.upTo {
 		sumGPUs(s.usage, j, a, from, until)
 	}
 }
 
-func sumGPUs(list []*usage, j *Job, a *Attempt, from, until time.Time) {
+func sumGPUs(list []*usage, j *Job, a *Task, from, until time.Time) {
 	if a.GPUs() == 0 || a.Instance() == "" {
 		return
 	}
@@ -295,16 +297,24 @@ func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t 
 			continue
 		}
 		v.Runs, v.GPUsNow = true, v.GPUsNow+a.GPUs()
-		gpus += time.Duration(a.GPUs()) * billed(a, t, time.Time{})
+		gpus += gpuTime(a, t, time.Time{})
 		for _, l := range b.Limits {
 			if !l.Scope.Holds(v.Owner, v.User) {
 				continue
 			}
 			n := l.Name()
-			b.GPUs[n] += (time.Duration(a.GPUs()) * billed(a, t, l.Window.Begin(t))).Hours()
+			b.GPUs[n] += gpuTime(a, t, l.Window.Begin(t)).Hours()
 			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted()))
 			if a.Until().IsZero() {
 				burn[n] += a.Rate()
+			}
+		}
+	}
+	for _, a := range j.Wanted() { // gangs that are not complete
+		for _, l := range b.Limits {
+			if l.Scope.Holds(v.Owner, v.User) {
+				b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(t))
+				burn[l.Name()] += a.PresentRate()
 			}
 		}
 	}

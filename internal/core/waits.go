@@ -17,21 +17,21 @@ func (q *quota) why(s *tally, j *Job) string {
 		return fmt.Sprintf("%s lets %s run at once, and %d %s", q.Name(), count(*q.Running, "job"), s.running, verb)
 	case wantsGPUs:
 		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), count(*q.GPUs, "GPU"),
-			s.gpus, j.Terms().Need.LeastGPUs())
+			s.gpus, leastGPUs(j.Terms()))
 	case wantsHours:
 		most, _ := gpuMost(j.Terms())
 		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for "+
 			"what runs, or for the next %s",
 			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed()).Hours(), q.Window)
 	case wantsMost:
-		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", q.Name(),
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and the most that the job can use is unknown", q.Name(),
 			*q.GPUHours)
 	case wantsOtherMost:
 		other := "a job of another team"
 		if s.openTeam == j.Terms().Owner.Team {
 			other = "job " + s.open
 		}
-		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many %s uses at most", q.Name(),
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and the most that %s can use is unknown", q.Name(),
 			*q.GPUHours, other)
 	case hasRoom:
 	}

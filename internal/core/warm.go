@@ -12,10 +12,11 @@ import (
 	"scrimp/internal/state"
 )
 
-// mayKeep reports whether the machine of an attempt whose program has ended may serve another
+// mayKeep reports whether the machine of a task whose program has ended may serve another
 // job: not where it is interrupted, moved from, at fault or out of the log's hands.
-func (m *Machine) mayKeep(a *Attempt, end string) bool {
-	i := m.s.Instance(a.Instance())
+func (m *Machine) mayKeep(k *Task, end string) bool {
+	a := k.Attempt()
+	i := m.s.Instance(k.Instance())
 	switch {
 	case m.timingOf(a.Machine()).Idle <= 0 || a.Machine().Prepaid:
 		return false
@@ -28,19 +29,19 @@ func (m *Machine) mayKeep(a *Attempt, end string) bool {
 	return i.Noticed().IsZero() && end != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
 }
 
-// vacate leaves the machine of an attempt to the next job of its user, for as long as that is
+// vacate leaves the machine of a task to the next job of its user, for as long as that is
 // expected to pay and its team has room for it; else it is given back.
-func (m *Machine) vacate(j *Job, a *Attempt, reason string) {
-	i := m.s.Instance(a.Instance())
-	keep := m.keepsFor(j, a, i)
+func (m *Machine) vacate(j *Job, k *Task, reason string) {
+	i := m.s.Instance(k.Instance())
+	keep := m.keepsFor(j, k.Attempt(), i)
 	most := i.PresentRate().Until(max(0, keep, m.paidUntil(i).Sub(m.now())))
 	if keep <= 0 || m.noRoom(j, i, most) {
-		m.release(a, "program_"+reason, "")
+		m.releaseMachine(k, "program_"+reason, "")
 		return
 	}
-	m.level(j, a, ledger.Idle, m.now())
-	m.servedGPUs(j, a, a.From(), m.now())
-	m.sumGPUs(j, a, a.From(), m.now())
+	m.level(j, k, ledger.Idle, m.now())
+	m.servedGPUs(j, k, k.From(), m.now())
+	m.sumGPUs(j, k, k.From(), m.now())
 	m.fact(state.SeatLeft{Instance: i.ID(), Keep: m.now().Add(keep), Most: most})
 	m.freed()
 }
@@ -73,7 +74,7 @@ func (m *Machine) heldIdle(no *budget.Refusal, t time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("; %s of what is held is for %s waiting for a job and paid for anyway (scrimp machines)",
-		money.Format(held, m.cfg().Currency, 2), count(n, "machine"))
+		money.Short(held, m.cfg().Currency), count(n, "machine"))
 }
 
 // paidUntil is until when a machine is paid for anyway, by its minimum charge.
@@ -262,20 +263,21 @@ func (m *Machine) idleEnded(i *Instance, until time.Time, cause string, givenUp 
 
 // overran takes back from an attempt that took a machine without a task, or a part of one, what it
 // was not there for: the machine had ended before, and nobody knew. It returns when the attempt ended.
-func (m *Machine) overran(i *Instance, a *Attempt, until time.Time) time.Time {
-	if !a.Warm() || !until.Before(a.From()) {
+func (m *Machine) overran(i *Instance, k *Task, until time.Time) time.Time {
+	a := k.Attempt()
+	if !k.Warm() || !until.Before(k.From()) {
 		return until
 	}
 	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == a.ID() })
 	if at < 0 { // others had it before: what they paid is theirs
-		return a.From()
+		return k.From()
 	}
 	idle := &i.Idles()[at]
 	p := m.idleEntry(i, idle, ledger.Accrued, "settled_too_far")
 	p.Begin, p.End = period(idle.From, until)
-	m.enter(p, i.Cost(until).Sub(i.Cost(a.From())), ledger.Payable(i.Machine().Provider),
+	m.enter(p, i.Cost(until).Sub(i.Cost(k.From())), ledger.Payable(i.Machine().Provider),
 		ledger.Cost(ledger.Compute, ledger.Idle))
-	return a.From()
+	return k.From()
 }
 
 // IdleAfter is what the machines of a job cost by t after its attempts, while they waited for

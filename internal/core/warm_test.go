@@ -127,7 +127,7 @@ func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 	if d := k.Last(); d.Why != plan.Warm || d.Instance != "i1" || d.Take != "p/z/m/on-demand" {
 		t.Errorf("it was decided: %+v", d)
 	}
-	if tasks := w.Tasks(w.State().Instance("i1")); len(tasks) != 1 || tasks[0].ID() != "k.1" {
+	if tasks := w.Tasks(w.State().Instance("i1")); len(tasks) != 1 || tasks[0].Attempt().ID() != "k.1" {
 		t.Errorf("the machine's tasks are %v", tasks)
 	}
 	w.run("k.1", 5*time.Minute, "completed")
@@ -242,7 +242,7 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 	full.most = money.Picos(1.8e12) // of 1.83 that are left, 0.08 are held
 	no := full.Refuses(Event{At: agentsStart.Add(full.at), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "k", Terms: Terms{Name: "k",
 		Currency: money.USD, Owner: ledger.Owner{Team: "vision"}, Budget: full.most, HasBudget: true}}})
-	if no == nil || no.Limit == nil || !strings.Contains(no.Limit.Fix, "$0.08 of what is held is for 1 machine waiting for a job") {
+	if no == nil || no.Limit == nil || !strings.Contains(no.Limit.Fix, "$0.0833 of what is held is for 1 machine waiting for a job") {
 		t.Errorf("a job for which there is no room is told %+v", no)
 	}
 	w := newWarm(t, nil, limit(money.Picos(2e12)))

@@ -149,3 +149,23 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 		}
 	})
 }
+
+// A grid is as wide as its letters are on a terminal, and what is no key leaves before a key is cut.
+func TestAGridCountsColumnsOfTheTerminal(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "訓練": 4, "e\u0301": 1, "한국": 4, "🚀": 2, "…█": 2, "ａ": 2} {
+		if got := Width(text); got != want {
+			t.Errorf("%q is %d wide, want %d", text, got, want)
+		}
+	}
+	if got := Cut("訓練訓練", 6); got != "訓練…" {
+		t.Errorf("cut to 6: %q", got)
+	}
+	columns := []Column{{Name: "ID", Key: true}, {Name: "A"}, {Name: "B", Least: 2}, {Name: "C"}}
+	row := []string{"a-name-of-20-letters", "12345", "123456", "123456"}
+	for width, want := range map[int]string{0: "A B C", 45: "A B C", 38: "A B", 30: "A", 22: "", 5: ""} {
+		head, _, _ := strings.Cut(Grid(columns, [][]string{row}, width), "\n")
+		if got := strings.Join(strings.Fields(head)[1:], " "); got != want || !strings.Contains(Grid(columns, [][]string{row}, width), row[0]) {
+			t.Errorf("at %d columns it has %q, want %q", width, got, want)
+		}
+	}
+}

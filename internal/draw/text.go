@@ -6,30 +6,31 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Column is a column of a grid.
 type Column struct {
 	Name  string
 	Right bool // numbers are aligned to the right
-	// Least is how narrow its cells may be cut, in runes; 0: they are never cut,
+	// Least is how narrow its cells may be cut, in columns of the terminal; 0: they are never cut,
 	// since half a number is another number.
 	Least int
 	// Leaves is when the column is left out for want of room, the highest first;
-	// 0: never. A column that leaves and holds nothing but dashes is left out always.
+	// 0: when all that leave are gone, the last first. A column that leaves and holds nothing but dashes is left
+	// out always.
 	Leaves int
+	Key    bool // it says which row is which: it is neither cut nor left out
 }
 
-// Grid aligns rows of cells below a head, at most width runes wide where its
-// columns allow that; a width of 0 has room for all. First columns leave, then
+// Grid aligns rows of cells below a head, at most width columns of a terminal wide where
+// those that are keys allow that; a width of 0 has room for all. First columns leave, then
 // cells are cut with ….
 func Grid(columns []Column, rows [][]string, width int) string {
 	g := grid{columns: columns, widths: make([]int, len(columns)), shown: make([]bool, len(columns))}
 	for i, c := range columns {
-		g.widths[i] = utf8.RuneCountInString(c.Name)
+		g.widths[i] = Width(c.Name)
 		for _, r := range rows {
-			g.widths[i] = max(g.widths[i], utf8.RuneCountInString(r[i]))
+			g.widths[i] = max(g.widths[i], Width(r[i]))
 			g.shown[i] = g.shown[i] || r[i] != "-"
 		}
 		g.shown[i] = g.shown[i] || c.Leaves == 0
@@ -78,10 +79,28 @@ func (g grid) leave(width int) {
 			}
 		}
 		if next < 0 {
+			next = g.lastLess()
+		}
+		if next < 0 {
 			return
 		}
 		g.shown[next] = false
 	}
+}
+
+// lastLess is the last shown column that is no key, where there are keys; -1: there is none.
+func (g grid) lastLess() int {
+	last, keys := -1, false
+	for i, c := range g.columns {
+		keys = keys || c.Key
+		if g.shown[i] && !c.Key {
+			last = i
+		}
+	}
+	if !keys {
+		return -1
+	}
+	return last
 }
 
 // narrow takes from the widest column that may be cut until all fit.
@@ -110,7 +129,7 @@ func (g grid) line(cell func(i int) string) string {
 			text += "  "
 		}
 		s := Cut(cell(i), g.widths[i])
-		pad := strings.Repeat(" ", g.widths[i]-utf8.RuneCountInString(s))
+		pad := strings.Repeat(" ", g.widths[i]-Width(s))
 		if c.Right {
 			text += pad + s
 		} else {
@@ -120,29 +139,35 @@ func (g grid) line(cell func(i int) string) string {
 	return strings.TrimRight(text, " ") + "\n"
 }
 
-// Cut shortens s to width runes, the last being … where something is left out.
+// Cut shortens s to width columns of a terminal, the last being … where something is left out.
 func Cut(s string, width int) string {
-	if utf8.RuneCountInString(s) <= width {
+	if Width(s) <= width {
 		return s
 	}
 	if width <= 0 {
 		return ""
 	}
-	return string([]rune(s)[:width-1]) + "…"
+	n := 0
+	for i, r := range s {
+		if n += widthOf(r); n > width-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }
 
 // Wrap writes text behind first, broken at spaces so that no line is wider than
-// width runes, 0 being any width; further lines stand below the text. A word that is wider than a
+// width columns, 0 being any width; further lines stand below the text. A word that is wider than a
 // line is kept whole: it may be a path that somebody copies.
 func Wrap(first, text string, width int) string {
-	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
+	indent := strings.Repeat(" ", Width(first))
 	var b strings.Builder
 	line, empty := first, true
 	for _, word := range strings.Fields(text) {
 		switch {
 		case empty:
 			line += word
-		case width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+		case width > 0 && Width(line)+1+Width(word) > width:
 			b.WriteString(line + "\n")
 			line = indent + word
 		default:
@@ -174,6 +199,19 @@ func Short(n int64) string {
 	default:
 		return fmt.Sprintf("%.3gG", v/1e9)
 	}
+}
+
+// SparkOf draws all values as blocks between 0 and most, the last width of them; what is not finite is a gap.
+func SparkOf(values []float64, most float64, width int) string {
+	var b strings.Builder
+	for _, v := range values[max(0, len(values)-width):] {
+		if !finite(v) || most <= 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		b.WriteRune([]rune("▁▂▃▄▅▆▇█")[int(max(0, min(v/most, 1))*7.999)])
+	}
+	return b.String()
 }
 
 // Spark draws values as a line of blocks, width runes wide; what is not finite is a gap.
@@ -222,6 +260,11 @@ func Span(d time.Duration) string {
 		return fmt.Sprintf("%s%.0fs", sign, d.Seconds())
 	}
 	return fmt.Sprintf("%s%.1fs", sign, d.Seconds())
+}
+
+// SimulatedClock says how fast the clock of an emulated market runs: its prices, spans and deadlines go by that clock.
+func SimulatedClock(speed float64) string {
+	return fmt.Sprintf("simulated clock, %g × real time", speed)
 }
 
 // Ago writes how long before now t was, for people.

@@ -90,26 +90,54 @@ func (e *Engine) Open(on Clock) *Client {
 	return c
 }
 
-// Launch rents an instance, once for each key however often it is called. An
-// error that is ErrUnanswered leaves open whether it did: ask again with the same key.
-func (c *Client) Launch(ctx context.Context, r Request) (Instance, error) {
-	if r.Key == "" {
-		return Instance{}, fmt.Errorf("launch %s: %w: a request without a key could rent twice", r.Offer, ErrRequest)
+// Launch rents the machines of a request, once for each key however often it is called. An
+// error that is ErrUnanswered leaves open whether it did: ask again with the same key. Beside
+// ErrPending it returns what is granted of them so far.
+func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
+	if r.Key == "" || r.Nodes < 0 {
+		return nil, fmt.Errorf("launch %s: %w: %d machines with key %q: a request without a key could rent twice", r.Offer,
+			ErrRequest, r.Nodes, r.Key)
 	}
-	var i Instance
+	var list []Instance
 	err := c.call(ctx, &c.act, func(ctx context.Context) error {
 		var err error
-		if i, err = c.driver.Launch(ctx, r); err == nil && (i.ID == "" || i.Key != r.Key || i.Launched.IsZero()) {
-			// Not acted on: a sweep finds what was rented, by its tag.
-			err = fmt.Errorf("the answer names instance %q with key %q from %v, the request has key %q", i.ID, i.Key,
-				i.Launched, r.Key)
+		if list, err = c.driver.Launch(ctx, r); err != nil && !errors.Is(err, ErrPending) {
+			return err
+		}
+		if wrong := answered(&r, list, err != nil); wrong != nil {
+			return wrong // not acted on: a sweep finds what was rented, by its tag
 		}
 		return err
 	})
-	if err != nil {
-		return Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
+	if err != nil && !errors.Is(err, ErrPending) {
+		return nil, fmt.Errorf("launch %s: %w", r.Offer, err)
 	}
-	return c.clocks.instance(i), nil
+	list = c.clocks.instances(list)
+	if err != nil {
+		return list, fmt.Errorf("launch %s: %w", r.Offer, err)
+	}
+	return list, nil
+}
+
+// answered says what is wrong with the machines that a request is answered with.
+func answered(r *Request, list []Instance, pending bool) error {
+	most := r.Machines()
+	if pending {
+		most-- // one waits at least
+	}
+	if len(list) > most || len(list) == 0 && !pending {
+		return fmt.Errorf("the answer has %d machines of the %d that the request asks for, pending: %v", len(list),
+			r.Machines(), pending)
+	}
+	ids := map[string]bool{}
+	for _, i := range list {
+		if i.ID == "" || ids[i.ID] || i.Key != r.Key || i.Launched.IsZero() {
+			return fmt.Errorf("the answer names instance %q with key %q from %v, twice: %v; the request has key %q", i.ID,
+				i.Key, i.Launched, ids[i.ID], r.Key)
+		}
+		ids[i.ID] = true
+	}
+	return nil
 }
 
 // Terminate gives an instance back. ErrNotFound means that the goal is reached.
@@ -120,7 +148,7 @@ func (c *Client) Terminate(ctx context.Context, id string) error {
 	return nil
 }
 
-// Cancel gives up a launch that is not granted, where the driver can have one.
+// Cancel gives up what is not granted of a launch, where the driver can have one.
 func (c *Client) Cancel(ctx context.Context, key string) error {
 	d, ok := c.driver.(Canceller)
 	if !ok {
@@ -143,13 +171,7 @@ func (c *Client) List(ctx context.Context) ([]Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
 	}
-	if !c.clocks.same() {
-		list = slices.Clone(list)
-		for n := range list {
-			list[n] = c.clocks.instance(list[n])
-		}
-	}
-	return list, nil
+	return c.clocks.instances(list), nil
 }
 
 // Offers returns what can be bought now.

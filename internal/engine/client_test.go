@@ -32,8 +32,8 @@ func (s *scripted) call(ctx context.Context, key string) error {
 	return s.answer(ctx, n)
 }
 
-func (s *scripted) Launch(ctx context.Context, r Request) (Instance, error) {
-	return Instance{ID: "i-1", Key: r.Key, Launched: time.Now()}, s.call(ctx, r.Key)
+func (s *scripted) Launch(ctx context.Context, r Request) ([]Instance, error) {
+	return []Instance{{ID: "i-1", Key: r.Key, Launched: time.Now()}}, s.call(ctx, r.Key)
 }
 func (s *scripted) Terminate(ctx context.Context, _ string) error { return s.call(ctx, "") }
 func (s *scripted) List(ctx context.Context) ([]Instance, error)  { return nil, s.call(ctx, "") }
@@ -75,8 +75,8 @@ func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *Client) error{
 		"launch": func(ctx context.Context, p *Client) error {
 			i, err := p.Launch(ctx, Request{Key: "k"})
-			if err == nil && i.ID != "i-1" {
-				err = fmt.Errorf("instance %q", i.ID)
+			if err == nil && i[0].ID != "i-1" {
+				err = fmt.Errorf("instance %q", i[0].ID)
 			}
 			return err
 		},
@@ -152,7 +152,7 @@ func TestAnAnswerForAnotherKeyIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{begun: time.Now(), answer: func(context.Context, int) error { return nil }}
 		p := NewClient(stranger{s}, patient())
-		if i, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, ErrUnanswered) || i.ID != "" {
+		if i, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, ErrUnanswered) || len(i) > 0 {
 			t.Errorf("%+v, %v: want no instance", i, err)
 		}
 	})
@@ -160,7 +160,7 @@ func TestAnAnswerForAnotherKeyIsNotTaken(t *testing.T) {
 
 type stranger struct{ *scripted }
 
-func (s stranger) Launch(ctx context.Context, _ Request) (Instance, error) {
+func (s stranger) Launch(ctx context.Context, _ Request) ([]Instance, error) {
 	return s.scripted.Launch(ctx, Request{Key: "another"})
 }
 
@@ -242,5 +242,51 @@ func TestABadConfigurationIsRefused(t *testing.T) {
 		if spoil(&c); c.Validate() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// several is a driver that answers with machines as it is told.
+type several struct {
+	scripted
+	list []Instance
+}
+
+func (s *several) Launch(ctx context.Context, _ Request) ([]Instance, error) {
+	return s.list, s.call(ctx, "")
+}
+
+func TestAnAnswerOfSeveralMachinesIsTakenAsAWhole(t *testing.T) {
+	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	one := func(id, key string) Instance { return Instance{ID: id, Key: key, Launched: at} }
+	for name, c := range map[string]struct {
+		list []Instance
+		err  error
+		want error // nil: all are taken
+	}{
+		"all":                    {[]Instance{one("a", "k"), one("b", "k"), one("c", "k")}, nil, nil},
+		"a part, at once":        {[]Instance{one("a", "k"), one("b", "k")}, nil, nil},
+		"a part, the rest waits": {[]Instance{one("a", "k")}, ErrPending, ErrPending},
+		"all wait":               {nil, ErrPending, ErrPending},
+		"none":                   {nil, nil, ErrUnanswered},
+		"too many":               {[]Instance{one("a", "k"), one("b", "k"), one("c", "k"), one("d", "k")}, nil, ErrUnanswered},
+		"all, and more wait":     {[]Instance{one("a", "k"), one("b", "k"), one("c", "k")}, ErrPending, ErrUnanswered},
+		"one of another key":     {[]Instance{one("a", "k"), one("b", "other")}, nil, ErrUnanswered},
+		"one twice":              {[]Instance{one("a", "k"), one("a", "k")}, nil, ErrUnanswered},
+		"one without a name":     {[]Instance{one("a", "k"), one("", "k")}, ErrPending, ErrUnanswered},
+		"refused, with a part":   {[]Instance{one("a", "k")}, ErrNoCapacity, ErrNoCapacity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &several{scripted: scripted{begun: time.Now(), answer: func(context.Context, int) error { return c.err }}, list: c.list}
+				list, err := NewClient(s, patient()).Launch(t.Context(), Request{Key: "k", Nodes: 3})
+				taken := len(c.list)
+				if c.want != nil && !errors.Is(c.want, ErrPending) {
+					taken = 0
+				}
+				if !errors.Is(err, c.want) || len(list) != taken {
+					t.Errorf("%v, %v; want %d machines, %v", list, err, taken, c.want)
+				}
+			})
+		})
 	}
 }

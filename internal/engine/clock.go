@@ -76,7 +76,7 @@ func Common(engines []Engine) (Clock, error) {
 		}
 	}
 	if common.Speed == 0 {
-		common.Speed = 1
+		common = Clock{Wall: time.Unix(0, 0).UTC(), Market: time.Unix(0, 0).UTC(), Speed: 1}
 	}
 	return common, nil
 }
@@ -89,11 +89,19 @@ func (c clocks) same() bool { return c.to == c.from }
 func (c clocks) time(t time.Time) time.Time { return c.to.From(c.from, t) }
 
 func (c clocks) instance(i Instance) Instance {
-	if c.same() {
-		return i
-	}
 	i.Launched, i.Ended, i.Bill = c.time(i.Launched), c.time(i.Ended), c.lines(i.Bill)
 	return i
+}
+
+func (c clocks) instances(list []Instance) []Instance {
+	if c.same() {
+		return list
+	}
+	list = slices.Clone(list)
+	for n := range list {
+		list[n] = c.instance(list[n])
+	}
+	return list
 }
 
 func (c clocks) lines(lines []Line) []Line {

@@ -33,20 +33,39 @@ type RefusalError struct {
 func (e *RefusalError) Error() string { return e.Err.Error() }
 func (e *RefusalError) Unwrap() error { return e.Err }
 
+// PendingError is ErrPending with what the provider says of the wait.
+type PendingError struct {
+	Why      string
+	Expected time.Time // when it expects to grant it; zero: it does not say
+}
+
+func (e *PendingError) Error() string {
+	if e.Expected.IsZero() {
+		return "pending: " + e.Why
+	}
+	return "pending: " + e.Why + "; expected to begin at " + e.Expected.UTC().Format(time.RFC3339)
+}
+
+func (e *PendingError) Unwrap() error { return ErrPending }
+
 // Canceller is what a driver also does whose launches may be pending.
 type Canceller interface {
-	// Cancel gives up a launch that is not granted. ErrNotFound means that it was
-	// granted, refused or never asked for.
+	// Cancel gives up what is not granted of a launch: machines that were granted stay.
+	// ErrNotFound means that nothing waits: all was granted, refused or never asked for.
 	Cancel(ctx context.Context, key string) error
 }
 
 // Driver is what one cloud must do. Keep it small: what every cloud needs alike
 // (retries, rate limits) belongs to Client.
 type Driver interface {
-	// Launch rents an instance and returns without waiting for it to boot.
-	// With a Key that was used before it returns the instance made then, also
-	// when that one has ended since. A key whose launch was refused was not used.
-	Launch(context.Context, Request) (Instance, error)
+	// Launch rents the machines of a request as one and returns without waiting for them to
+	// boot. They differ by their ID only. With a Key that was used before it returns the
+	// machines made then, in the same order, also those that have ended since. A key whose
+	// launch was refused was not used.
+	// Where only a part is granted, it returns that part; with ErrPending beside it the rest
+	// waits in the provider's queue. Asked again it returns what was granted by then. With any
+	// other error it returns none.
+	Launch(context.Context, Request) ([]Instance, error)
 
 	// Terminate gives an instance back. It is idempotent: ErrNotFound means
 	// that the goal is reached.
@@ -60,9 +79,10 @@ type Driver interface {
 	Offers(context.Context) ([]market.Offer, []market.Quote, error)
 }
 
-// Request asks for one instance.
+// Request asks for machines that are rented as one.
 type Request struct {
 	Key     string // the same key rents once
+	Nodes   int    // how many machines; 0 is 1
 	Offer   market.OfferID
 	MaxRate money.Rate        // refuse with ErrPrice above it; 0 is no limit
 	Tags    map[string]string // on every resource that is created
@@ -70,6 +90,9 @@ type Request struct {
 	// one-time token. It is secret.
 	Env map[string]string
 }
+
+// Machines is how many a request asks for.
+func (r *Request) Machines() int { return max(1, r.Nodes) }
 
 // State is where an instance stands with its provider.
 type State string
@@ -100,6 +123,9 @@ type Instance struct {
 	Rate     money.Rate     `json:"rate"`     // at launch
 	Ended    time.Time      `json:"ended"`    // market time until which it is billed; zero while running
 	Cause    Cause          `json:"cause,omitempty"`
+	// Interrupts is the market time for which the provider announced that it takes the machine;
+	// zero: it has not, or says so on the machine only.
+	Interrupts time.Time `json:"interrupts,omitzero"`
 	// wall time the provider gave before it reclaimed the machine; 0 is none
 	Notice time.Duration     `json:"notice_ns"`
 	Bill   []Line            `json:"bill,omitempty"` // once ended

@@ -18,6 +18,7 @@ type Engine struct {
 	Timing   Timing
 	AgentURL string // by which its machines reach the server: unix:///PATH, http://… or https://…
 	Seats    int    // how many tasks of one user a machine may have at once; 0: one
+	Here     bool   // its machines are this one: they share the files of who submits by the server's socket
 	Users    string // whose the programs on its machines are: UsersSame, or UsersAuto, which "" is too
 	// Clock is how its market's time runs; zero: with the wall's.
 	Clock  Clock
@@ -75,20 +76,52 @@ func (e *Engine) Validate() error {
 	if e.AgentURL == "" {
 		return nil
 	}
-	if u, err := url.Parse(e.AgentURL); err != nil || u.Scheme == "unix" && u.Path == "" ||
-		(u.Scheme == "http" || u.Scheme == "https") && u.Host == "" || !schemes[u.Scheme] {
+	if !reachable(e.AgentURL) {
 		return fmt.Errorf("engine %s: its agents cannot reach %q: write unix:///PATH, http://HOST:PORT or https://HOST:PORT",
 			e.Name, e.AgentURL)
 	}
 	return nil
 }
 
+// reachable reports whether an address is one that agents can ask.
+func reachable(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && schemes[u.Scheme] && (u.Scheme == "unix" && u.Path != "" || u.Scheme != "unix" && u.Host != "")
+}
+
 var schemes = map[string]bool{"unix": true, "http": true, "https": true}
+
+// Examiner is what a driver also does that can say what its engine lacks.
+type Examiner interface {
+	// Examine tries what jobs will need there, in the order in which they do. It rents nothing and
+	// leaves nothing behind.
+	Examine(ctx context.Context) []Finding
+}
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Name string // what was looked at: "commands", "clock", …
+	OK   bool
+	Text string // what was found; where it is not well also what to do, with the command
+}
 
 // Keeper is what a driver also does whose engine is a process on this machine.
 type Keeper interface {
 	// Keep starts the engine's process where it has died, and reports whether it did.
 	Keep(context.Context) (started bool, err error)
+}
+
+// Leaver is what a driver also does whose machines leave folders on the server's disk when they end.
+type Leaver interface {
+	// Left are the folders of machines that have ended, and of those that nobody knows.
+	Left(context.Context) ([]LeftFolder, error)
+}
+
+// LeftFolder is what a machine has left.
+type LeftFolder struct {
+	Instance string
+	Path     string
+	Changed  time.Time // wall time of the last change of it
 }
 
 // Closer is what a driver also does whose engine ends with its server, where that is told

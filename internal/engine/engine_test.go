@@ -36,8 +36,8 @@ func TestTimesOfTwoClocksAreTheSameMoments(t *testing.T) {
 // clocked answers with times of its own market.
 type clocked struct{ at time.Time }
 
-func (c clocked) Launch(_ context.Context, r Request) (Instance, error) {
-	return Instance{ID: "i", Key: r.Key, State: Running, Launched: c.at}, nil
+func (c clocked) Launch(_ context.Context, r Request) ([]Instance, error) {
+	return []Instance{{ID: "i", Key: r.Key, State: Running, Launched: c.at}}, nil
 }
 func (c clocked) Terminate(context.Context, string) error { return nil }
 func (c clocked) List(context.Context) ([]Instance, error) {
@@ -64,7 +64,7 @@ func TestWhatAnEngineSaysIsByTheServersClock(t *testing.T) {
 	}
 	end := wall.Add(time.Hour)
 	for what, at := range map[string][2]time.Time{
-		"launch": {i.Launched, wall}, "listed launch": {list[0].Launched, wall}, "end": {list[0].Ended, end},
+		"launch": {i[0].Launched, wall}, "listed launch": {list[0].Launched, wall}, "end": {list[0].Ended, end},
 		"line": {list[0].Bill[0].To, end}, "quote": {quotes[0].At, wall}, "reserved": {offers[0].Reserved.Until, end},
 		"bill": {bills[0].Lines[0].From, wall},
 	} {
@@ -118,7 +118,11 @@ func TestEnginesAreReadInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err = Settings(dir)
-	if err != nil || len(list) != 2 || list[0].Name != "b" || list[0].With["market"] != "x.yaml" || list[1].Name != "a" ||
+	var with struct{ Market string }
+	if err == nil {
+		err = list[0].With.Into(&with, "it has market")
+	}
+	if err != nil || len(list) != 2 || list[0].Name != "b" || with.Market != "x.yaml" || list[1].Name != "a" ||
 		list[0].Users != "" || list[1].Users != UsersSame {
 		t.Fatalf("%+v, %v", list, err)
 	}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,10 +31,67 @@ type Setting struct {
 	// Users is whose the programs on its machines are: UsersAuto or UsersSame; "": as its kind has it.
 	Users string `yaml:"users"`
 	// Seats is how many tasks of one user a machine may have at once; 0: one.
-	Seats  Seats             `yaml:"seats"`
-	Timing TimingSetting     `yaml:"timing"`
-	With   map[string]string `yaml:"with"` // what only engines of its kind have
+	Seats  Seats         `yaml:"seats"`
+	Timing TimingSetting `yaml:"timing"`
+	With   With          `yaml:"with"` // what only engines of its kind have
 }
+
+// With is what only engines of one kind have, as the file has it.
+type With struct{ node *yaml.Node }
+
+// WithOf is what a file would have for v.
+func WithOf(v any) With {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		panic(err) // a bug: v is of this program
+	}
+	return With{node: &n}
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (w *With) UnmarshalYAML(n *yaml.Node) error {
+	w.node = n
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (w With) MarshalYAML() (any, error) { return w.node, nil }
+
+// IsZero reports whether the file has nothing of it.
+func (w With) IsZero() bool { return w.node == nil }
+
+// Into sets the fields of v, a pointer to a struct with tags for YAML, which has is a line about.
+// A field that v does not have is refused.
+func (w With) Into(v any, has string) error {
+	if w.node == nil {
+		return nil
+	}
+	text, err := yaml.Marshal(w.node)
+	if err != nil {
+		return fmt.Errorf("with: %w", err)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	err = d.Decode(v)
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	line := placed.ReplaceAllStringFunc(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(),
+		"yaml: unmarshal errors:")), " "),
+		func(at string) string { // of the part, which is not where the file has it
+			n, _ := strconv.Atoi(placed.FindStringSubmatch(at)[1])
+			return fmt.Sprintf("line %d: ", w.node.Line+n-1)
+		})
+	if field := unknown.FindStringSubmatch(line); field != nil {
+		return fmt.Errorf("with: %s is not known: %s", field[1], has)
+	}
+	return fmt.Errorf("with: %s: %s", line, has)
+}
+
+var (
+	placed  = regexp.MustCompile(`line (\d+): `)
+	unknown = regexp.MustCompile(`field (\S+) not found in type`)
+)
 
 // Whose the programs on an engine's machines are.
 const (
@@ -90,7 +149,9 @@ type Host struct {
 	Listen string // URL of the address that it listens on; "": on none
 	Market string // market file for an engine that has none of its own yet; "": the kind's
 	Exe    string // the program that machines on this machine start; "" is this one
+	Trial  bool   // it is opened to be looked at, beside a server that may have it open
 	Log    *slog.Logger
+	Umask  string // that what is started begins with, in octal; "": this process' own
 	// After is the market time that the log has come to: a market that is opened begins
 	// there, or jobs would stand still until its clock had caught up.
 	After func(context.Context) (time.Time, error)
@@ -111,6 +172,11 @@ func Settings(dir string) ([]Setting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read engines: %w", err)
 	}
+	return readSettings(path, text)
+}
+
+// readSettings reads the text of a file.
+func readSettings(path string, text []byte) ([]Setting, error) {
 	var file struct {
 		Engines []Setting `yaml:"engines"`
 	}
@@ -136,12 +202,19 @@ func Settings(dir string) ([]Setting, error) {
 			return nil, fmt.Errorf("read engines: %s: engine %s: users is %q: write auto, a user of each task's own, or same, "+
 				"the agent's", path, s.Name, s.Users)
 		}
+		if !slices.Contains(ways, s.Agents) && !reachable(s.Agents) {
+			return nil, fmt.Errorf("read engines: %s: engine %s: agents is %q: write socket, listen, unix:///PATH, "+
+				"http://HOST:PORT or https://HOST:PORT, or ssh for an engine of that kind", path, s.Name, s.Agents)
+		}
 	}
 	return file.Engines, nil
 }
 
 // Seats is how many tasks a machine may have at once, as a user writes it.
 type Seats int
+
+// ways are the words for how agents reach the server; an address is one too.
+var ways = []string{"", "socket", "listen", "ssh"}
 
 // mostSeats is the highest number that is taken.
 const mostSeats = 64

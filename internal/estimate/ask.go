@@ -1,9 +1,9 @@
 package estimate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"sort"
 	"strings"
 
 	"scrimp/internal/estimate/shape"
@@ -29,10 +29,13 @@ type Request struct {
 	Rows      float64
 	Trees     float64
 	Depth     float64
-	Pixels    []Stage // progressive resizing, for models stated at 224; none: as stated
-	Unit      string  // of throughput; "": what is usual for the model
-	Program   string  // where the runs of the same program come from
-	Price     float64 // dollars an hour for all accelerators together; 0: list price
+	Features  float64  // columns of the table that boosted trees are grown on; 0: a dozen
+	Host      *Machine // that carries the accelerators; nil: what is for sale, or one of which nothing is known
+	Decoded   bool     // the host's processors decode no images
+	Pixels    []Stage  // progressive resizing, for models stated at 224; none: as stated
+	Unit      string   // of throughput; "": what is usual for the model
+	Program   string   // where the runs of the same program come from
+	Price     float64  // dollars an hour for all accelerators together; 0: list price
 }
 
 // Stage is a part of a training in which images have a size.
@@ -100,6 +103,7 @@ func (q Request) numbers() error {
 		{"rows (--rows)", q.Rows, 0, 1e13, false},
 		{"trees (--trees)", q.Trees, 0, 1e9, true},
 		{"depth (--depth)", q.Depth, 0, 1e4, false},
+		{"features (--features)", q.Features, 0, 1e7, true},
 		{"price (--price)", q.Price, 0, 1e7, false},
 	} {
 		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
@@ -128,9 +132,13 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 		r.Task = t
 	}
 	r.GPU, r.Spec, r.N, r.Precision, r.Source, r.Unit = chip.Name, chip.Name, count, q.Precision, q.Program, q.Unit
-	if q.Tuning == shape.QLoRA && !strings.Contains(r.Precision, "nf4") {
-		r.Precision = "bf16+nf4"
+	if use, _, err := chip.format(q.Precision); err == nil && m.Kind != shape.Trees {
+		r.Precision = use
 	}
+	if q.Tuning == shape.QLoRA && !strings.Contains(r.Precision, "nf4") {
+		r.Precision = chip.half() + "+nf4"
+	}
+	r.Decoded = q.Decoded
 	if chip.Mem > 0 {
 		r.GPUMem = chip.Mem
 	}
@@ -145,6 +153,7 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	set(&r.Rows, q.Rows)
 	set(&r.TreeN, q.Trees)
 	set(&r.Depth, q.Depth)
+	set(&r.Features, cmp.Or(q.Features, m.Columns))
 	set(&r.Tokens, q.Tokens/1e9)
 	replicas := count / q.cut()
 	if q.Global > 0 {
@@ -160,7 +169,7 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	case KeepAll:
 		r.Ckpt = "none"
 	}
-	r.Sharding = []string{"", "zero1", "SHARD_GRAD_OP", "FULL_SHARD"}[q.Zero]
+	r.Sharding = []string{unshared, "zero1", "SHARD_GRAD_OP", "FULL_SHARD"}[q.Zero]
 	var cut []string
 	if q.TP > 1 {
 		cut = append(cut, fmt.Sprintf("TP=%g", q.TP))
@@ -170,170 +179,6 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	}
 	r.Parallel = strings.Join(cut, " ")
 	return r
-}
-
-// Option is an answer for one accelerator and count.
-type Option struct {
-	Answer
-	Chip  string  `json:"accelerator"`
-	Count float64 `json:"count"`
-	Micro float64 `json:"micro_batch,omitempty"` // 0: not chosen
-}
-
-// one answers for a count of an accelerator, and chooses the micro-batch where
-// none is stated: the largest power of two, up to 256, that fits.
-func (e *Estimator) one(q Request, chip Chip, count float64) Option {
-	micro := q.Micro
-	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
-		micro = e.largest(q, chip, count)
-	}
-	r := q.Row(chip, count, micro)
-	prices := e.prices
-	if q.Price > 0 {
-		e.prices = flat(q.Price)
-	}
-	o := Option{Answer: e.Estimate(r), Chip: chip.Name, Count: count, Micro: micro}
-	e.prices = prices
-	return o
-}
-
-// largest is the largest power of two up to 256 that fits, and 1 where none does or
-// nobody can say. Only the batch differs from one to the next, so the rest is worked
-// out once; where memory was learned from runs its correction depends on the batch too.
-func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
-	r := q.Row(chip, count, 1)
-	s := r.Setup(e.chips)
-	if s.Card <= 0 {
-		return 1
-	}
-	micro := 1.0
-	for next := 1.0; next <= 256; next *= 2 {
-		if s.Micro = next; len(e.weight.Seen) > 0 {
-			r = q.Row(chip, count, next)
-		}
-		m, ok := s.Memory()
-		mean, half := e.weigh(r)
-		if !ok || !Fits(*around(m.Total()*math.Exp(mean), half), s.Card) {
-			break
-		}
-		micro = next
-	}
-	return micro
-}
-
-// flat is a price that the user gave.
-type flat float64
-
-func (f flat) Hourly(string, string, float64) (float64, string, bool) {
-	return float64(f), "as given", true
-}
-
-// Answer is the option of a request that names its accelerator. Where no count is stated it is
-// the one that Options takes, and the fewest that the model can be cut over where none fits.
-func (e *Estimator) Answer(q Request) (Option, error) {
-	if err := q.Check(); err != nil {
-		return Option{}, err
-	}
-	chip, ok := e.chips.Find(q.Chip)
-	if !ok {
-		return Option{}, fmt.Errorf("nothing is known of the accelerator %s", q.Chip)
-	}
-	if q.Count > 0 {
-		return e.one(q, chip, q.Count), nil
-	}
-	if o, ok := e.few(q, chip); ok {
-		return o, nil
-	}
-	return e.one(q, chip, q.cut()), nil
-}
-
-// few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
-// no more: one accelerator of a machine that is only sold with eight is paid for eight times.
-func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
-	paid := 0.0
-	for n := 1.0; n <= 64; n *= 2 {
-		usd, priced := q.Price, q.Price > 0
-		if e.prices != nil && !priced {
-			usd, _, priced = e.prices.Hourly(chip.Name, "", n)
-		}
-		if ok && (!priced || q.Price > 0 || usd > paid) {
-			break
-		}
-		if !q.divides(n) {
-			continue
-		}
-		o := e.one(q, chip, n)
-		if o.Throughput == nil {
-			break
-		}
-		if o.Fits != nil && !*o.Fits {
-			continue
-		}
-		best, ok, paid = o, true, usd
-		if q.Model.Kind == shape.Trees { // their programs take one
-			break
-		}
-	}
-	return best, ok
-}
-
-// divides reports whether the run can be cut over n accelerators.
-func (q Request) divides(n float64) bool {
-	return math.Mod(n, q.cut()) == 0 && (q.Global <= 0 || q.Micro <= 0 || n*q.Micro <= q.Global)
-}
-
-// Options answers a request for every accelerator that has a price: the smallest
-// count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
-// count that is stated. They are ordered by dollars, then by throughput for a dollar.
-func (e *Estimator) Options(q Request) ([]Option, error) {
-	if err := q.Check(); err != nil {
-		return nil, err
-	}
-	var out []Option
-	for _, chip := range e.chips.sorted() {
-		if !trains(chip, q.Model.Kind) {
-			continue
-		}
-		if _, _, priced := e.prices.Hourly(chip.Name, "", math.Max(1, q.Count)); !priced {
-			continue
-		}
-		var o Option
-		var ok bool
-		if q.Count > 0 {
-			o = e.one(q, chip, q.Count)
-			ok = o.Throughput != nil && (o.Fits == nil || *o.Fits)
-		} else {
-			o, ok = e.few(q, chip)
-		}
-		if ok {
-			out = append(out, o)
-		}
-	}
-	value := func(o Option) float64 {
-		if o.Cost != nil {
-			return o.Cost.Value
-		}
-		usd, _, _ := e.prices.Hourly(o.Chip, "", o.Count)
-		return usd / o.Throughput.Value
-	}
-	sort.SliceStable(out, func(i, j int) bool { return value(out[i]) < value(out[j]) })
-	return out, nil
-}
-
-// trains says whether an accelerator trains models of a kind at all: Inferentia
-// serves them, and boosted trees have programs for one vendor's accelerators.
-func trains(c Chip, k shape.Kind) bool {
-	return !strings.HasPrefix(c.Name, "Inferentia") && (k != shape.Trees || c.Vendor == "nvidia")
-}
-
-// sorted is the chips by name, each once.
-func (c Chips) sorted() []Chip {
-	var out []Chip
-	for _, k := range c {
-		out = append(out, k)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out
 }
 
 // Programme is what a number of experiments like one run need, a week and a year

@@ -78,6 +78,40 @@ func (c Chip) Peak(p Precision) (float64, bool) {
 	return 0, false
 }
 
+// noBF16 are the architectures without bfloat16: it came with Ampere (NVIDIA A100 white paper, 2020).
+var noBF16 = map[string]bool{"pascal": true, "volta": true, "turing": true}
+
+// format is the format in which the accelerator trains what asks for one: the same, or the
+// nearest that it has, and why. It is an error where it has none that would do: a run in 8 bits is
+// another run in 16.
+func (c Chip) format(asked string) (use, why string, err error) {
+	low := strings.ToLower(asked)
+	missing := func(format string) error {
+		return fmt.Errorf("%s multiplies no %s: give a precision that it has, such as %s", c.Name, format, c.half())
+	}
+	switch class := ParsePrecision(asked, true); {
+	case class == FP8 && (c.FP8 <= 0 || strings.HasPrefix(low, "mx") && c.Arch != "blackwell"):
+		return "", "", missing(low)
+	case class == FP4 && c.FP4 <= 0:
+		return "", "", missing(low)
+	case class == TF32 && c.TF32 <= 0:
+		return "fp32", c.Name + " has no tf32: fp32 is taken", nil
+	case noBF16[c.Arch] && strings.Contains(low, "bf16"):
+		return strings.Replace(low, "bf16", "fp16", 1), c.Name + " has no bf16: fp16 with loss scaling is taken", nil
+	case c.Arch == "tpu" && strings.Contains(strings.ReplaceAll(low, "bf16", ""), "fp16"):
+		return strings.Replace(low, "fp16", "bf16", 1), c.Name + " has no fp16: bf16 is taken", nil
+	}
+	return asked, "", nil
+}
+
+// half is the 16 bit format of the accelerator.
+func (c Chip) half() string {
+	if noBF16[c.Arch] {
+		return "fp16"
+	}
+	return "bf16"
+}
+
 // ceiling is the share of the peak that the best measured matrix product
 // reaches: nothing trains faster. Chips nobody measured get the share of A100.
 func (c Chip) ceiling() float64 {

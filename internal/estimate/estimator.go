@@ -3,20 +3,13 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/shape"
 )
-
-// Prices says what accelerators cost in dollars an hour, list price, and where
-// that stands. It reports false where no price is known: unpriced is never free.
-type Prices interface {
-	// Hourly is the least that n accelerators of a kind cost; machine is set
-	// where a certain machine type was asked for.
-	Hourly(accelerator, machine string, n float64) (usd float64, source string, ok bool)
-}
 
 // Estimator answers what runs will need. It keeps tables of what it worked out, so it
 // is not safe for concurrent use; Fork gives another for the same knowledge.
@@ -33,6 +26,7 @@ type Estimator struct {
 	stacks   map[string]bool   // programs there are runs of
 	models   map[string]bool   // models there are runs of
 	ran      map[[4]int32]bool // groups there are runs of
+	shown    map[[3]int32]bool // programs, models and accelerators there are runs of
 	weighed  map[string]bool   // sources there are peaks of
 	quick    *likeness.Quick   // rate, quickly
 	heavy    *likeness.Quick   // weight, quickly
@@ -102,9 +96,9 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 		}
 	}
 	e.rate = standard().Learn(rates)
-	e.ran = map[[4]int32]bool{}
+	e.ran, e.shown = map[[4]int32]bool{}, map[[3]int32]bool{}
 	for _, p := range e.rate.Seen {
-		e.ran[groupOf(p)] = true
+		e.ran[groupOf(p)], e.shown[stackOf(p)] = true, true
 	}
 	delete(e.ran, [4]int32{})
 	e.weight = memoryKernel().Learn(weights)
@@ -121,6 +115,11 @@ func groupOf(p likeness.Point) (g [4]int32) {
 		}
 	}
 	return g
+}
+
+// stackOf is the programs, model and accelerator of a run.
+func stackOf(p likeness.Point) [3]int32 {
+	return [3]int32{p.Name[cStack], p.Name[cModel], p.Name[cChip]}
 }
 
 // quickly is what standard and memoryKernel are made for: sums of functions of one
@@ -261,8 +260,10 @@ func (e *Estimator) Estimate(r Row) Answer {
 	if no == "" {
 		a.Throughput = g.around(r.count() * math.Exp(p.Base))
 		why = append(why, e.tell(r, p, g))
-		if g.taken != "" {
-			why = append(why, g.taken)
+		why = append(why, g.taken, e.held(r, p, &a), r.Host.tell(r.count()))
+		if shape.Kind(r.Family) == shape.Trees && !known(r.Features) {
+			why = append(why, fmt.Sprintf("a table of %d columns is assumed: --features (model.features) says how many",
+				usualColumns))
 		}
 	} else {
 		why = append(why, "throughput is unknown: "+no)
@@ -278,9 +279,9 @@ func (e *Estimator) Estimate(r Row) Answer {
 	case a.Throughput != nil:
 		h := a.Throughput.Per(units / 3600)
 		a.Hours = &h
-		if e.prices != nil {
-			why = append(why, e.priced(r, &a))
-		}
+	}
+	if e.prices != nil || r.Host != nil && r.Host.Hourly > 0 {
+		why = append(why, e.priced(r, &a))
 	}
 	for _, v := range []**Range{&a.Throughput, &a.Hours, &a.PeakMemory, &a.Cost} {
 		if *v != nil && !(*v).sound() {
@@ -291,23 +292,9 @@ func (e *Estimator) Estimate(r Row) Answer {
 	if a.PeakMemory == nil {
 		a.Fits = nil
 	}
+	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
 	a.Provenance = strings.Join(why, "; ") + "."
 	return a
-}
-
-// priced says what the hours of an answer cost, and whose price it is.
-func (e *Estimator) priced(r Row, a *Answer) (why string) {
-	kind := r.accelerator()
-	if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
-		kind = c.Name
-	}
-	usd, source, ok := e.prices.Hourly(kind, r.Machine, r.count())
-	if !ok {
-		return "no price is known"
-	}
-	c := a.Hours.Times(usd)
-	a.Cost, a.Hourly = &c, usd
-	return "price " + source
 }
 
 func (r Row) accelerator() string {

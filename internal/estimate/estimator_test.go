@@ -121,7 +121,8 @@ func TestTheWorkedNumberOfMemory(t *testing.T) {
 
 func TestResizingCostsTheMeanSquareOfTheSize(t *testing.T) {
 	m, _ := shape.Published("resnet-50")
-	q := Request{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1}
+	q := Request{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1,
+		Decoded: true}
 	plain := answer(t, alone(), q)
 	q.Pixels = []Stage{{224, 1}}
 	same := answer(t, alone(), q)

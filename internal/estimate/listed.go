@@ -3,6 +3,7 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +18,11 @@ func Catalogued() Chips {
 	var list []Chip
 	for _, a := range catalog.Accelerators() {
 		rate := func(p catalog.Precision) float64 { v, _ := a.Dense(p); return v }
+		half, _ := a.Half()
 		list = append(list, Chip{
 			Name: a.Name, Arch: a.Arch, Vendor: a.Vendor, Mem: float64(a.Memory) / float64(size.GB),
 			Band: a.Bandwidth.V, Link: a.Link.V, Matmul: a.Matmul.V,
-			FP32: rate(catalog.FP32), TF32: rate(catalog.TF32), Half: rate(catalog.FP16), FP8: rate(catalog.FP8),
+			FP32: rate(catalog.FP32), TF32: rate(catalog.TF32), Half: half, FP8: rate(catalog.FP8),
 			FP4: rate(catalog.FP4),
 		})
 	}
@@ -29,8 +31,8 @@ func Catalogued() Chips {
 
 // Listed is the on-demand list prices of a catalogue, in dollars.
 type Listed struct {
-	kinds    map[string][]listing // by accelerator
-	machines map[string]listing   // without one
+	kinds    map[string][]Machine // by accelerator
+	machines map[string]Machine   // without one
 	oldest   time.Time            // of the prices of accelerators; zero: none is dated
 	undated  bool                 // some of them
 }
@@ -47,29 +49,20 @@ func (l Listed) Dates() string {
 	return strings.Join(parts, ", ")
 }
 
-type listing struct {
-	count  float64
-	usd    float64
-	source string
-}
-
-// NewListed indexes the prices of a catalogue. What is not sold on demand, not
-// priced, or in another currency is passed over.
+// NewListed indexes the prices of a catalogue, of each machine type where it costs least. What is
+// not sold on demand, not priced, or in another currency is passed over.
 func NewListed(c catalog.Catalog) Listed {
-	l := Listed{kinds: map[string][]listing{}, machines: map[string]listing{}}
+	l := Listed{kinds: map[string][]Machine{}, machines: map[string]Machine{}}
+	at := map[string]int{} // of kinds, by machine type
 	for _, x := range c.Listings {
-		if x.Offer.Capacity != market.OnDemand || !x.Quote.Priced || x.Quote.Rate <= 0 || x.Offer.Currency != money.USD {
+		o := x.Offer
+		if o.Capacity != market.OnDemand || !x.Quote.Priced || x.Quote.Rate <= 0 || o.Currency != money.USD {
 			continue
 		}
-		when := "undated"
-		if !x.Quote.At.IsZero() {
-			when = x.Quote.At.Format("2006-01-02")
-		}
-		y := listing{float64(x.Offer.Accelerators), x.Quote.Rate.Float(),
-			fmt.Sprintf("%s %s in %s, %s", x.Offer.Provider, x.Offer.Machine, x.Offer.Region, when)}
-		if x.Offer.Accelerator == "" || y.count == 0 {
-			k := strings.ToLower(x.Offer.Machine)
-			if was, ok := l.machines[k]; !ok || y.usd < was.usd {
+		y := machineOf(x)
+		if o.Accelerator == "" || o.Accelerators == 0 {
+			k := strings.ToLower(o.Machine)
+			if was, ok := l.machines[k]; !ok || y.Hourly < was.Hourly {
 				l.machines[k] = y
 			}
 			continue
@@ -80,30 +73,66 @@ func NewListed(c catalog.Catalog) Listed {
 		case l.oldest.IsZero() || at.Before(l.oldest):
 			l.oldest = at
 		}
-		k := strings.ToLower(x.Offer.Accelerator)
-		l.kinds[k] = append(l.kinds[k], y)
+		kind := strings.ToLower(o.Accelerator)
+		k := kind + "|" + strings.ToLower(y.Name)
+		i, seen := at[k]
+		switch {
+		case !seen:
+			at[k] = len(l.kinds[kind])
+			l.kinds[kind] = append(l.kinds[kind], y)
+		case y.Hourly < l.kinds[kind][i].Hourly:
+			l.kinds[kind][i] = y
+		}
 	}
 	return l
 }
 
-// Hourly is the least that n accelerators cost: machines of one type, as many as
-// are needed. Of two types that cost the same the first by name is named.
-func (l Listed) Hourly(accelerator, machine string, n float64) (usd float64, source string, ok bool) {
+// machineOf is one machine of a listing.
+func machineOf(x catalog.Listing) Machine {
+	when := "undated"
+	if !x.Quote.At.IsZero() {
+		when = x.Quote.At.Format("2006-01-02")
+	}
+	m := MachineOf(x, 1)
+	m.Hourly, m.Source = x.Quote.Rate.Float(), fmt.Sprintf("%s in %s, %s", m.Name, x.Offer.Region, when)
+	return m
+}
+
+// MachineOf is so many machines of a listing, without their price.
+func MachineOf(x catalog.Listing, count int) Machine {
+	o := x.Offer
+	return Machine{Name: o.Provider + " " + o.Machine, Count: float64(count), Each: float64(o.Accelerators),
+		CPUs: float64(o.CPUs), Network: x.Network.V, Link: x.Link.V}
+}
+
+// Machines are the ways to rent n accelerators: single machines that carry them all, where there
+// are such; else several of one type.
+func (l Listed) Machines(accelerator, machine string, n float64) (list []Machine) {
 	if accelerator == "" {
-		m, ok := l.machines[strings.ToLower(machine)]
-		return m.usd, m.source, ok
-	}
-	for _, x := range l.kinds[strings.ToLower(accelerator)] {
-		k := math.Ceil(n / x.count)
-		if v := x.usd * k; !ok || v < usd {
-			usd, source, ok = v, x.source, true
-			if k > 1 {
-				source = fmt.Sprintf("%g × %s", k, x.source)
-			}
-			if idle := k*x.count - n; idle > 0 {
-				source += fmt.Sprintf(" (%g of its %g accelerators are paid for and not used)", idle, k*x.count)
-			}
+		if m, ok := l.machines[strings.ToLower(machine)]; ok {
+			list = append(list, m)
 		}
+		return list
 	}
-	return usd, source, ok
+	all := l.kinds[strings.ToLower(accelerator)]
+	alone := slices.ContainsFunc(all, func(m Machine) bool { return m.Each >= n })
+	for _, m := range all {
+		if alone && m.Each < n {
+			continue
+		}
+		list = append(list, m.times(math.Ceil(n/m.Each), n))
+	}
+	return list
+}
+
+// times is so many of the machines, for n accelerators.
+func (h Machine) times(k, n float64) Machine {
+	h.Count, h.Hourly = k, h.Hourly*k
+	if k > 1 {
+		h.Source = fmt.Sprintf("%g × %s", k, h.Source)
+	}
+	if idle := k*h.Each - n; idle > 0 {
+		h.Source += fmt.Sprintf(" (%g of its %g accelerators are paid for and not used)", idle, k*h.Each)
+	}
+	return h
 }

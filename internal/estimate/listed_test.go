@@ -21,8 +21,8 @@ func TestTheCatalogueSaysWhatThePublishedTablesSay(t *testing.T) {
 	n := 0
 	for _, c := range pub {
 		for _, count := range []float64{1, 2, 3, 8, 16, 100} {
-			p, _, ok := prices.Hourly(c.Name, "", count)
-			v, source, ok2 := listed.Hourly(c.Name, "", count)
+			p, _, ok := hourly(prices, c.Name, "", count)
+			v, source, ok2 := hourly(listed, c.Name, "", count)
 			if ok != ok2 || math.Abs(p-v) > 1e-9 {
 				t.Errorf("%g %s: catalogue %v %v (%s), published %v %v", count, c.Name, v, ok2, source, p, ok)
 			}

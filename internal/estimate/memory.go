@@ -29,14 +29,20 @@ type Setup struct {
 	Keep   Recompute
 	Cut    Parallel
 	Stage  int     // ZeRO: 1 optimiser, 2 and gradients, 3 and weights are shared out (FSDP is 3)
+	Stated bool    // Stage is stated: frozen weights are shared out by it, and not because they must be
 	Nested bool    // the constants of 4-bit weights are quantised too
 	Train  float64 // parameters that are trained beside frozen ones; 0.2 % of all
 	All    bool    // small matrices beside every linear layer, not beside attention only
 	Own    bool    // the program keeps a head of its own where the model shares it with the embedding
 	Whole  bool    // each process loads all weights before it shares them out
 	Rows   float64 // boosted trees: rows in memory
-	Card   float64 // GB on one accelerator
+	// boosted trees: columns of a row; a dozen
+	Features float64
+	Card     float64 // GB on one accelerator
 }
+
+// smallShare is the share of small matrices beside frozen weights where nobody says.
+const smallShare = 0.002
 
 // Memory is the peak on one accelerator by component, in GB of 1e9 bytes.
 type Memory struct {
@@ -67,8 +73,8 @@ func (m Memory) Total() float64 {
 func (s Setup) Memory() (Memory, bool) {
 	m := s.Model
 	if m.Kind == shape.Trees {
-		// A value and a bin for each of a handful of columns, gradient and leaf a row.
-		return Memory{Activations: 64 * s.Rows / 1e9}, s.Rows > 0
+		// A value and a bin for each column, gradient and leaf a row.
+		return Memory{Activations: (5*tableColumns(s.Features) + 4) * s.Rows / 1e9}, s.Rows > 0
 	}
 	if m.Params <= 0 || s.Micro <= 0 || m.Kind == rated {
 		return Memory{}, false
@@ -218,13 +224,13 @@ func (s Setup) frozen(g *Memory, d, n, cut, shards float64) {
 	switch {
 	case s.Whole && n > 1:
 		bytes *= 1 + 1/n
-	case n > 1 && (s.Stage == 3 || s.Card > 0 && bytes > 0.7*s.Card*1e9):
+	case n > 1 && (s.Stage == 3 || !s.Stated && s.Card > 0 && bytes > 0.7*s.Card*1e9):
 		bytes /= shards
 	}
 	g.Weights = bytes / 1e9
 	t := s.Train
 	if t <= 0 {
-		t = 0.002 * m.Params
+		t = smallShare * m.Params
 	}
 	g.Weights += 2 * t / 1e9
 	g.Gradients = 2 * t / 1e9

@@ -60,6 +60,7 @@ type placed struct {
 	wide       float64 // bytes of a value
 	load       float64 // units in an accelerator's memory at a time
 	step       float64 // units a replica takes in before it exchanges gradients
+	each       float64 // accelerators that the link joins: those of a machine, all of a rack
 }
 
 func place(r *Row, m *shape.Model, c *Chip, class Precision, peak, count float64) placed {
@@ -70,6 +71,16 @@ func place(r *Row, m *shape.Model, c *Chip, class Precision, peak, count float64
 	}
 	if p.link <= 0 {
 		p.link = 31e9
+	}
+	p.each = 8
+	if h := r.Host; h != nil && h.Each > 0 {
+		p.each = h.Each
+		if h.Link > 0 {
+			p.link = h.Link * 1e9
+		}
+	}
+	if c.rack() {
+		p.each = math.Inf(1)
 	}
 	p.tp, p.pp, p.cp = math.Max(1, p.cut.TP), math.Max(1, p.cut.PP), math.Max(1, p.cut.CP)
 	p.rate = c.ceiling() * peak * 1e12
@@ -175,7 +186,7 @@ func (p *placed) optimiser() float64 {
 		return 0
 	}
 	shards := p.tp * p.pp
-	if p.r.Sharding != "" || p.cut.FSDP > 0 || p.pp > 1 || p.tp > 1 {
+	if p.r.shares() || p.cut.FSDP > 0 || p.pp > 1 || p.tp > 1 {
 		shards = p.count
 	}
 	return 28 * p.m.Params / shards / p.band / (p.step / (p.tp * p.pp))
@@ -191,24 +202,35 @@ func (p *placed) bubble() float64 {
 }
 
 // exchanging is the seconds a unit in which gradients and shards are exchanged.
+//
+//	no sharding, and stage 1   gradients summed once a step      2 · bytes · P
+//	stages 2 and 3             weights twice, gradients, a batch 6P
+//	frozen weights             gradients of 0.2 % once a step    0.002 · 2 · bytes · P
+//	frozen weights, stage 3    weights twice a batch             4P, a quarter of it in 4 bits
 func (k *physics) exchanging(p *placed) float64 {
 	r, m := p.r, p.m
-	if p.count < 2 || m.Params <= 0 || math.IsNaN(p.load) || r.Tuning() != shape.Full || or(r.Micro, 0) == 0 {
+	if p.count < 2 || m.Params <= 0 || math.IsNaN(p.load) || or(r.Micro, 0) == 0 {
 		return 0
 	}
-	link := p.link * k.link
-	if p.count > 8 && !p.c.rack() {
-		link = math.Min(link, k.network*1e9)
-	}
 	bytes, per := 2*p.wide*m.Params/(p.tp*p.pp), p.step
-	if r.Sharding != "" {
+	stage, frozen := r.stage(p.cut), r.Tuning() != shape.Full
+	switch {
+	case frozen && stage < 3:
+		bytes *= smallShare
+	case frozen && r.fourBit():
+		bytes, per = m.Params/p.tp, p.load
+	case frozen:
+		bytes, per = 4*m.Params/p.tp, p.load
+	case r.shares() && stage >= 2:
 		bytes, per = 6*m.Params/p.tp, p.load
 	}
-	return bytes * (p.count - 1) / p.count / link / (per / (p.tp * p.pp))
+	return bytes * (p.count - 1) / p.count / k.joined(p, p.count) / (per / (p.tp * p.pp))
 }
 
-// rack says whether the accelerator's links reach beyond a machine of eight.
-func (c *Chip) rack() bool { return strings.HasPrefix(c.Name, "GB") }
+// rack says whether the accelerator's links reach beyond a machine.
+func (c *Chip) rack() bool {
+	return strings.HasPrefix(c.Name, "GB") || strings.HasPrefix(c.Name, "TPU")
+}
 
 // token is the accelerator-seconds of a token of a transformer.
 func (k *physics) token(p *placed) float64 {
@@ -235,7 +257,10 @@ func (k *physics) token(p *placed) float64 {
 	}
 	t += moved / p.band
 	if p.tp > 1 {
-		t += 8 * p.wide * l * d * (p.tp - 1) / (k.link * p.link)
+		t += 8 * p.wide * l * d * (p.tp - 1) / k.joined(p, p.tp)
+	}
+	if n := p.tp * p.pp; p.pp > 1 && r.Host.apart(n) { // what a stage hands to the next leaves the machine
+		t += 2 * p.wide * d * p.tp * (p.pp - 1) * p.each / k.between(p)
 	}
 	return t + k.routed(p, l*d)
 }
@@ -280,7 +305,11 @@ func (k *physics) routed(p *placed, ld float64) float64 {
 		return 0
 	}
 	at := p.link * k.exchange
-	if ep > 8 && !p.c.rack() {
+	switch h := p.r.Host; {
+	case !(ep > p.each):
+	case h != nil && h.Each > 0: // each accelerator has its part of the network
+		at = math.Min(at, k.between(p)/p.each)
+	default:
 		at = math.Min(p.link, k.network*1e9)
 	}
 	return 8 * ld * math.Min(p.m.TopK, ep) * (ep - 1) / ep / at

@@ -144,7 +144,7 @@ func (r Row) names(n *names, c Chip, class Precision, count float64) [likeness.N
 		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch),
 		cPrecision: n.id(cPrecision, "p"+r.Precision), cClass: n.id(cClass, string(class)),
 		cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
-		cCut:  n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel),
+		cCut:  n.id(cCut, "c"+r.Ckpt+"|"+strings.TrimPrefix(r.Sharding, unshared)+"|"+r.Parallel),
 		cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where), cForm: n.id(cForm, "f"+form(r.Parallel)),
 	}
 }
@@ -170,18 +170,28 @@ func perUnit(r Row, m shape.Model) (per, batch float64) {
 	return per, batch
 }
 
+// usualColumns is how many columns a table for boosted trees has where nobody says.
+const usualColumns = 12
+
+func tableColumns(features float64) float64 {
+	if features > 0 {
+		return features
+	}
+	return usualColumns
+}
+
 // grown is the seconds that setting up one tree takes.
 const grown = 0.02
 
 // treeRate is the rows × trees a second of a boosted tree program, large tables: a
 // core passes 2e7 rows and levels a second, an accelerator moves 1500 bytes a row and
-// level (gradients, bins and places of a dozen columns). Depth is six where it is not
-// stated, as the programs have it.
+// level (gradients and places, and the bins of a dozen columns); both go by the columns and one
+// more. Depth is six where it is not stated, as the programs have it.
 //
 // Worked: r4.8xlarge has 32 virtual and so 16 real cores, at depth 10: 3.2e7 a second;
 // V100 with 900 GB/s: 6e7.
 func treeRate(r Row, c Chip, okChip bool) float64 {
-	depth := math.Max(1, or(r.Depth, 6))
+	depth := math.Max(1, or(r.Depth, 6)) * (tableColumns(or(r.Features, 0)) + 1) / (usualColumns + 1)
 	if okChip && c.Band > 0 {
 		return c.Band * 1e9 / (1500 * depth)
 	}

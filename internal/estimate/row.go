@@ -26,12 +26,17 @@ type Row struct {
 	Layers, Dim, Heads, KV, FF, Vocab  float64
 	GPUMem, N, Seq, Micro, Global      float64
 	GMACs, Rows, TreeN, Depth, Epochs  float64
+	Features                           float64 // columns of a table
 	Tokens                             float64 // in 1e9
 	Throughput, PerGPU, Step, MFU, Mem float64
 	TFLOPS, Time, GPUHours, Cost, OOM  float64
 
 	// Given is the model where it was read from a file or stated, not named.
 	Given *shape.Model
+	// Host is the machines that carry the accelerators; nil is unknown.
+	Host *Machine
+	// Decoded says that the host's processors decode no images.
+	Decoded bool
 	// Odd is the cells that no run can have. They count as not stated.
 	Odd []*BadCell
 }
@@ -41,7 +46,7 @@ func Unstated() Row {
 	u := math.NaN()
 	return Row{
 		Params: u, Active: u, Layers: u, Dim: u, Heads: u, KV: u, FF: u, Vocab: u, GPUMem: u, N: u, Seq: u, Micro: u,
-		Global: u, GMACs: u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u,
+		Global: u, GMACs: u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u, Features: u,
 		Throughput: u, PerGPU: u, Step: u, MFU: u, Mem: u, TFLOPS: u, Time: u, GPUHours: u, Cost: u, OOM: u,
 	}
 }
@@ -165,7 +170,8 @@ func parseRow(line int, cell func(string) string) Row {
 		GPUMem: num("gpu_mem_gb", 0.1, 1e6), N: num("n_gpus", 0, 1e7), Seq: num("seq_len", 1, 1e9),
 		Micro: num("micro_batch", 0, 1e9), Global: num("global_batch", 0, 1e12),
 		GMACs: num("fwd_gmacs", 0, 1e9), Rows: num("rows", 1, huge), TreeN: num("trees", 1, 1e9), Depth: num("depth", 1, 1e4),
-		Epochs: num("epochs", 0, 1e9), Tokens: num("tokens_b", 0, 1e9),
+		Features: num("features", 1, 1e7),
+		Epochs:   num("epochs", 0, 1e9), Tokens: num("tokens_b", 0, 1e9),
 		Throughput: num("throughput", 0, huge), PerGPU: num("throughput_per_gpu", 0, huge), Step: num("step_time_s", 0, huge),
 		MFU: num("mfu_pct", 0, 1000), Mem: num("peak_mem_gb", 0, 1e9), TFLOPS: num("model_tflops_per_gpu", 0, 1e9),
 		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge),

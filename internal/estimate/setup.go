@@ -61,7 +61,8 @@ func (r Row) Setup(chips Chips) Setup {
 		Model: m, Tuning: r.Tuning(), Class: ParsePrecision(r.Precision, c.TF32 > 0), N: or(r.N, 1),
 		Pure:  strings.Contains(p, "-true") || h.pure,
 		Micro: or(r.Micro, 0), Seq: or(r.Seq, 0), Cut: cut, Rows: or(r.Rows, 0),
-		Nested: strings.Contains(p, "-dq"), Card: or(r.GPUMem, c.Mem),
+		Features: or(r.Features, 0),
+		Nested:   strings.Contains(p, "-dq"), Card: or(r.GPUMem, c.Mem),
 	}
 	if s.Tuning != shape.Full && strings.Contains(p, "nf4") {
 		if s.Tuning == shape.LoRA {
@@ -69,7 +70,7 @@ func (r Row) Setup(chips Chips) Setup {
 		}
 		s.Class = FP4
 	}
-	s.Stage = stageOf(r.Sharding, cut)
+	s.Stage, s.Stated = r.stage(cut), r.Sharding != ""
 	switch {
 	case r.Ckpt == "full":
 		s.Keep = KeepEnds
@@ -89,15 +90,28 @@ func (r Row) Setup(chips Chips) Setup {
 	return s
 }
 
-// stageOf is the stage of ZeRO that a sharding is, by the degrees of the cut where it is not stated.
-func stageOf(sharding string, cut Parallel) int {
-	switch strings.ToLower(sharding) {
+// unshared is the sharding of a run that says it has none; "" is one that does not say.
+const unshared = "NO_SHARD"
+
+// shares says that the run states that its replicas share something out.
+func (r Row) shares() bool { return r.Sharding != "" && !strings.EqualFold(r.Sharding, unshared) }
+
+// fourBit says that the frozen weights of the run are kept in 4 bits.
+func (r Row) fourBit() bool {
+	return r.Tuning() == shape.QLoRA || strings.Contains(strings.ToLower(r.Precision), "nf4")
+}
+
+// stage is the stage of ZeRO that the run's sharding is, by the degrees of the cut where it is not stated.
+func (r Row) stage(cut Parallel) int {
+	switch strings.ToLower(r.Sharding) {
 	case "full_shard":
 		return 3
 	case "shard_grad_op":
 		return 2
 	case "zero1":
 		return 1
+	case "no_shard":
+		return 0
 	}
 	switch {
 	case cut.FSDP > 0:

@@ -50,21 +50,33 @@ func weighedRows(t testing.TB) []weighed {
 	return list
 }
 
-// publishedPrices is the list price of the smallest sum of machines of a kind.
+// publishedPrices is the list price of machines that carry accelerators of a kind: single ones
+// where there are such, else several of one type.
 type publishedPrices []map[string]string
 
-func (p publishedPrices) Hourly(gpu, _ string, n float64) (best float64, source string, ok bool) {
+func (p publishedPrices) Machines(gpu, _ string, n float64) (list []Machine) {
+	number := func(m map[string]string, k string) float64 { v, _ := strconv.ParseFloat(m[k], 64); return v }
+	alone := false
 	for _, m := range p {
-		usd, err := strconv.ParseFloat(m["on_demand_usd_h"], 64)
-		count, err2 := strconv.ParseFloat(m["accel_count"], 64)
-		if m["gpu_spec"] != gpu || gpu == "" || err != nil || err2 != nil || usd <= 0 || count <= 0 {
+		usd, count := number(m, "on_demand_usd_h"), number(m, "accel_count")
+		if m["gpu_spec"] != gpu || gpu == "" || usd <= 0 || count <= 0 {
 			continue
 		}
-		if v := usd * math.Ceil(n/count); !ok || v < best {
-			best, source, ok = v, m["instance_type"]+" "+m["source_date"], true
+		if count >= n && !alone {
+			alone, list = true, nil
+		}
+		if count >= n || !alone {
+			k := math.Ceil(n / count)
+			list = append(list, Machine{Count: k, Each: count, Hourly: usd * k, Source: m["instance_type"]})
 		}
 	}
-	return best, source, ok
+	return list
+}
+
+// hourly is the least of what n accelerators cost.
+func hourly(p Prices, gpu, machine string, n float64) (float64, string, bool) {
+	h, ok := (&Estimator{prices: p}).cheapest(gpu, machine, n)
+	return h.Hourly, h.Source, ok
 }
 
 // regret is, for every group of runs that do the same work on other machines, the
@@ -79,7 +91,7 @@ func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 		cheap, best := -1, -1
 		dollars := func(i int, y float64) float64 {
 			r := b.rows[i]
-			usd, _, ok := prices.Hourly(r.Spec, r.Machine, r.count())
+			usd, _, ok := hourly(prices, r.Spec, r.Machine, r.count())
 			if !ok || !b.asked(i) || math.IsNaN(y) {
 				return math.NaN()
 			}

@@ -26,12 +26,22 @@ type Client struct {
 // Default returns a client for pages of up to limit bytes.
 func Default(version string, limit int64) Client {
 	return Client{
-		HTTP: &http.Client{Timeout: 15 * time.Minute,
+		HTTP: &http.Client{Timeout: 15 * time.Minute, CheckRedirect: moved,
 			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second,
 				TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute}},
 		Limit: limit, Tries: 4, Agent: "scrimp/" + version,
 		Wait: wait.For,
 	}
+}
+
+// moved follows a source that has moved, over TLS where it was asked so, and does not tell the new place what the old
+// one was asked: the query may hold a key.
+func moved(r *http.Request, before []*http.Request) error {
+	r.Header.Del("Referer")
+	if len(before) > 5 || before[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+		return errors.New("it leads elsewhere, too often or without TLS")
+	}
+	return nil
 }
 
 // longestWait bounds what a source may ask for between two tries.

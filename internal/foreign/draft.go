@@ -26,6 +26,7 @@ type draft struct {
 	resources *yaml.Node
 	anyOf     []*yaml.Node
 	ladder    []string // names of any_of, in order
+	nodes     string
 	maxPrice  string
 	wallClock string
 	retry     *yaml.Node
@@ -33,7 +34,6 @@ type draft struct {
 	grace     string
 	idle      string
 	priority  string
-	compat    string
 	team      string
 	project   string
 	tags      map[string]string
@@ -51,8 +51,19 @@ func (d *draft) lose(n *yaml.Node, field, why string) {
 	d.lost = append(d.lost, Lost{Field: field, Why: why, Line: n.Line})
 }
 
-// oneMachine is why a number of machines is lost.
-const oneMachine = "a job runs on one machine: ask for one with several accelerators, as H100:8"
+// noDisk is why the size of a disk is lost.
+const noDisk = "disks are not rented by size: a machine has the disk that its engine gives it"
+
+// onEach is why a number of machines is lost where a script runs on the first one.
+const onEach = "scrimp runs the command on each machine and has no srun: write nodes where it may run on each, as " +
+	"torchrun does"
+
+// onNodes takes the number of machines, on each of which the commands run.
+func (d *draft) onNodes(n string) {
+	if n != "1" {
+		d.nodes = n
+	}
+}
 
 // bashOnly is what a plain sh does not understand.
 var bashOnly = regexp.MustCompile(
@@ -78,13 +89,13 @@ func (d *draft) prepare(text string) {
 }
 
 // aliases looks for variables of the other system that scrimp does not set.
-func (d *draft) aliases(n *yaml.Node, prefix, system string, set ...string) {
+func (d *draft) aliases(n *yaml.Node, prefix string, set ...string) {
 	text := d.command + d.script + d.setup + strings.Join(d.args, " ")
-	for _, name := range regexp.MustCompile(prefix+`_\w+`).FindAllString(text, -1) {
-		if !slices.Contains(set, name) {
-			d.compat = system
-			d.lose(n, name, "this release does not set it; compat keeps the wish")
-			return
+	found := regexp.MustCompile(prefix+`_\w+`).FindAllString(text, -1)
+	for i, name := range found {
+		if !slices.Contains(set, name) && !slices.Contains(found[:i], name) {
+			d.lose(n, name, "scrimp does not set it: read what it says from SCRIMP_NODE and the like (docs/agent.md), or "+
+				"set it under env")
 		}
 	}
 }
@@ -157,6 +168,7 @@ func (d *draft) fields() *yaml.Node {
 		rungs = append(rungs, flow(object(text("use"), text(name))))
 	}
 	put("ladder", list(rungs...))
+	one("nodes", d.nodes)
 	one("max_price", d.maxPrice)
 	if d.wallClock != "" {
 		put("budget", object(text("wall_clock"), text(d.wallClock)))
@@ -166,7 +178,6 @@ func (d *draft) fields() *yaml.Node {
 	one("grace", d.grace)
 	one("idle", d.idle)
 	one("priority", d.priority)
-	one("compat", d.compat)
 	one("team", d.team)
 	one("project", d.project)
 	put("tags", object(pairs(d.tags)...))

@@ -3,7 +3,6 @@ package foreign
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -63,7 +62,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
 	}
-	d.aliases(root, "DSTACK", "dstack")
+	d.aliases(root, "DSTACK")
 	return nil
 }
 
@@ -88,12 +87,8 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	},
 	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
 	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
-	"nodes": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
-		if v.Value != "1" {
-			d.lose(key, key.Value, oneMachine)
-		}
-	},
-	"resources": func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
+	"nodes":       func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.onNodes(v.Value) },
+	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
 	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
 		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
 			set(d.resources, "capacity", flow(list(text(v.Value))))
@@ -188,15 +183,11 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 			d.lose(key, field, "machines are not chosen by architecture ("+arch+")")
 			count = rest
 		}
-		d.ranged(key, field, "cpus", count, func(s string) string { return s })
+		d.ranged("cpus", count, "1", func(s string) string { return s })
 	case "memory":
-		d.ranged(key, field, "memory", v.Value, binary)
+		d.ranged("memory", v.Value, "1MiB", binary)
 	case "disk":
-		size := v.Value
-		if s := find(v, "size"); s != nil {
-			size = s.Value
-		}
-		d.ranged(key, field, "disk", size, binary)
+		d.lose(key, field, noDisk)
 	case "gpu":
 		d.dstackGPU(key, v)
 	default:
@@ -218,7 +209,8 @@ func binary(s string) string {
 	})
 }
 
-func (d *draft) ranged(key *yaml.Node, field, to, s string, unit func(string) string) {
+// ranged carries over a range; least stands for a lower end that is not said.
+func (d *draft) ranged(to, s, least string, unit func(string) string) {
 	low, high, isRange := strings.Cut(s, "..")
 	low, high = strings.TrimSpace(low), strings.TrimSpace(high)
 	switch {
@@ -226,68 +218,12 @@ func (d *draft) ranged(key *yaml.Node, field, to, s string, unit func(string) st
 		set(d.resources, to, text(unit(low)))
 	case low == "" && high == "":
 	case low == "":
-		d.lose(key, field, "a limit above without one below ("+s+") has no meaning: the cheapest machine is taken anyway")
+		set(d.resources, to, text(least+".."+unit(high)))
 	case high == "":
 		set(d.resources, to, text(unit(low)+"+"))
 	default:
 		set(d.resources, to, text(unit(low)+".."+unit(high)))
 	}
-}
-
-// dstackGPU reads 2, H100, H100:8, A100:80GB:4..8, nvidia:24GB, and the same as a map.
-func (d *draft) dstackGPU(key, v *yaml.Node) {
-	names, count, lost := dstackAccelerator(v)
-	for _, what := range lost {
-		d.lose(key, "resources.gpu", "accelerators are chosen by kind and count, not by "+what)
-	}
-	if low, high, ok := strings.Cut(count, ".."); ok && high == "" {
-		count = low + "+"
-	}
-	switch {
-	case count == "0" || count == "0+":
-		return
-	case len(names) == 0:
-		d.lose(key, "resources.gpu", "the kind of accelerator is not said: give accelerator, such as "+join("H100", count))
-	case len(names) == 1:
-		set(d.resources, "accelerator", text(join(names[0], count)))
-	default:
-		for i, n := range names {
-			d.alternative(i, object(text("accelerator"), text(join(n, count))), false)
-		}
-	}
-}
-
-// dstackVendors are words that say whose accelerators they are.
-var dstackVendors = []string{"nvidia", "amd", "google", "tenstorrent", "intel"}
-
-// dstackAccelerator takes kinds and count out of an accelerator, and says what else is there.
-func dstackAccelerator(v *yaml.Node) (names []string, count string, lost []string) {
-	if v.Kind == yaml.MappingNode {
-		each(v, func(k, value *yaml.Node) {
-			switch k.Value {
-			case "name":
-				names = values(value)
-			case "count":
-				count = value.Value
-			default:
-				lost = append(lost, k.Value)
-			}
-		})
-		return names, count, lost
-	}
-	for part := range strings.SplitSeq(v.Value, ":") {
-		switch {
-		case regexp.MustCompile(`^[0-9]*(\.\.[0-9]*)?$`).MatchString(part):
-			count = part
-		case regexp.MustCompile(`(?i)^[0-9.]*[gmt]b`).MatchString(part):
-			lost = append(lost, "memory ("+part+")")
-		case slices.Contains(dstackVendors, part):
-			lost = append(lost, "vendor ("+part+")")
-		default:
-			names = append(names, strings.Split(part, ",")...)
-		}
-	}
-	return names, count, lost
 }
 
 func join(name, count string) string {

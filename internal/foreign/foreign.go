@@ -63,7 +63,7 @@ func Convert(file string, text []byte) (Result, error) {
 		return Result{}, fmt.Errorf("convert %s: %w", base, err)
 	}
 	// The time matters to a deadline only, and nothing writes one.
-	j, _, err := spec.Parse("job.yaml", out, stem, time.Time{})
+	j, _, err := spec.Parse(spec.Run, "job.yaml", out, stem, time.Time{})
 	if err != nil {
 		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: correct it there: %w", base, err)
 	}

@@ -82,6 +82,41 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
+// The memory that dstack asks for of an accelerator is kept in its name where that tells kinds apart, is left out
+// where a kind has no other, and is told where nothing has it.
+func TestTheMemoryOfAnAcceleratorIsKept(t *testing.T) {
+	for gpu, want := range map[string]string{
+		"A100:80GB:8": "A100-80GB:8", "nvidia:A100:80GB:8": "A100-80GB:8", "A100:40GB..:4": "A100:4",
+		"A100:40GB": "A100-40GB", "A100:..40GB:2": "A100-40GB:2", "A100:41GB..80GB:1..8": "A100-80GB:1..8",
+		"V100:32GB:2": "V100-32GB:2", "L4:24GB:2": "L4:2", "H100:80GB:2..4": "H100-80GB:2..4", "H100:90GB..": "H100-94GB",
+		"a100:80gb:8": "a100-80GB:8", "{name: A100, memory: 80GB, count: 8}": "A100-80GB:8",
+		"{name: [A100], memory: 80GB.., count: 2..}": "A100-80GB:2+", "A100-80GB:8": "A100-80GB:8",
+		"A100:80GiB": "A100-80GB", "A100:60GB:8": "lost A100:8", "NEW9:80GB": "lost NEW9", "A100,H100:80GB:8": "A100-80GB:8 H100-80GB:8",
+		"A100,L4:24GB": "lost A100 L4",
+	} {
+		r, err := foreign.Convert("f.yaml", []byte("type: task\ncommands: [a]\nresources: {gpu: \""+gpu+"\"}\n"))
+		if strings.HasPrefix(gpu, "{") {
+			r, err = foreign.Convert("f.yaml", []byte("type: task\ncommands: [a]\nresources: {gpu: "+gpu+"}\n"))
+		}
+		if err != nil {
+			t.Errorf("%s: %v", gpu, err)
+			continue
+		}
+		got := r.Job.Resources.Accelerator
+		for _, v := range r.Job.AnyOf {
+			got = strings.TrimSpace(got + " " + v.Resources.Accelerator)
+		}
+		for _, l := range r.Lost {
+			if strings.Contains(fmt.Sprint(l), "GB") || strings.Contains(fmt.Sprint(l), "GiB") {
+				got = "lost " + got
+			}
+		}
+		if got != want {
+			t.Errorf("%s became %q, want %q (%v)", gpu, got, want, r.Lost)
+		}
+	}
+}
+
 // FuzzConvert holds that whatever is converted is a job file, and that nothing panics.
 func FuzzConvert(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*")
@@ -95,7 +130,7 @@ func FuzzConvert(f *testing.F) {
 		if err != nil {
 			return
 		}
-		j, _, err := spec.Parse("job.yaml", r.YAML, "f", time.Time{})
+		j, _, err := spec.Parse(spec.Run, "job.yaml", r.YAML, "f", time.Time{})
 		if err != nil || j.Hash() != r.Job.Hash() {
 			t.Fatalf("%v\n%s", err, r.YAML)
 		}

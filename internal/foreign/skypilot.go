@@ -43,9 +43,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 			}
 			d.folder(key, v.Value)
 		case "num_nodes":
-			if v.Value != "1" {
-				d.lose(key, k, oneMachine)
-			}
+			d.onNodes(v.Value)
 		case "run":
 			d.run(v.Value)
 		case "setup":
@@ -67,7 +65,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 			d.lose(key, k, why(skyLost[k]))
 		}
 	})
-	d.aliases(root, "SKYPILOT", "skypilot")
+	d.aliases(root, "SKYPILOT")
 	return nil
 }
 
@@ -190,7 +188,7 @@ func (d *draft) skyResource(r, key, v *yaml.Node, prefix string) {
 	case "memory":
 		set(r, "memory", text(gib(v.Value)))
 	case "disk_size":
-		set(r, "disk", text(gib(v.Value)+"+"))
+		d.lose(key, prefix+k, noDisk)
 	case "use_spot":
 		capacity := string(market.OnDemand)
 		if v.Value == "true" {

@@ -101,7 +101,7 @@ func (d *draft) slurm(base, whole string) error {
 	}
 	d.machine(&s)
 	d.shell(shell, base, strings.Trim(strings.Join(body, "\n"), "\n"))
-	d.aliases(&yaml.Node{Line: 1}, "SLURM", "slurm", slurmSet...)
+	d.aliases(&yaml.Node{Line: 1}, "SLURM", slurmSet...)
 	return nil
 }
 
@@ -219,7 +219,7 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"job-name": func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
 	"nodes": func(d *draft, s *sbatch, o given) {
 		if d.number(o, &s.nodes); s.nodes > 1 {
-			d.lose(o.at, o.field, oneMachine)
+			d.lose(o.at, o.field, onEach)
 		}
 	},
 	"ntasks":          func(d *draft, s *sbatch, o given) { d.number(o, &s.tasks) },
@@ -228,9 +228,7 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"mem":             func(d *draft, s *sbatch, o given) { s.memory = d.mebibytes(o.at, o.field, o.value) },
 	"mem-per-cpu":     func(d *draft, s *sbatch, o given) { s.perCPU = d.mebibytes(o.at, o.field, o.value) },
 	"tmp": func(d *draft, _ *sbatch, o given) {
-		if m := d.mebibytes(o.at, o.field, o.value); m > 0 {
-			set(d.resources, "disk", text(mib(m)+"+"))
-		}
+		d.lose(o.at, o.field, noDisk)
 	},
 	"gres":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
 	"gpus":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },

@@ -31,6 +31,7 @@ type User struct {
 type Team struct {
 	Name     string   `json:"name"`
 	Projects []string `json:"projects,omitempty"`
+	Disk     int64    `json:"disk,omitempty"` // bytes that its jobs may have on the server's disk; 0: no limit
 }
 
 // Token lets who shows it act as its user. The token itself is nowhere kept.
@@ -54,6 +55,19 @@ func (t Token) Live(now time.Time) bool { return t.Revoked.IsZero() && now.Befor
 
 // LongestLife of a token: one that is forgotten closes by itself.
 const LongestLife = 366 * 24 * time.Hour
+
+// MostTokens is how many one user may have that are good at one time.
+const MostTokens = 100
+
+// live is how many tokens of a user are good.
+func (b *Book) live(user string, now time.Time) (n int) {
+	for _, t := range b.tokens {
+		if t.User == user && t.Live(now) {
+			n++
+		}
+	}
+	return n
+}
 
 // tokenMark makes a token known to those who search texts for secrets.
 const tokenMark = "scrimp_"
@@ -113,6 +127,9 @@ func (b *Book) Check(c Change) error {
 				return err
 			}
 		}
+		if c.Team.Disk < 0 {
+			return Wrong{"disk_bytes", fmt.Sprintf("a team cannot have %d bytes", c.Team.Disk), "write 0 for no limit"}
+		}
 		return checkName("team", "name", c.Team.Name)
 	case c.Token != nil:
 		return b.checkToken(*c.Token)
@@ -134,6 +151,9 @@ func (b *Book) checkToken(t Token) error {
 		return Wrong{"user", fmt.Sprintf("user %q is not known", t.User), "scrimp users lists them"}
 	case u.Off:
 		return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
+	case b.live(t.User, t.Made) >= MostTokens:
+		return Wrong{"user", fmt.Sprintf("user %s has %d tokens that are good still", u.Name, MostTokens),
+			"scrimp tokens lists them, scrimp tokens revoke ends those that are not used"}
 	case life <= 0 || life > LongestLife:
 		return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life),
 			fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
@@ -266,3 +286,6 @@ type Act struct {
 	Outcome string    `json:"outcome"`          // done, refused, failed
 	Detail  string    `json:"detail,omitempty"` // never a secret
 }
+
+// Team returns one by name.
+func (b *Book) Team(name string) (Team, bool) { t, ok := b.teams[name]; return t, ok }

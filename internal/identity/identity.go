@@ -86,19 +86,10 @@ func ParseGrant(text string) (Grant, error) {
 
 func (g Grant) String() string { return g.Team + "=" + g.Role.String() }
 
-// longestName is of users, teams and projects, in bytes.
-const longestName = 63
-
 // checkName holds names to what needs no quoting in a path, a table or a query.
 func checkName(what, field, name string) error {
-	ok := name != "" && len(name) <= longestName
-	for i, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		ok = ok && (letter || i > 0 && strings.IndexByte("._-@", c) >= 0)
-	}
-	if !ok {
-		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name),
-			fmt.Sprintf("write 1 to %d of letters, digits and . _ - @, a letter or digit first", longestName)}
+	if fix := WrongName(name); fix != "" {
+		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name), fix}
 	}
 	return nil
 }

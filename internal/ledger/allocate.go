@@ -11,7 +11,7 @@ import (
 // bytes kept, money spent. Each part is total·weight/sum, cut off towards zero
 // at 1e-12 units; the units that remain go one each to the parts that lost the
 // most by the cut (largest remainder), the earlier of equals first. So the
-// parts add to the whole to the last unit, no part is off by a unit or more,
+// parts add to the whole exactly, no part is off by a unit or more,
 // and a weight of zero pays nothing. A credit (total below zero) splits as the
 // same cost would.
 //

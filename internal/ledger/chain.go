@@ -219,7 +219,7 @@ var (
 )
 
 // ByTag sums by the value of a tag; what does not carry it stands under "".
-func ByTag(name string) Level { return func(o Owner) string { return o.Tags[name] } }
+func ByTag(name string) Level { return func(o Owner) string { return o.Labels()[name] } }
 
 // Totals sums cost at a level. The sums of the parts equal the whole at every level.
 func Totals(postings iter.Seq2[Posting, error], level Level) (map[Key]money.Amount, error) {

@@ -106,7 +106,7 @@ func firstOf(list []ledger.Posting) time.Time {
 }
 
 // Whatever costs are listed by, and from whenever on, the kept sums say what a walk
-// through all postings says, to the last unit; and so do sums that were written away
+// through all postings says, exactly; and so do sums that were written away
 // piece by piece and read again, with the same bytes.
 func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
 	cuts := 0

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"maps"
 	"time"
 
 	"scrimp/internal/money"
@@ -64,6 +65,28 @@ type Owner struct {
 	Instance     string            `json:"instance,omitempty"`
 	Tags         map[string]string `json:"tags,omitempty"`
 }
+
+// Labels are the tags that costs are grouped and limited by: the job's own, and environment and
+// model_version as tags of these names.
+func (o *Owner) Labels() map[string]string {
+	if o.Environment == "" && o.ModelVersion == "" {
+		return o.Tags
+	}
+	labels := make(map[string]string, len(o.Tags)+2)
+	maps.Copy(labels, o.Tags)
+	for name, value := range map[string]string{LabelEnvironment: o.Environment, LabelModelVersion: o.ModelVersion} {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	return labels
+}
+
+// Names of the labels that are fields of the job file.
+const (
+	LabelEnvironment  = "environment"
+	LabelModelVersion = "model_version"
+)
 
 // Posting moves a positive amount from one account to another, so every sum
 // over all accounts is zero. Postings are never changed: a mistake is corrected by another one.

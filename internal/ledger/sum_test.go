@@ -42,7 +42,7 @@ func plain(segments []market.Segment, t time.Time) *big.Int {
 }
 
 // Any cut of a span, posted piece by piece as the difference of the cumulative
-// cost, has the same sum to the last unit, and it is that of plain big integers.
+// cost, has the same sum exactly, and it is that of plain big integers.
 func TestAnyCutOfASpanHasTheSameSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segments, end := span(t)
@@ -272,7 +272,7 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// The parts add to the whole to the last unit; none is a unit or more from its
+// The parts add to the whole exactly; none is a unit or more from its
 // exact share; who weighs nothing pays nothing; who weighs more does not pay
 // less; a credit splits as the cost does.
 func TestAllocateAddsUp(t *testing.T) {

@@ -66,7 +66,7 @@ func (w Dimensions) Owner() Owner {
 
 // WhoseOf is whose the posting is; user and kind are those of its job.
 func WhoseOf(p Posting, user, kind string) Dimensions {
-	w := Dimensions{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Tags)}
+	w := Dimensions{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Labels())}
 	if p.Owner.Job == "" {
 		w.Rule = p.Rule
 	}
@@ -97,7 +97,7 @@ func (p Posting) Parts(f func(Use, money.Amount)) {
 
 // Sums are kept sums of postings: by whose they are, currency, use and the hour of
 // their booking. They are a view of the log: Add takes its postings in their order, and
-// what is asked for is the same as a walk through all of them, to the last unit
+// what is asked for is the same as a walk through all of them, exactly
 // (TestSumsSayWhatAWalkThroughAllPostingsSays).
 type Sums struct {
 	whose   []Dimensions

@@ -14,7 +14,7 @@ type Segment struct {
 
 // Cost returns what a span that begins with the first segment has cost by t:
 // the cumulative cost over its price segments, so that any cut of the span has
-// the same sum to the last unit.
+// the same sum exactly.
 func Cost(segments []Segment, t time.Time) money.Amount {
 	var sum money.Amount
 	for i, s := range segments {

@@ -54,7 +54,7 @@ type Offer struct {
 }
 
 // Billing is a provider's rule for what a span costs besides its seconds. Each
-// rule that applies is a line of its own on the bill. Spans are market time.
+// rule that applies is a line of its own on the bill. Spans go by the market's clock.
 type Billing struct {
 	// Minimum is billed even where the machine ran for less; 0 is no minimum.
 	Minimum time.Duration `json:"minimum_ns,omitempty"`

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/spec"
 )
 
-// Run is what a run that is over has measured. Spans are market time. Null is unknown.
+// Run is what a run that is over has measured. Spans go by the market's clock. Null is unknown.
 type Run struct {
 	Job       string    `json:"job"`
 	Name      string    `json:"name"`
@@ -122,9 +123,9 @@ func attempts(j *core.Job) (longest, newest *core.Attempt) {
 func (r *Run) paced(j *core.Job, longest, newest *core.Attempt) bool {
 	steps, took := longest.Step()-longest.First(), worked(longest)
 	switch {
-	case j.StepRate() > 0 && steps >= fewest:
-		rate := j.StepRate()
-		if newest != longest { // what that attempt took after its last step is in it
+	case steps >= fewest && took > 0:
+		rate := j.Rate()
+		if newest != longest || rate == 0 { // what that attempt took after its last step is in it
 			rate = float64(steps) / took.Hours() / r.Speed
 		}
 		r.StepsPerHour = &rate
@@ -192,7 +193,12 @@ func worked(a *core.Attempt) time.Duration {
 func (r Run) With(j spec.Job) Run {
 	r.Program, r.Env = Program(j), Environment(j)
 	r.Work = j.Work
-	if j.Model != (spec.Model{}) {
+	if j.Checkpoint.Given && r.Spread == nil {
+		// It began at a step that nobody knows: the steps before took no time of it. A spread is of
+		// a pace that was measured later, between two steps.
+		r.StepsPerHour, r.WorkS = nil, nil
+	}
+	if j.Model.Named() {
 		m := j.Model
 		r.Model = &m
 	}
@@ -203,6 +209,8 @@ func (r Run) With(j spec.Job) Run {
 	switch w := j.Work; {
 	case w.Tokens > 0:
 		per, unit = float64(w.Tokens)/float64(*r.Total), "tokens/s"
+	case w.Samples > 0 && treesOf(j): // a tree takes in all rows
+		per, unit = float64(w.Samples), "row-trees/s"
 	case w.Samples > 0:
 		per, unit = float64(w.Samples)*max(1, w.Epochs)/float64(*r.Total), "samples/s"
 	default:
@@ -211,6 +219,12 @@ func (r Run) With(j spec.Job) Run {
 	v := *r.StepsPerHour * r.Speed / 3600 * per
 	r.Throughput, r.Unit = &v, unit
 	return r
+}
+
+// treesOf reports whether the job grows boosted trees.
+func treesOf(j spec.Job) bool {
+	m, ok := Shape(j.Name, j.Model)
+	return ok && m.Kind == shape.Trees
 }
 
 // Program is a hash of what the job runs.

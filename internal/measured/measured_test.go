@@ -74,7 +74,7 @@ func (c course) job() *core.Job {
 	}
 	at(end, core.AttemptEnded{Attempt: attempt, Reason: c.end}, state.TaskEnded{Attempt: attempt})
 	cost := ledger.Posting{
-		Amount: s.Attempt(attempt).Cost(end), Phase: ledger.Accrued, Owner: ledger.Owner{Tenant: "default", Attempt: attempt},
+		Amount: s.Attempt(attempt).Cost(end), Phase: ledger.Accrued, Owner: ledger.Owner{Tenant: "default", Attempt: attempt, Task: attempt + "/0"},
 		To: ledger.Cost(ledger.Compute, ledger.Useful),
 	}
 	seq++
@@ -125,6 +125,18 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 	}
 }
 
+// A step of boosted trees is a tree, which takes in all rows: 200 an hour over 36,000 rows.
+func TestBoostedTreesAreToldInRowsAndTrees(t *testing.T) {
+	r := of(t, aRun("grown", 5, 200, 1000), spec.Job{Name: "grown", Model: spec.Model{Shape: "trees features=28"},
+		Work: spec.Work{Steps: 1000, Samples: 36_000}})
+	if r.Unit != "row-trees/s" || !near(*r.Throughput, 2000) {
+		t.Errorf("%g %s", *r.Throughput, r.Unit)
+	}
+	if row, ok := r.Row(estimate.Catalogued()); !ok || row.TreeN != 1000 || row.Features != 28 || row.Unit != "row-trees/s" {
+		t.Errorf("%v %+v", ok, row)
+	}
+}
+
 func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
 	job := aRun("fast", 5, 200, 1000)
 	job.speed = 2
@@ -151,6 +163,31 @@ func TestWhatRunsOrShowsNothingIsNotMeasured(t *testing.T) {
 	j := aRun("x", 5, 0, 0).job()
 	if r, ok := measured.Of(j, j.Finished(), on("", 0)); !ok || !near(*r.WorkS, 5*3600) || r.StepsPerHour != nil {
 		t.Errorf("a program without steps that went through takes as long again: %+v", r)
+	}
+}
+
+// A run that began from a checkpoint of its folder did not do the steps before it, and says
+// nothing of them; one that a checkpoint of scrimp's was restored for says how fast its own were.
+func TestARunThatBeganInTheMiddleDoesNotCountAsAllOfIt(t *testing.T) {
+	j := spec.Job{Name: "lm", Command: "train", Work: spec.Work{Steps: 300}, Checkpoint: spec.Checkpoint{Dir: "c"}}
+	given := j
+	given.Checkpoint.Given = true
+	for name, c := range map[string]struct {
+		pace float64
+		file spec.Job
+		want bool
+	}{
+		"with steps": {300, j, true}, "silent": {0, j, true},
+		"with steps, from the middle": {300, given, false}, "silent, from the middle": {0, given, false},
+	} {
+		run := of(t, aRun("lm", 1, c.pace, 300), c.file)
+		file := j
+		if c.pace == 0 {
+			file.Work.Steps, run.Work.Steps = 0, 0
+		}
+		if k, ok := measured.Next([]measured.Run{run}, file); ok != c.want || ok && k.Work != time.Hour {
+			t.Errorf("%s: the next run is known %v, to take %v", name, ok, k.Work)
+		}
 	}
 }
 

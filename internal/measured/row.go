@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/launcher"
 	"scrimp/internal/size"
 	"scrimp/internal/spec"
 )
@@ -13,6 +14,9 @@ import (
 // Own begins the source of runs that were measured here: estimates of one's own
 // runs take them for runs of the same stack of programs.
 const Own = "own"
+
+// keeps are the ways of activation checkpointing that a job file may name.
+var keeps = map[string]estimate.Recompute{"selective": estimate.KeepSome, "full": estimate.KeepEnds}
 
 // Source is what runs of a job are learned under.
 func Source(job string) string { return Own + "/" + job }
@@ -28,7 +32,7 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 		if what == "" {
 			continue
 		}
-		if k, ok := shape.Published(what); ok {
+		if k, ok := shape.Named(what); ok {
 			return k, true
 		}
 		if k, err := modelfile.Spec(what); err == nil {
@@ -50,16 +54,23 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 
 // Request is the run that a job file asks for, as the estimator takes it, on no
 // accelerator in particular.
-func Request(j spec.Job, m shape.Model) estimate.Request {
+func Request(j spec.Job, trained shape.Model) estimate.Request {
+	j, _ = j.Divided(j.Launcher()) // where they disagree the job is refused before it comes here
+	m := j.Model
 	q := estimate.Request{
-		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence),
-		Tuning: Tunings[j.Model.Tuning],
-		Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),
+		Model: trained, Precision: m.Precision, Micro: float64(m.Batch), Seq: float64(m.Sequence),
+		Tuning: Tunings[m.Tuning],
+		Zero:   launcher.Stage(m.Sharding), TP: float64(m.Tensor), PP: float64(m.Pipeline), Keep: keeps[m.Checkpointing],
+		Features: float64(m.Features),
+		Tokens:   float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),
 	}
 	if q.Precision == "" {
 		q.Precision = "bf16"
 	}
-	if text := m.Kind == shape.Transformer || m.Kind == shape.Experts; text && q.Seq == 0 {
+	if trained.Kind == shape.Trees {
+		q.Trees = float64(j.Work.Steps) // a tree is what a step adds
+	}
+	if trained.Text() && q.Seq == 0 {
 		q.Seq = q.Model.Seq()
 	}
 	if q.Rows > 0 && q.Epochs == 0 {

@@ -39,5 +39,11 @@ func ParseRate(s string) (Rate, error) { return money.ParseRate(s) }
 // Format returns a for people, rounded to places decimals, half away from zero.
 func Format(a Amount, c Currency, places int) string { return money.Format(a, c, places) }
 
+// Short returns a for people who read one figure: small amounts with three digits that count.
+func Short(a Amount, c Currency) string { return money.Short(a, c) }
+
+// ShortFloat is Short for an estimate in currency units.
+func ShortFloat(v float64, c Currency) string { return money.ShortFloat(v, c) }
+
 // Estimated turns an estimate in currency units into an Amount, and returns false where it does not fit.
 func Estimated(f float64) (Amount, bool) { return money.Estimated(f) }

@@ -15,7 +15,6 @@ type Class struct {
 	need     Need // without a ladder
 	listings *Listings
 	version  uint64 // of the listings, that it follows
-	plain    bool   // as it is for it
 
 	fit    []candidate // what does the work at its present price, in the order of compare
 	known  []known     // by number of the listing
@@ -51,7 +50,7 @@ func NewClass(s *Listings, n Need) *Class {
 
 // Concerns reports whether l does for the class, or did when the class was used last.
 func (c *Class) Concerns(l *Listing) bool {
-	if c.plain != c.listings.plain() || l.number < len(c.known) && c.known[l.number].why == "" {
+	if l.number < len(c.known) && c.known[l.number].why == "" {
 		return true
 	}
 	_, why := c.weigh(l)
@@ -99,7 +98,7 @@ func (c *Class) follow() {
 	switch {
 	case behind == 0:
 		return
-	case c.plain != s.plain() || behind > uint64(min(len(s.changes), keptChanges)):
+	case behind > uint64(min(len(s.changes), keptChanges)):
 		c.rebuild()
 		return
 	}
@@ -112,7 +111,7 @@ func (c *Class) follow() {
 // rebuild sorts the whole market.
 func (c *Class) rebuild() {
 	s := c.listings
-	c.version, c.plain, c.others, c.providers = s.version, s.plain(), nil, nil
+	c.version, c.others, c.providers = s.version, nil, nil
 	c.fit, c.counts = c.fit[:0], c.counts[:0]
 	c.known = append(c.known[:0], make([]known, len(s.all))...)
 	for _, l := range s.all {
@@ -161,7 +160,7 @@ func (c *Class) find(x *candidate) (int, bool) {
 
 // weigh returns l as a candidate, or why it is none.
 func (c *Class) weigh(l *Listing) (candidate, Reason) {
-	way, why, ok := c.need.fit(nil, l, c.plain)
+	way, why, ok := c.need.fit(nil, l)
 	x := candidate{Listing: l, way: way, spot: l.spot(), prepaid: l.prepaid()}
 	if !ok {
 		return x, cmp.Or(why, NoOffer)
@@ -174,7 +173,7 @@ func (c *Class) weigh(l *Listing) (candidate, Reason) {
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
 func (l *Listing) perWork(speed float64) float64 {
 	if l.prepaid() {
-		return 0
+		return l.Offer.Reserved.Marginal.Float() / speed
 	}
 	return l.Quote.Rate.Float() / speed
 }
@@ -227,10 +226,16 @@ func (n *Requirements) key(b []byte) []byte {
 	b = binary.AppendVarint(b, int64(n.CPUs))
 	b = binary.AppendVarint(b, n.Memory)
 	text(n.Accelerator)
-	b = binary.AppendVarint(b, int64(n.Accelerators))
+	for _, count := range []int64{int64(n.Accelerators), int64(n.MaxCPUs), n.MaxMemory, int64(n.MaxAccelerators)} {
+		b = binary.AppendVarint(b, count)
+	}
 	b = binary.AppendUvarint(b, uint64(len(n.Zones)))
 	for _, z := range n.Zones {
 		text(z)
+	}
+	b = binary.AppendUvarint(b, uint64(len(n.Engines)))
+	for _, e := range n.Engines {
+		text(e)
 	}
 	b = binary.AppendUvarint(b, uint64(len(n.Capacity)))
 	for _, c := range n.Capacity {

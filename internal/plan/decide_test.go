@@ -92,7 +92,7 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 			if o.Offer.ID == job.Held && !o.Quote.Priced {
 				o.Quote.Rate, o.Quote.Priced = job.HeldRate, true
 			}
-			_, _, fits := job.Need.fit(nil, &o, true)
+			_, _, fits := job.Need.fit(nil, &o)
 			firm = firm ||
 				fits && o.Offer.Capacity != market.Spot &&
 					(o.Quote.Available && !o.cools(now) || o.Offer.ID == job.Held)

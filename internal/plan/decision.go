@@ -12,7 +12,8 @@ import (
 // Decision is what was taken and why; Take is "" for waiting.
 type Decision struct {
 	Take     market.OfferID `json:"take,omitempty"`
-	Rate     money.Rate     `json:"rate,omitempty"`
+	Rate     money.Rate     `json:"rate,omitempty"`     // of one machine
+	Nodes    int            `json:"nodes,omitempty"`    // machines of it that the job takes at once; 0: one
 	Variant  string         `json:"variant,omitempty"`  // in which the work is done; "": the job's own way
 	Instance string         `json:"instance,omitempty"` // a machine without a task that is taken; "": one is rented
 	Why      Reason         `json:"why"`
@@ -60,6 +61,7 @@ func (d *Decision) Equal(o *Decision) bool {
 type figures struct {
 	take, probe              market.OfferID
 	rate                     money.Rate
+	nodes                    int
 	variant, instance        string
 	why                      Reason
 	mode                     policy.Mode
@@ -70,7 +72,8 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	return figures{d.Take, d.Probe, d.Rate, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin, d.HasSlack,
+	return figures{d.Take, d.Probe, d.Rate, d.Nodes, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
+		d.HasSlack,
 		d.Unschedulable, d.Speed, d.Retry, d.TableSince, d.Again}
 }
 

@@ -23,7 +23,7 @@ type Listing struct {
 	Low     Low           `json:"low,omitzero"`
 
 	number int  // of its Listings, from 0
-	gpus   bool // when it was added or changed last
+	shared bool // several tasks may have parts of a machine of it
 }
 
 // Low is the lowest price at which an offer could be had.
@@ -41,7 +41,7 @@ func (job *Job) cools(o *Option) bool {
 	return o.Backoff.After(job.Progress.Now) || job.Pending != "" && o.Offer.ID == job.Pending
 }
 
-// prepaid reports whether it costs nothing more, used or not.
+// prepaid reports whether it is paid for, used or not: it costs its marginal rate more, or nothing.
 func (l *Listing) prepaid() bool { return l.Offer.Reserved.Count > 0 }
 
 func (l *Listing) spot() bool { return l.Offer.Capacity == market.Spot }
@@ -50,8 +50,10 @@ func (l *Listing) spot() bool { return l.Offer.Capacity == market.Spot }
 // changes, each when it is used next: a market of which all prices change at once is
 // sorted once, and one that changes here and there never.
 type Listings struct {
+	// Shared says which providers let several tasks have parts of a machine; nil: none does.
+	// Where its answers change all is listed anew.
+	Shared  func(provider string) bool
 	all     []*Listing // by ID
-	gpus    int        // of them that have an accelerator
 	changes []*Listing // the newest changes, the oldest of them first
 	version uint64     // how many changes there were in all
 }
@@ -62,17 +64,13 @@ const keptChanges = 256
 // Add adds an offer that is not there yet.
 func (s *Listings) Add(l *Listing) {
 	i, _ := s.find(l.Offer.ID)
-	l.number, l.gpus = len(s.all), false
+	l.number, l.shared = len(s.all), s.Shared != nil && s.Shared(l.Offer.Provider)
 	s.all = slices.Insert(s.all, i, l)
 	s.Changed(l)
 }
 
 // Changed is told after the price of l changed, or what it offers; not its ID.
 func (s *Listings) Changed(l *Listing) {
-	if gpus := l.Offer.Accelerators > 0; gpus != l.gpus {
-		l.gpus = gpus
-		s.gpus += map[bool]int{true: 1, false: -1}[gpus]
-	}
 	if len(s.changes) >= 2*keptChanges {
 		s.changes = append(s.changes[:0], s.changes[keptChanges:]...)
 	}
@@ -96,19 +94,6 @@ func (s *Listings) find(id market.OfferID) (int, bool) {
 	)
 }
 
-// plain reports whether nothing for sale has an accelerator, as on a machine of one's
-// own without one: then nobody honours what a job asks of it.
-func (s *Listings) plain() bool { return s.gpus == 0 }
-
-// Fits reports whether l, which may be for sale elsewhere, does the work, and how fast.
-func (s *Listings) Fits(n *Need, l *Listing) (speed float64, ok bool) {
-	way, _, ok := n.fit(nil, l, s.plain() && l.Offer.Accelerators == 0)
-	if !ok {
-		return 0, false
-	}
-	return n.speed(way, l), true
-}
-
 // Cheapest is the price of the machine, of those that are for sale now, on which the work
 // costs the least, and how fast the work is done there; false where none does it. Spot
 // counts as if it were never interrupted.
@@ -117,7 +102,7 @@ func (s *Listings) Cheapest(n *Need) (rate money.Rate, speed float64, ok bool) {
 		if !l.Quote.Available {
 			continue
 		}
-		pace, fits := s.Fits(n, l)
+		pace, fits := n.Fits(l)
 		if fits && (!ok || l.Quote.Rate.Float()*speed < rate.Float()*pace) {
 			rate, speed, ok = l.Quote.Rate, pace, true
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/catalog"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 )
@@ -23,12 +24,18 @@ type Need struct {
 
 // Requirements is what one way of doing the work asks of a machine.
 type Requirements struct {
-	CPUs         int               `json:"cpus,omitempty"`
-	Memory       int64             `json:"memory_bytes,omitempty"`
-	Accelerator  string            `json:"accelerator,omitempty"` // "": none needed
-	Accelerators int               `json:"accelerators,omitempty"`
-	Zones        []string          `json:"zones,omitempty"` // zones or regions
-	Capacity     []market.Capacity `json:"capacity,omitempty"`
+	CPUs         int      `json:"cpus,omitempty"`
+	Memory       int64    `json:"memory_bytes,omitempty"`
+	Accelerator  string   `json:"accelerator,omitempty"` // "": none needed
+	Accelerators int      `json:"accelerators,omitempty"`
+	Zones        []string `json:"zones,omitempty"` // zones or regions
+	// Engines are those that the job is held to, or zones of them: lab, slurm/gpu; none: all.
+	Engines  []string          `json:"engines,omitempty"`
+	Capacity []market.Capacity `json:"capacity,omitempty"`
+	// The most that the job may have of what it asks for; 0: no limit.
+	MaxCPUs         int   `json:"max_cpus,omitempty"`
+	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
+	MaxAccelerators int   `json:"max_accelerators,omitempty"`
 }
 
 // Variant is one of them.
@@ -107,10 +114,10 @@ func Open(ladder []Rung, stand []FallbackState, now time.Time, without time.Dura
 // fit returns the way of doing the work that is fastest on l (0 is the job's own, then
 // the variants) and true, or why l does not do for the job (or not on this rung yet)
 // and false.
-func (n *Need) fit(open []bool, l *Listing, plain bool) (way int, why Reason, ok bool) {
+func (n *Need) fit(open []bool, l *Listing) (way int, why Reason, ok bool) {
 	way = -1
 	for i := range len(n.Variants) + 1 {
-		reason := n.unfit(i, open, l, plain)
+		reason := n.unfit(i, open, l)
 		switch {
 		case reason == "" && way < 0:
 			way = i
@@ -126,10 +133,19 @@ func (n *Need) fit(open []bool, l *Listing, plain bool) (way int, why Reason, ok
 	return way, why, way >= 0
 }
 
+// Fits reports whether l, which may be for sale elsewhere, does the work, and how fast.
+func (n *Need) Fits(l *Listing) (speed float64, ok bool) {
+	way, _, ok := n.fit(nil, l)
+	if !ok {
+		return 0, false
+	}
+	return n.speed(way, l), true
+}
+
 // unfit returns why l does not do for that way of doing the work, or "".
-func (n *Need) unfit(way int, open []bool, l *Listing, plain bool) Reason {
+func (n *Need) unfit(way int, open []bool, l *Listing) Reason {
 	asks, _ := n.way(way)
-	if why := asks.unfit(&l.Offer, plain); why != "" {
+	if why := asks.unfit(l); why != "" {
 		return why
 	}
 	switch {
@@ -232,19 +248,82 @@ func in(zones []string, o *market.Offer) bool {
 	return slices.Contains(zones, o.Zone) || slices.Contains(zones, o.Region)
 }
 
-// unfit returns why a machine of the offer can never do the work this way, or "". Where
-// the whole market is plain, nobody honours the accelerator.
-func (n *Requirements) unfit(o *market.Offer, plain bool) Reason {
-	switch {
-	case o.CPUs < n.CPUs, int64(o.Memory) < n.Memory:
-		return TooSmall
-	case n.Accelerator != "" && !plain && (!strings.EqualFold(o.Accelerator, n.Accelerator) ||
-		o.Accelerators < max(n.Accelerators, 1)):
-		return WrongGPU
-	case len(n.Zones) > 0 && !in(n.Zones, o):
+// unfit returns why a machine of the offer can never do the work this way, or "".
+func (n *Requirements) unfit(l *Listing) Reason {
+	o := &l.Offer
+	switch why := n.equip(l); {
+	case why != "":
+		return why
+	case !n.there(o):
 		return WrongPlace
 	case len(n.Capacity) > 0 && !slices.Contains(n.Capacity, o.Capacity):
 		return WrongKind
 	}
 	return ""
+}
+
+// there reports whether the job may run where the offer stands.
+func (n *Requirements) there(o *market.Offer) bool {
+	sells := func(engine string) bool { return Sells(engine, o) }
+	return (len(n.Zones) == 0 || in(n.Zones, o)) && (len(n.Engines) == 0 || slices.ContainsFunc(n.Engines, sells))
+}
+
+// Sells reports whether the engine of that name, or the zone of an engine, sells the offer.
+func Sells(engine string, o *market.Offer) bool {
+	name, zone, part := strings.Cut(engine, "/")
+	return name == o.Provider && (!part || zone == o.Zone)
+}
+
+// equip returns why a machine of the offer has not what the work needs this way, or "".
+func (n *Requirements) equip(l *Listing) Reason {
+	o := &l.Offer
+	switch {
+	case o.CPUs < n.CPUs, int64(o.Memory) < n.Memory:
+		return TooSmall
+	case n.Accelerator != "" && (!n.is(o) || o.Accelerators < n.gpus()):
+		return WrongGPU
+	case n.exceeded(o) && (!l.shared || !n.isPart(o)):
+		return TooLarge
+	}
+	return ""
+}
+
+// is reports whether the offer's accelerators are of the kind that is asked for, as the catalogue
+// matches names: A100 is every A100, A100-80GB the two with 80 GB.
+func (n *Requirements) is(o *market.Offer) bool {
+	return strings.EqualFold(o.Accelerator, n.Accelerator) || catalog.Matches(n.Accelerator, o.Accelerator)
+}
+
+// exceeded reports whether a machine of the offer has more than the job may have.
+func (n *Requirements) exceeded(o *market.Offer) bool {
+	return n.MaxCPUs > 0 && o.CPUs > n.MaxCPUs || n.MaxMemory > 0 && int64(o.Memory) > n.MaxMemory ||
+		n.MaxAccelerators > 0 && o.Accelerators > n.MaxAccelerators
+}
+
+// isPart reports whether the job has a part of a machine of the offer where several tasks share
+// one: the least that it asks for. A job that asks for all of something has the whole machine.
+func (n *Requirements) isPart(o *market.Offer) bool {
+	return (n.CPUs > 0 || n.Memory > 0 || n.gpus() > 0) &&
+		n.CPUs < o.CPUs && n.Memory < int64(o.Memory) && (o.Accelerators == 0 || n.gpus() < o.Accelerators)
+}
+
+// Equipped reports whether l has what the work needs in any way, whatever its price, place and capacity.
+func (n *Need) Equipped(l *Listing) bool {
+	for i := range len(n.Variants) + 1 {
+		if asks, _ := n.way(i); asks.equip(l) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Accelerated reports whether o has the accelerators that the work needs in any way.
+func (n *Need) Accelerated(o *market.Offer) bool {
+	for i := range len(n.Variants) + 1 {
+		if asks, _ := n.way(i); asks.Accelerator == "" ||
+			asks.is(o) && o.Accelerators >= asks.gpus() {
+			return true
+		}
+	}
+	return false
 }

@@ -61,12 +61,12 @@ func (w *lineup) fill(job *Job, c *Class) {
 			if x := &c.fit[end]; job.away(x) {
 				away = true
 			} else {
-				w.add(job, c, x)
+				w.add(job, x)
 			}
 		}
 		for ; away && i < end; i++ {
 			if x := &c.fit[i]; job.away(x) {
-				w.add(job, c, x)
+				w.add(job, x)
 			}
 		}
 		i = end
@@ -133,7 +133,7 @@ func (job *Job) away(x *candidate) bool {
 }
 
 // add adds what the job does not hold.
-func (w *lineup) add(job *Job, c *Class, x *candidate) {
+func (w *lineup) add(job *Job, x *candidate) {
 	if x.prepaid && job.Unreserved || x.Listing == w.holds {
 		return
 	}
@@ -156,16 +156,16 @@ func (w *lineup) add(job *Job, c *Class, x *candidate) {
 	if x.prepaid {
 		w.reserve(job, o)
 	}
-	w.bar(job, c, o)
+	w.bar(job, o)
 	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
 }
 
 // bar says why o does not do for the job though it does for its class.
-func (w *lineup) bar(job *Job, c *Class, o *Option) {
+func (w *lineup) bar(job *Job, o *Option) {
 	critical := job.Need.Critical && o.spot
 	switch {
 	case len(job.Need.Ladder) > 0 || critical && len(job.Need.Variants) > 0:
-		w.climb(job, c, o)
+		w.climb(job, o)
 	case critical:
 		o.why = WrongKind
 	}
@@ -222,8 +222,8 @@ func (w *lineup) copy(l *Listing) *Listing {
 }
 
 // climb asks which way of doing the work the ladder allows on o: the fastest of those.
-func (w *lineup) climb(job *Job, c *Class, o *Option) {
-	way, why, ok := job.Need.fit(job.Open, o.Listing, c.plain)
+func (w *lineup) climb(job *Job, o *Option) {
+	way, why, ok := job.Need.fit(job.Open, o.Listing)
 	switch {
 	case !ok:
 		o.why = why
@@ -251,7 +251,7 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	if l.prepaid() {
 		w.reserve(job, &o)
 	}
-	_, why, ok := job.Need.fit(nil, o.Listing, c.plain) // it is held, and the ladder sends nobody away
+	_, why, ok := job.Need.fit(nil, o.Listing) // it is held, and the ladder sends nobody away
 	if !ok {
 		o.why = cmp.Or(why, NoOffer)
 	}

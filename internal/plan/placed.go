@@ -80,7 +80,7 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemand.Quote.Rate}
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemand.more()}
 		p.job.Zones = append(p.job.Zones, zone)
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {

@@ -109,7 +109,7 @@ func (r *ranking) problem(v *policy.View) horizon.Problem {
 	if speed <= 0 {
 		speed = 1
 	}
-	price := ratio(perWork(r.market()) * speed / r.onDemand.Quote.Rate.Float())
+	price := ratio(perWork(r.market()) * speed / r.onDemand.more().Float())
 	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
 }
 
@@ -138,7 +138,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
-		got.USD[k] *= r.onDemand.Quote.Rate.Float() // the table is in hours of on-demand
+		got.USD[k] *= r.onDemand.more().Float() // the table is in hours of on-demand
 	}
 	d.Expect = &Expect{
 		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),

@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"scrimp/internal/money"
 	"scrimp/internal/policy"
 )
 
@@ -32,6 +33,15 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
 func perWork(o *Option) float64 { return o.perHourOfWork }
+
+// more is what an hour on o adds to what is paid anyway, where that is something: the marginal rate of a
+// machine of one's own, else the price.
+func (o *Option) more() money.Rate {
+	if o.prepaid && o.Offer.Reserved.Marginal > 0 {
+		return o.Offer.Reserved.Marginal
+	}
+	return o.Quote.Rate
+}
 
 // perHour is the work of an hour on o, in hours on a machine of speed 1.
 func perHour(o *Option) float64 {

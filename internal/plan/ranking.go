@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/policy"
 )
 
@@ -22,11 +21,10 @@ type ranking struct {
 	asleep               *Option       // the best spot that cannot be had now
 	fits, affordable     int
 	cheapest             float64 // of all that would do, the least per work
-	later                bool    // something does for the job on a rung that is not open, or when a quota has more room
+	later                bool    // something does for the job on another rung, with more room in a quota, or ends too soon
 	untried              bool    // of something that would do nobody knows whether it can be had
 	sold                 bool    // spot that is worth waiting for is for sale
 	budget               budgetLimits
-	startable            money.Rate // the highest seen yet at which the first minutes are within the budget
 }
 
 // room is what a ranking is made in, from one decision to the next.
@@ -62,6 +60,10 @@ func (r *ranking) weigh(job *Job) {
 			r.later = r.later || o.why == LaterRung || o.why == OverQuota
 			continue
 		}
+		if !o.held && endsSoon(job, o) { // which says nothing of the budget
+			o.why, r.later = EndsSoon, true
+			continue
+		}
 		r.fits++
 		if o.why = r.unaffordable(job, o); o.why == "" {
 			r.affordable++
@@ -95,15 +97,11 @@ func (r *ranking) offer(job *Job, o *Option) {
 
 // unaffordable says why the job should not pay for o, or "".
 func (r *ranking) unaffordable(job *Job, o *Option) Reason {
-	if !o.held {
-		if endsSoon(job, o) {
-			return EndsSoon
-		}
-		if job.Limited && !job.DeadlineFirst && o.Quote.Rate > r.startable {
-			if floor := max(job.Progress.Restart, time.Minute); o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
-				return OverBudget
-			}
-			r.startable = o.Quote.Rate
+	if !o.held && job.Limited && !job.DeadlineFirst {
+		// It starts, saves once, and is paid for: else all of the money goes for nothing.
+		floor := max(job.Progress.Restart+job.Grace, o.Offer.Billing.Minimum, time.Minute)
+		if o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
+			return OverBudget
 		}
 	}
 	if r.budget.over(job, o, r.cheapest) {
@@ -190,13 +188,20 @@ func (r *ranking) view(job *Job) policy.View {
 }
 
 // Wants reports whether the job would take l if nothing else were for sale besides what
-// it holds, and l were not reserved for others.
-func (m *Planner) Wants(job Job, class *Class, l *Listing) bool {
+// it holds, and l were not reserved for others, and how fast its work is done there.
+func (m *Planner) Wants(job Job, class *Class, l *Listing) (speed float64, ok bool) {
 	class.follow()
 	r := m.room.rankOnly(&job, class, l)
 	v := r.view(&job)
-	d := m.decide(&job, &r, &v)
-	return d.Take == l.Offer.ID
+	if d := m.decide(&job, &r, &v); d.Take != l.Offer.ID {
+		return 0, false
+	}
+	for i := range r.options {
+		if o := &r.options[i]; o.Offer.ID == l.Offer.ID {
+			return perHour(o), true
+		}
+	}
+	return 0, false
 }
 
 // rankOnly is rank of one offer and the held one.
@@ -205,7 +210,7 @@ func (m *room) rankOnly(job *Job, c *Class, l *Listing) ranking {
 	w.begin(2)
 	held, holds := w.held(job, c)
 	if x, why := c.weigh(l); why == "" {
-		w.add(job, c, &x)
+		w.add(job, &x)
 	}
 	if holds {
 		w.options = append(w.options, held)

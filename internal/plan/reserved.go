@@ -1,12 +1,17 @@
 package plan
 
-import "scrimp/internal/market"
+import (
+	"slices"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
 
 // Reservation is how a job may have a reserved offer.
 type Reservation struct {
 	Offer    market.OfferID
 	InUse    bool // all its machines are
-	Promised bool // to a job that would pay more elsewhere or is more urgent; also where the job holds it
+	Promised bool // kept for another job; also where the job holds it, and is to leave it
 }
 
 // reservation is what the job may have of a reserved offer.
@@ -17,6 +22,19 @@ func (job *Job) reservation(id market.OfferID) Reservation {
 		}
 	}
 	return Reservation{}
+}
+
+// Elsewhere is what an hour of the machine costs that the job would take or stay on if nothing
+// were reserved, and how fast its work is done there; 0 where it would wait.
+func (m *Planner) Elsewhere(job Job, class *Class) (rate money.Rate, speed float64) {
+	job.Unreserved = true
+	d := m.Decide(job, class)
+	l := class.listings.Of(d.Take)
+	if l == nil {
+		return 0, 0
+	}
+	way := 1 + slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == d.Variant })
+	return d.Rate, job.Need.speed(way, l)
 }
 
 // endsSoon reports whether o is reserved for too short a time to go there: for less than

@@ -18,12 +18,12 @@ import (
 // plainRanking is the slow, plain twin of room.rank: it looks at every offer of the
 // market, whatever the class knows, and sorts them all.
 func plainRanking(job *Job, c *Class) ranking {
-	need, plain := job.Need, c.listings.plain()
+	need := job.Need
 	r := ranking{}
 	var all []Option
 	for _, l := range c.listings.all {
 		held := l.Offer.ID == job.Held && (!l.prepaid() || !job.Unreserved)
-		ofClass, whyNot, does := c.need.fit(nil, l, plain)
+		ofClass, whyNot, does := c.need.fit(nil, l)
 		if !does && !held {
 			(*tally)(&r.unlisted).add(whyNot, 1)
 			r.others = append(r.others, other(l, whyNot))
@@ -50,9 +50,9 @@ func plainRanking(job *Job, c *Class) ranking {
 				l.Quote.Available = false
 			}
 		}
-		way, why, ok := need.fit(job.Open, l, plain)
+		way, why, ok := need.fit(job.Open, l)
 		if !ok && held && why == LaterRung {
-			_, _, ok = need.fit(nil, l, plain)
+			_, _, ok = need.fit(nil, l)
 		}
 		switch {
 		case held:
@@ -75,19 +75,20 @@ func plainRanking(job *Job, c *Class) ranking {
 	slices.SortFunc(all, func(a, b Option) int { return job.compare(&a, &b) })
 	r.options = all
 	r.budget = checkBudget(job, &r)
-	floor := max(job.Progress.Restart, time.Minute)
+	least := max(job.Progress.Restart+job.Grace, time.Minute)
 	for i := range r.options {
 		o := &r.options[i]
 		if o.why != "" {
 			r.later = r.later || o.why == LaterRung || o.why == OverQuota
 			continue
 		}
+		if !o.held && endsSoon(job, o) {
+			o.why, r.later = EndsSoon, true
+			continue
+		}
 		r.fits++
 		switch {
-		case !o.held && endsSoon(job, o):
-			o.why = EndsSoon
-			continue
-		case !o.held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0:
+		case !o.held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(max(least, o.Offer.Billing.Minimum)).Cmp(job.Left) > 0:
 			o.why = OverBudget
 			continue
 		case r.budget.over(job, o, r.cheapest):
@@ -198,6 +199,9 @@ func drawQuote(rng *rand.Rand, l *Listing) {
 // drawNeed draws what a class of jobs asks for.
 func drawNeed(rng *rand.Rand) Need {
 	n := Need{Requirements: Requirements{CPUs: rng.IntN(4)}, Critical: rng.IntN(12) == 0}
+	if n.CPUs > 0 && rng.IntN(4) == 0 {
+		n.MaxCPUs = n.CPUs + rng.IntN(3)
+	}
 	if rng.IntN(4) == 0 {
 		n.MaxRate = money.Rate(1+rng.IntN(12)) * 25e10
 	}

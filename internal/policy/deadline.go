@@ -17,7 +17,7 @@ const (
 	Certain Mode = "certain" // the guard holds: only what is not interrupted is in time
 )
 
-// Progress is what the deadline policy looks at. All spans are market time.
+// Progress is what the deadline policy looks at. All spans go by the market's clock.
 type Progress struct {
 	Now      time.Time
 	Began    time.Time // when the job was submitted

@@ -29,8 +29,9 @@ func (p Pace) See(rate float64, span time.Duration) Pace {
 
 // The spread that is taken until looks say more: a tenth, worth four looks.
 const (
-	usualSpread = 0.1
-	usualLooks  = 4
+	usualSpread     = 0.1
+	usualLooks      = 4
+	usualMeanSpread = 0.3
 )
 
 // Spread is the standard deviation of the rate of one look, as a share of the
@@ -42,6 +43,15 @@ func (p Pace) Spread() float64 {
 		return usualSpread
 	}
 	return math.Sqrt((usualLooks*usualSpread*usualSpread + float64(p.M2/p.Mean)/p.Mean) / (usualLooks + p.Looks - 1))
+}
+
+// MeanSpread is the standard deviation of the mean rate, as a share of it: the spread of one look by the
+// number of looks, that of usualMeanSpread until there are four.
+func (p Pace) MeanSpread() float64 {
+	if p.Looks < usualLooks {
+		return usualMeanSpread
+	}
+	return p.Spread() / math.Sqrt(p.Looks)
 }
 
 // Margin is how much longer than expected the work left may take, with a

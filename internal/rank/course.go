@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -30,6 +31,7 @@ type course struct {
 type cell struct {
 	estimate   Estimate
 	ok         bool
+	why        Reason  // why not, where that is known
 	hours      float64 // of an uninterrupted run, median
 	sigma      float64
 	onDemand   course
@@ -57,9 +59,7 @@ func (r *ranking) row(s Shape) *row {
 	if found, ok := r.rows[s]; ok {
 		return found
 	}
-	one := s
-	one.Machines = 1
-	w := &row{cells: make([]cell, len(r.Variants)), onDemand: r.onDemand[one]}
+	w := &row{cells: make([]cell, len(r.Variants)), onDemand: r.onDemand[s.alike()]}
 	r.rows[s] = w
 	if r.Estimate == nil || !(r.Work > 0) {
 		return w
@@ -67,7 +67,8 @@ func (r *ranking) row(s Shape) *row {
 	for v := range w.cells {
 		c := &w.cells[v]
 		e, ok := r.Estimate(s, v)
-		if !ok || !e.Rate.ok() {
+		c.why = e.Why
+		if !ok || e.Why != "" || !e.Rate.ok() {
 			continue
 		}
 		work := r.Work
@@ -177,7 +178,7 @@ func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reason {
 	c := &w.cells[variant]
 	if !c.ok {
-		return NoEstimate
+		return cmp.Or(c.why, NoEstimate)
 	}
 	p.Source = c.estimate.Source
 	if !p.holds(&c.estimate, l) {

@@ -27,8 +27,10 @@ const (
 	TooSlow             Reason = "too_slow"              // the deadline is less likely than was promised
 	OverBudget          Reason = "over_budget"           // it is expected to cost more than the budget
 	DoesNotFit          Reason = "does_not_fit"          // its accelerators have not the memory
+	NoPrecision         Reason = "no_precision"          // its accelerators do not multiply in the job's format
+	InferenceOnly       Reason = "inference_only"        // its accelerators serve models and train none
 	InterruptedTooOften Reason = "interrupted_too_often" // spot: more work is lost than is done
-	NoEstimate          Reason = "no_estimate"           // nobody knows how fast it is
+	NoEstimate          Reason = "no_estimate"           // its speed is unknown
 	Unpriced            Reason = "unpriced"              // its price is unknown, which is not zero
 	OtherCurrency       Reason = "other_currency"        // nothing is converted without a dated rate
 	OverPrice           Reason = "over_max_price"
@@ -39,9 +41,8 @@ const (
 )
 
 // Reasons are all reasons, the nearest to being taken first.
-var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, DoesNotFit, NoEstimate, OverPrice,
-	WrongPlace,
-	WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
+var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, DoesNotFit, NoPrecision,
+	InferenceOnly, NoEstimate, OverPrice, WrongPlace, WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
 // Range is a value with the ends of the interval that holds it in four of five cases.
 type Range struct {
@@ -61,8 +62,11 @@ func (r Range) ok() bool {
 type Shape struct {
 	Accelerator string // "" for none
 	Each        int    // accelerators in a machine
-	CPUs        int    // of a machine without accelerators
+	CPUs        int    // of a machine
 	Machines    int
+	// between machines, in Gbit/s, and between the accelerators of one, in GB/s one way, where that
+	// is not what their kind has; 0 is unknown
+	Network, Link float64
 }
 
 // Count returns how many accelerators work together.
@@ -75,6 +79,7 @@ type Estimate struct {
 	// Fits is nil where nobody knows.
 	Fits   *bool
 	Source string // where the figures come from, in a sentence
+	Why    Reason // why it cannot be done there at all; "" where it can
 }
 
 // Variant is a way to run the job: a precision, a batch, a smaller machine.
@@ -223,10 +228,21 @@ func Rank(q Request) Answer {
 }
 
 // shape is what an estimate of an offer depends on.
-func shape(o market.Offer, machines int) Shape {
-	s := Shape{Accelerator: o.Accelerator, Each: o.Accelerators, Machines: machines}
-	if o.Accelerators == 0 {
-		s.CPUs = o.CPUs
+func shape(l *catalog.Listing, machines int) Shape {
+	o := &l.Offer
+	s := Shape{Accelerator: o.Accelerator, Each: o.Accelerators, CPUs: o.CPUs, Machines: machines, Link: l.Link.V}
+	if machines > 1 {
+		s.Network = l.Network.V
+	}
+	return s
+}
+
+// alike is a shape without what an offer that takes over may have otherwise: the host's processors
+// beside accelerators, and how the machines are joined.
+func (s Shape) alike() Shape {
+	s.Machines, s.Network, s.Link = 1, 0, 0
+	if s.Each > 0 {
+		s.CPUs = 0
 	}
 	return s
 }
@@ -240,7 +256,7 @@ func (r *ranking) fallbacks() {
 		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
 		}
-		s := shape(l.Offer, 1)
+		s := shape(l, 1).alike()
 		if old, ok := r.onDemand[s]; !ok || l.Quote.Rate < old.Quote.Rate ||
 			l.Quote.Rate == old.Quote.Rate && l.Offer.ID < old.Offer.ID {
 			r.onDemand[s] = l
@@ -253,7 +269,7 @@ func (r *ranking) weigh(l *catalog.Listing) {
 	best, found := Plan{}, false
 	base := r.allows(&r.Requirements, l)
 	for _, n := range r.Machines {
-		w := r.row(shape(l.Offer, n))
+		w := r.row(shape(l, n))
 		for v := range r.Variants {
 			variant := &r.Variants[v]
 			p := Plan{Offer: l, ID: l.Offer.ID, Machines: n, Variant: variant.Name, why: base}

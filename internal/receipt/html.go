@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +22,10 @@ func (r Receipt) HTML() ([]byte, error) {
 		Receipt
 		Verdict                 string
 		Timeline, SpendSVG, Fit template.HTML
+		Use                     template.HTML
 		Shares                  []share
 	}{r, r.verdict(), template.HTML(r.timeline()), template.HTML(r.spendChart()), template.HTML(r.lossChart()),
-		r.shares()})
+		template.HTML(r.useChart()), r.shares()})
 	if err != nil {
 		return nil, fmt.Errorf("draw the receipt of %s: %w", r.Job, err)
 	}
@@ -54,12 +56,12 @@ func (r Receipt) timeline() string {
 		if t.Begun != nil {
 			begun = *t.Begun
 			blocks = append(blocks, draw.Block{Lane: t.Offer, From: begun, To: t.Until, Use: string(ledger.Useful),
-				Title: fmt.Sprintf("%s: steps %d to %d, %s, %s", t.Attempt, t.First, t.Last, r.money(t.Cost), t.End)})
+				Title: fmt.Sprintf("%s: steps %d to %d, %s, %s", t.Attempt, t.First, t.Last, r.money(t.Cost), EndText(t.End))})
 		}
 		blocks = append(blocks, draw.Block{Lane: t.Offer, From: t.From, To: begun, Use: string(ledger.StartUp),
 			Title: t.Attempt + " starts"})
 		for _, i := range r.Interruptions {
-			if i.Instance == t.Instance {
+			if t.has(i.Instance) {
 				class, text := "kill", "interrupted without notice"
 				if i.Notice > 0 {
 					class, text = "notice", fmt.Sprintf("interrupted after %.0f s of notice", i.Notice)
@@ -71,6 +73,11 @@ func (r Receipt) timeline() string {
 	return draw.Timeline(blocks, marks)
 }
 
+// has reports whether the attempt had the machine.
+func (t Try) has(instance string) bool {
+	return t.Instance == instance || slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.Instance == instance })
+}
+
 func (r Receipt) since(t time.Time) float64 { return t.Sub(r.SubmittedMarket).Seconds() }
 
 // digits writes the numbers of an axis that reaches to most: three digits that count.
@@ -80,6 +87,14 @@ func digits(most float64) func(float64) string {
 		places = min(9, 2-int(math.Floor(math.Log10(most))))
 	}
 	return func(v float64) string { return fmt.Sprintf("%.*f", places, v) }
+}
+
+// inCurrency is a number of an axis with its unit.
+func inCurrency(c money.Currency, number string) string {
+	if c == money.USD {
+		return "$" + number
+	}
+	return number + " " + string(c)
 }
 
 func largest(all []draw.Series) float64 {
@@ -112,7 +127,9 @@ func (r Receipt) spendChart() string {
 	}
 	flat("budget", "budget", r.Budget)
 	flat("on-demand", "ondemand", r.OnDemandCost)
-	return draw.Lines("Spend over market time", all, draw.Moment, digits(largest(all)))
+	plain := digits(largest(all))
+	return draw.Lines("Spend over time", all, draw.Moment,
+		func(v float64) string { return inCurrency(r.Currency, plain(v)) })
 }
 
 func (r Receipt) lossChart() string {
@@ -123,7 +140,7 @@ func (r Receipt) lossChart() string {
 	for _, s := range r.Loss {
 		line.Points = append(line.Points, draw.Point{X: r.since(s.At), Y: s.Value})
 	}
-	return draw.Lines(r.LossName+" over market time", []draw.Series{line}, draw.Moment,
+	return draw.Lines(r.LossName+" over time", []draw.Series{line}, draw.Moment,
 		digits(largest([]draw.Series{line})))
 }
 
@@ -142,7 +159,7 @@ var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
 		if a == nil {
 			return "none"
 		}
-		return money.Format(*a, c, 2)
+		return money.Short(*a, c)
 	},
 	"percent": func(f *float64) string {
 		if f == nil {
@@ -150,11 +167,14 @@ var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
 		}
 		return fmt.Sprintf("%.1f %%", *f*100)
 	},
-	"span":   func(a, b time.Time) string { return draw.Span(b.Sub(a)) },
-	"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
-	"day":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"plain":  func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-	"saves":  saves,
-	"width":  func(f float64) template.CSS { return template.CSS(fmt.Sprintf("width:%.3f%%", f)) },
-	"dollar": func(a *money.Amount) string { return a.String() },
+	"span":      func(a, b time.Time) string { return draw.Span(b.Sub(a)) },
+	"simulated": draw.SimulatedClock,
+	"next":      func(n int) int { return n + 1 },
+	"clock":     func(t time.Time) string { return t.UTC().Format("15:04:05") },
+	"day":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"plain":     func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"ended":     EndText,
+	"saves":     saves,
+	"width":     func(f float64) template.CSS { return template.CSS(fmt.Sprintf("width:%.3f%%", f)) },
+	"dollar":    func(a *money.Amount) string { return a.String() },
 }).Parse(pageText))

@@ -3,7 +3,9 @@
 package receipt
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -22,8 +24,10 @@ type Receipt struct {
 	Reason   string         `json:"reason"`
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`
-	// the useful work on the cheapest on-demand offer, start-up included
+	// the same work, as it was done, on the cheapest on-demand offer that could have done it, start-up
+	// included; null: the job did not succeed, or none was for sale
 	OnDemandCost     *money.Amount `json:"on_demand_cost"`
+	OnDemandOffer    string        `json:"on_demand_offer"`
 	Saved            *money.Amount `json:"saved"`
 	SavedShare       *float64      `json:"saved_share"`
 	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
@@ -43,7 +47,8 @@ type Receipt struct {
 	Market          string        `json:"market"`
 
 	Attempts        int                         `json:"attempts"`
-	Interruptions   []Interruption              `json:"interruptions"`
+	Interrupted     int                         `json:"interrupted"`   // attempts that interruptions ended
+	Interruptions   []Interruption              `json:"interruptions"` // of machines
 	Tries           []Try                       `json:"tries"`
 	Uses            map[ledger.Use]money.Amount `json:"uses"`
 	Step            int64                       `json:"step"`
@@ -63,12 +68,15 @@ type Receipt struct {
 	LossName        string                      `json:"loss_name,omitempty"`
 	Spend           []Spent                     `json:"spend,omitempty"`
 	Outputs         string                      `json:"outputs,omitempty"`
+	// Telemetry is what its machines were measured to do; null: nothing is known.
+	Telemetry *Telemetry `json:"telemetry"`
 }
 
 // Interruption is a machine that the provider took.
 type Interruption struct {
 	Instance string    `json:"instance"`
-	At       time.Time `json:"at"` // wall
+	Node     int       `json:"node"` // its rank, where the attempt had several machines
+	At       time.Time `json:"at"`   // wall
 	MarketAt time.Time `json:"market_at"`
 	Notice   float64   `json:"notice"`   // wall seconds given; 0 for none
 	Restored *string   `json:"restored"` // manifest that the next attempt began from
@@ -91,6 +99,18 @@ type Try struct {
 	Restored string                      `json:"restored,omitempty"`
 	End      string                      `json:"end"`
 	Rules    []Rule                      `json:"rules,omitempty"`
+	Nodes    []Node                      `json:"nodes,omitempty"` // where the attempt had several machines, by rank
+}
+
+// Node is a machine of an attempt that has several.
+type Node struct {
+	Node     int                         `json:"node"` // its rank
+	Instance string                      `json:"instance"`
+	From     time.Time                   `json:"from"`  // market
+	Until    time.Time                   `json:"until"` // market
+	Cost     money.Amount                `json:"cost"`
+	Uses     map[ledger.Use]money.Amount `json:"uses"`
+	End      string                      `json:"end"`
 }
 
 // Rule is a line of a bill that is not plain seconds.
@@ -114,7 +134,7 @@ type Tip struct {
 	Saves *float64 `json:"saves_usd"` // null: not computed
 }
 
-// Ledger says that the sums agree.
+// Ledger says whether the ledger is balanced.
 type Ledger struct {
 	Postings int         `json:"postings"`
 	Head     ledger.Hash `json:"head"`
@@ -134,13 +154,20 @@ type Spent struct {
 	Amount money.Amount `json:"amount"`
 }
 
-// Check holds the receipt against itself: the attempts, the uses and the whole agree to the last unit.
+// Check holds the receipt against itself: the attempts, the uses and the whole agree exactly.
 func (r Receipt) Check() error {
 	tries, uses, rules := money.Amount{}, money.Amount{}, money.Amount{}
 	for _, t := range r.Tries {
 		tries = tries.Add(t.Cost)
 		for _, l := range t.Rules {
 			rules = rules.Add(l.Amount)
+		}
+		nodes := money.Amount{}
+		for _, n := range t.Nodes {
+			nodes = nodes.Add(n.Cost)
+		}
+		if len(t.Nodes) > 0 && nodes != t.Cost {
+			return fmt.Errorf("the machines of %s cost %v, the attempt %v", t.Attempt, nodes, t.Cost)
 		}
 	}
 	for _, u := range r.Uses {
@@ -164,6 +191,16 @@ func (r Receipt) money(a money.Amount) string {
 		places = 6
 	}
 	return money.Format(a, r.Currency, places)
+}
+
+// interrupted says how many attempts an interruption ended, and of a job on several machines of how
+// many machines.
+func (r Receipt) interrupted() string {
+	text := draw.Count(r.Interrupted, "interruption")
+	if n := len(r.Interruptions); n != r.Interrupted {
+		text += " of " + draw.Count(n, "machine")
+	}
+	return text
 }
 
 // verdict is the outcome in a few words.
@@ -193,7 +230,7 @@ func (r Receipt) Text(width int) string {
 	}
 	r.costs(row)
 	b.WriteString("\n" + r.attempts(width))
-	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), draw.Count(len(r.Interruptions), "interruption"))
+	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), r.interrupted())
 	silent := 0
 	for _, i := range r.Interruptions {
 		if i.Notice == 0 {
@@ -209,9 +246,14 @@ func (r Receipt) Text(width int) string {
 		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0],
 			values[len(values)-1])
 	}
-	fmt.Fprintf(&b, "market speed %g: spans and money are market time\nledger: %s, sums %s\n", r.MarketSpeed,
-		draw.Count(r.Ledger.Postings, "posting"),
-		map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
+	if r.Telemetry != nil {
+		b.WriteString(r.Telemetry.text(width))
+	}
+	if r.MarketSpeed != 1 {
+		fmt.Fprintf(&b, "%s\n", draw.SimulatedClock(r.MarketSpeed))
+	}
+	fmt.Fprintf(&b, "ledger %s, %s\n", map[bool]string{true: "balanced", false: "NOT BALANCED"}[r.Ledger.Agrees],
+		draw.Count(r.Ledger.Postings, "posting"))
 	for _, t := range r.Tips {
 		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
 	}
@@ -227,12 +269,14 @@ func (r Receipt) Text(width int) string {
 func (r Receipt) costs(row func(name, value, note string)) {
 	note := ""
 	if r.Budget != nil {
-		note = "of " + money.Format(*r.Budget, r.Currency, 2) + " budget"
+		note = "of " + money.Short(*r.Budget, r.Currency) + " budget"
 	}
 	row("cost", r.money(r.Cost), note)
 	if r.OnDemandCost != nil {
-		row("on-demand", r.money(*r.OnDemandCost), "the work on the cheapest on-demand machine")
+		row("on-demand", r.money(*r.OnDemandCost), "same work on "+cmp.Or(r.OnDemandOffer, "the cheapest on-demand machine"))
 		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
+	} else if r.State == "succeeded" {
+		row("on-demand", "unknown", "no on-demand machine on offer could have done this work")
 	}
 	for _, u := range uses {
 		if v := r.Uses[u]; !v.IsZero() {
@@ -244,23 +288,31 @@ func (r Receipt) costs(row func(name, value, note string)) {
 		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")
 	}
 	if r.IdleAfter != nil {
-		row("idle after", r.money(*r.IdleAfter), "its team's, not in the cost: the machine waited for the next job")
+		row("idle after", r.money(*r.IdleAfter), "paid by its team, not in the cost: the machine waited for a job")
 	}
 	if r.CostWithoutRules != r.Cost {
 		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
 	}
 }
 
-// attempts is the table of attempts.
+// attempts is the table of attempts. Those that were refused a machine are none: the others count from 1.
 func (r Receipt) attempts(width int) string {
 	var rows [][]string
-	for _, t := range r.Tries {
-		rows = append(rows, []string{strings.TrimPrefix(t.Attempt, r.Job+"."), t.Offer, draw.Span(t.Until.Sub(t.From)),
-			draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), t.End})
+	for n, t := range r.Tries {
+		name, offer := strconv.Itoa(n+1), t.Offer
+		if len(t.Nodes) > 0 {
+			offer = fmt.Sprintf("%d × %s", len(t.Nodes), t.Offer)
+		}
+		rows = append(rows, []string{name, offer, draw.Span(t.Until.Sub(t.From)),
+			draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), EndText(t.End)})
+		for _, k := range t.Nodes {
+			rows = append(rows, []string{fmt.Sprintf("%s/%d", name, k.Node), k.Instance, draw.Span(k.Until.Sub(k.From)), "",
+				r.money(k.Cost), EndText(k.End)})
+		}
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ATTEMPT", Right: true}, {Name: "OFFER", Least: 16}, {Name: "RAN", Right: true},
-		{Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END"},
+		{Name: "ATTEMPT", Right: true, Key: true}, {Name: "OFFER", Key: true}, {Name: "RAN", Right: true},
+		{Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END", Least: 8},
 	}, rows, width)
 }
 
@@ -276,7 +328,7 @@ func saves(t Tip) string {
 	if t.Saves == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (about $%.4f)", *t.Saves)
+	return fmt.Sprintf(" (about %s)", money.ShortFloat(*t.Saves, money.USD))
 }
 
 // uses in the order in which they are shown.

@@ -2,6 +2,7 @@ package receipt
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,10 +32,10 @@ func sample() Receipt {
 	return Receipt{
 		Job: "<b>train</b>", State: "succeeded", Reason: "completed", Currency: money.USD, Cost: amount("0.6"),
 		CostWithoutRules: amount("0.61"),
-		OnDemandCost:     &firm, Saved: &saved, SavedShare: &share, Budget: &budget, DeadlineMet: &met,
+		OnDemandCost:     &firm, OnDemandOffer: "p/z/m/on-demand", Saved: &saved, SavedShare: &share, Budget: &budget, DeadlineMet: &met,
 		DeadlineMarket: &deadline, FinishedMarket: &finished,
 		SubmittedMarket: at, Submitted: at, MarketSpeed: 60, Market: "m", Attempts: 2,
-		Interruptions: []Interruption{{Instance: "i-1", At: at, MarketAt: at.Add(30 * time.Minute), Restored: &restored}},
+		Interrupted: 1, Interruptions: []Interruption{{Instance: "i-1", At: at, MarketAt: at.Add(30 * time.Minute), Restored: &restored}},
 		Tries: []Try{
 			{Attempt: "<b>train</b>.1", Instance: "i-1", Offer: "p/z/m/spot", From: at, Begun: &begun,
 				Until: at.Add(30 * time.Minute), Cost: amount("0.3"), End: "interrupted",
@@ -46,7 +47,30 @@ func sample() Receipt {
 		Loss: []Sample{{0, at, 4}, {10, finished, 2}}, LossName: "loss",
 		Spend:  []Spent{{at, amount("0")}, {finished, amount("0.6")}},
 		Ledger: Ledger{Agrees: true, Postings: 9}, Tips: []Tip{{Text: "save more often"}},
+		Telemetry: fed(at),
 	}
+}
+
+// fed is what a machine with two GPUs did for an hour whose data came too late.
+func fed(at time.Time) *Telemetry {
+	t := &Telemetry{Machines: 2, Seconds: 3600, Cores: 8, GPUs: 2, GPUName: "NVIDIA L4 <b>", GPUMemory: 23034 << 20,
+		Hint: "GPU 23 % used: data loading waits (I/O wait 40 %)", Figures: map[string]Figure{
+			"gpu_utilization_ratio": {Average: 0.23, Peak: 0.97}, "gpu_memory_used_bytes": {Average: 15 << 30, Peak: 17 << 30},
+			"gpu_power_watts": {Average: 41.25, Peak: 71}, "gpu_temperature_celsius": {Average: 48, Peak: 61},
+			"cpu_utilization_ratio": {Average: 0.31, Peak: 0.66}, "cpu_iowait_ratio": {Average: 0.4, Peak: 0.8},
+			"task_cpu_cores": {Average: 2.3, Peak: 5}, "task_memory_bytes": {Average: 6 << 30, Peak: 7 << 30},
+			"page_cache_bytes":                  {Average: 20 << 30, Peak: 24 << 30},
+			"disk_read_bytes_per_second":        {Average: 100 << 20, Peak: 400 << 20, Total: new(360000.0 * (1 << 20))},
+			"network_received_bytes_per_second": {Average: 1024, Peak: 4096, Total: new(3600.0 * 1024)},
+		}}
+	for n := range 60 {
+		p := UsePoint{At: at.Add(time.Duration(n) * time.Minute), CPU: new(0.31), IOWait: new(0.4)}
+		if n < 20 || n > 24 { // nobody knew then
+			p.GPU = new(float64(n%10) / 20)
+		}
+		t.Points = append(t.Points, p)
+	}
+	return t
 }
 
 func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
@@ -89,7 +113,7 @@ func large() Receipt {
 	missed, deadline := false, r.SubmittedMarket.Add(30*time.Minute)
 	r.Job, r.State, r.Reason, r.DeadlineMet, r.DeadlineMarket = "resnet-on-all-of-imagenet-2", "stopped",
 		"budget_spent", &missed, &deadline
-	r.OnDemandCost, r.Saved, r.SavedShare, r.Tips = nil, nil, nil, nil
+	r.OnDemandCost, r.OnDemandOffer, r.Saved, r.SavedShare, r.Tips = nil, "", nil, nil, nil
 	r.Cost, r.CostWithoutRules, r.Tries, r.Loss = money.Amount{}, money.Amount{}, nil, nil
 	r.Uses, r.IdleAfter = map[ledger.Use]money.Amount{}, new(money.Picos(12_500_000_000))
 	for i := range 12 {
@@ -155,7 +179,39 @@ func TestThePageIsOneSafeFile(t *testing.T) {
 			t.Errorf("the page holds %q: it must need nothing else", outside)
 		}
 	}
-	if strings.Count(text, "<svg") != 3 {
-		t.Errorf("%d drawings, want timeline, spend and loss", strings.Count(text, "<svg"))
+	if strings.Count(text, "<svg") != 4 {
+		t.Errorf("%d drawings, want timeline, spend, use and loss", strings.Count(text, "<svg"))
+	}
+}
+
+// Attempts that were refused a machine leave no gap in the numbers of the others.
+func TestAttemptsCountFromOneWithoutGaps(t *testing.T) {
+	r := sample()
+	r.Tries[0].Attempt, r.Tries[1].Attempt = r.Job+".2", r.Job+".5"
+	text := r.Text(100)
+	for _, want := range []string{"      1  p/z/m/spot", "      2  p/z/m/spot"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// At a phone's width each value stands beside the name of its column, drawings scroll at a size that can be read,
+// and an axis of money has its unit.
+func TestThePageIsReadAtAPhonesWidth(t *testing.T) {
+	b, err := sample().HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	if n := len(regexp.MustCompile(`<td(?: class="n")?>`).FindAllString(text, -1)); n > 0 || !strings.Contains(text, `data-l="cost"`) {
+		t.Errorf("%d values have no name of their column", n)
+	}
+	drawn := strings.Count(text, "<svg")
+	if in := strings.Count(text, `<div class="wide"><svg`); drawn == 0 || in != drawn {
+		t.Errorf("%d of %d drawings scroll", in, drawn)
+	}
+	if !regexp.MustCompile(`class="tick end">\$[0-9.]+<`).MatchString(text) {
+		t.Error("the axis of money has no unit")
 	}
 }

@@ -28,7 +28,7 @@ func (f folder) hasDir(name string) bool {
 // read is the text of a file, "" where it cannot be read or is too long.
 func (f folder) read(name string) string {
 	st, err := fs.Stat(f, name)
-	if err != nil || st.Size() > mostText {
+	if err != nil || !st.Mode().IsRegular() || st.Size() > mostText {
 		return ""
 	}
 	b, err := fs.ReadFile(f, name)

@@ -39,12 +39,21 @@ func Scan(fsys fs.FS, name string) Draft {
 	}
 	s := f.script(p.file)
 	command, why := p.command(env, s)
-	d.guess("command", quote(command), why)
-	for _, note := range append(p.notes, s.missing(command)...) {
+	saves := s.checkpoints(command)
+	whole, unknown := s.complete(command, saves)
+	if whole != command {
+		why += "; what it needs besides is added"
+	}
+	d.guess("command", quote(whole), why)
+	if len(unknown) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("%s does not start without %s: add it to the command.", s.file,
+			strings.Join(unknown, ", ")))
+	}
+	for _, note := range p.notes {
 		d.line("# %s", note)
 	}
 	d.machine(s)
-	d.saves(s)
+	d.saves(s, saves)
 	d.shows(s)
 	d.line("")
 	d.line("# What scrimp holds for you:")
@@ -95,7 +104,8 @@ func (d *draft) machine(s script) {
 	case why == "":
 	case must:
 		d.line("resources:")
-		d.guess("resources.accelerator", "L4:1", why+"; L4 is the least that most such programs run on")
+		d.guess("resources.accelerator", "L4:1", why+"; L4 is the least that most such programs run on, and a "+
+			"market that sells none refuses the job")
 	default:
 		d.line("# %s; to ask for one:", why)
 		d.line("# resources: {accelerator: L4:1}")
@@ -108,8 +118,8 @@ func (d *draft) machine(s script) {
 }
 
 // saves says where checkpoints and outputs are.
-func (d *draft) saves(s script) {
-	dir, why := s.checkpoints()
+func (d *draft) saves(s script, to place) {
+	dir, why := to.dir, to.why
 	outputs, whyOutputs := s.outputs(dir)
 	d.guess("outputs", "["+outputs+"]", whyOutputs)
 	d.line("checkpoint:")

@@ -118,7 +118,8 @@ func TestWhatIsWrittenIsAJobFile(t *testing.T) {
 			"engine.py": "torch.save(m, f'weights/{step}.pt')\nprint(f'step {step} loss {loss:.3f}')"},
 			want: []string{"dir: weights", "pattern: 'step (?P<step>"}},
 		"an option without default": {files: map[string]string{"train.py": "p.add_argument('--checkpoint_dir', " +
-			"default=None)"}, want: []string{"--checkpoint_dir checkpoints in the command"}},
+			"default=None)"}, want: []string{"command: exec python3 train.py --checkpoint_dir checkpoints\n",
+			"--checkpoint_dir in the command leads there"}},
 		"click": {files: map[string]string{"train.py": "@click.option('--ckpt-dir', default='saves', " +
 			"show_default=True)\n@click.option('--steps', default=500)\ndef main():\n    print('step', step, " +
 			"'loss', loss.item())"}, want: []string{"dir: saves", "steps: 500"}},
@@ -129,7 +130,7 @@ func TestWhatIsWrittenIsAJobFile(t *testing.T) {
 	} {
 		d := Scan(dir(c.files), "My Folder!")
 		text := string(d.YAML)
-		if _, _, err := spec.Parse("job.yaml", d.YAML, "x", time.Now()); err != nil {
+		if _, _, err := spec.Parse(spec.Run, "job.yaml", d.YAML, "x", time.Now()); err != nil {
 			t.Errorf("%s: %v in\n%s", name, err, text)
 		}
 		for _, w := range c.want {
@@ -253,7 +254,7 @@ func FuzzLook(f *testing.F) {
 			files["environment.yml"] = &fstest.MapFile{Data: []byte(conda)}
 		}
 		d := Scan(files, "x")
-		if _, _, err := spec.Parse("job.yaml", d.YAML, "x", time.Unix(0, 0)); err != nil {
+		if _, _, err := spec.Parse(spec.Run, "job.yaml", d.YAML, "x", time.Unix(0, 0)); err != nil {
 			t.Fatalf("%v in\n%s", err, d.YAML)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -16,13 +15,6 @@ type script struct {
 	options []option
 }
 
-// option is an option of the command line.
-type option struct {
-	name     string // --output_dir
-	value    string // default, "" where it has none
-	required bool
-}
-
 var localImport = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+\.?(\w+)`)
 
 // script reads a program and the modules in its folder that it imports.
@@ -31,11 +23,17 @@ func (f folder) script(file string) script {
 	if !strings.HasSuffix(file, ".py") {
 		return s
 	}
-	s.options = options(s.text)
 	own := s.text
+	s.options = values{own, file}.options()
 	for _, m := range localImport.FindAllStringSubmatch(own, -1) {
-		if name := path.Join(path.Dir(file), m[1]+".py"); name != file && f.has(name) {
-			s.text += "\n" + f.read(name)
+		name := path.Join(path.Dir(file), m[1]+".py")
+		if name == file || !f.has(name) {
+			continue
+		}
+		text := f.read(name)
+		s.text += "\n" + text
+		if !strings.Contains(text, "__main__") { // it is no program of its own
+			s.options = append(s.options, values{text, name}.options()...)
 		}
 	}
 	return s
@@ -48,45 +46,6 @@ func (s script) imports(name string) bool {
 // trainer reports whether it uses the Trainer of Hugging Face.
 func (s script) trainer() bool {
 	return s.imports("transformers") && regexp.MustCompile(`\w*Trainer\(`).MatchString(s.text) || s.imports("trl")
-}
-
-// options reads the options that argparse or click are told of.
-func options(text string) []option {
-	var list []option
-	for _, call := range calls(text, "add_argument", "option") {
-		var o option
-		for _, arg := range call.args {
-			switch {
-			case strings.HasPrefix(arg, `"-`) || strings.HasPrefix(arg, `'-`):
-				if name := strings.Trim(arg, `"'`); strings.HasPrefix(name, "--") || o.name == "" {
-					o.name = name
-				}
-			case strings.HasPrefix(arg, "default="):
-				o.value = strings.Trim(strings.TrimSpace(arg[len("default="):]), `"'`)
-			case strings.ReplaceAll(arg, " ", "") == "required=True":
-				o.required = true
-			}
-		}
-		if o.name != "" {
-			list = append(list, o)
-		}
-	}
-	return list
-}
-
-// missing says which options the command must be given and is not.
-func (s script) missing(command string) (notes []string) {
-	var names []string
-	for _, o := range s.options {
-		if o.required && !strings.Contains(command, o.name) {
-			names = append(names, o.name)
-		}
-	}
-	if len(names) > 0 {
-		notes = append(notes, fmt.Sprintf("%s does not start without %s: add it to the command.", s.file,
-			strings.Join(names, ", ")))
-	}
-	return notes
 }
 
 // documented is the line that starts the script in a shell script or README beside it.
@@ -106,93 +65,6 @@ func (s script) documented() (line, where string) {
 		}
 	}
 	return "", ""
-}
-
-// saving are the names of the folder for checkpoints, the surest first.
-var saving = regexp.MustCompile(
-	`^-*(?:(?:checkpoints?|ckpts?)(?:[_-]?(?:dir|path|folder|root))?|save[_-](?:dir|path|folder|to)|(?:output|out|` +
-		`log|logging|work)[_-]?dir|default_root_dir|dirpath|exp_?dir|output_path)$`)
-
-// assigned finds NAME = "text", name: str = "text" and name="text".
-var assigned = regexp.MustCompile(
-	`(?mi)\b([a-z_][a-z_0-9]*)\s*(?::[^=\n,()]+)?=\s*(?:os\.environ\.get\([^,()]+,\s*)?["']([^"'\n]+)["']`)
-
-var torchSave = regexp.MustCompile(
-	`(?:torch\.save|\.save_pretrained|\.save_checkpoint|\.save_weights|joblib\.dump)\([^"'\n]*f?["']([^"'{}\n]*/)`)
-
-// below is a folder below the work folder as it stands in a job file, or "".
-func below(dir string) string {
-	if strings.ContainsAny(dir, "{}%$*\\ :,[]#'\"") || !printable(dir) || strings.HasPrefix(dir, "/") ||
-		strings.HasPrefix(dir, "~") {
-		return ""
-	}
-	dir = path.Clean(dir)
-	if dir == "." || dir == ".." || strings.HasPrefix(dir, "../") {
-		return ""
-	}
-	if ext := path.Ext(dir); ext != "" && len(ext) <= 6 && ext != dir { // a file
-		return below(path.Dir(dir))
-	}
-	return dir
-}
-
-// checkpoints is the folder that the script saves to, else one that is there, else a new one.
-func (s script) checkpoints() (dir, why string) {
-	if strings.Contains(s.text, "SCRIMP_CHECKPOINT_DIR") {
-		return "checkpoints", s.file + " reads SCRIMP_CHECKPOINT_DIR"
-	}
-	if found := s.savesTo(); len(found) > 0 {
-		slices.SortStableFunc(found, func(a, b place) int { return surer(a.name) - surer(b.name) })
-		return found[0].dir, found[0].why
-	}
-	for _, dir := range []string{"checkpoints", "ckpt", "runs"} {
-		if s.hasDir(dir) {
-			return dir, "the folder is here"
-		}
-	}
-	for _, o := range s.options {
-		if saving.MatchString(strings.ToLower(o.name)) {
-			return "checkpoints", fmt.Sprintf("it is new: tell the program with %s checkpoints in the command", o.name)
-		}
-	}
-	return "checkpoints", "it is new: let the program save here, it finds the folder in SCRIMP_CHECKPOINT_DIR"
-}
-
-// place is a folder that a script names, and by which name.
-type place struct{ name, dir, why string }
-
-// savesTo are the folders to which the script says that it saves.
-func (s script) savesTo() []place {
-	var found []place
-	for _, o := range s.options {
-		if d := below(o.value); saving.MatchString(strings.ToLower(o.name)) && o.value != "" && o.value != "None" && d != "" {
-			found = append(found, place{o.name, d, fmt.Sprintf("the default of %s in %s", o.name, s.file)})
-		}
-	}
-	for _, m := range assigned.FindAllStringSubmatch(s.text, -1) {
-		if strings.HasSuffix(strings.ToLower(m[1]), "path") && !strings.Contains(m[2], "/") { // such as last
-			continue
-		}
-		if d := below(m[2]); saving.MatchString(strings.ToLower(m[1])) && d != "" {
-			found = append(found, place{m[1], d, fmt.Sprintf("%s has %s = %q", s.file, m[1], m[2])})
-		}
-	}
-	for _, m := range torchSave.FindAllStringSubmatch(s.text, -1) {
-		if d := below(m[1]); d != "" {
-			found = append(found, place{"checkpoint", d, s.file + " saves there"})
-		}
-	}
-	return found
-}
-
-// surer orders names of folders: one for checkpoints, to save, for all output, for logs.
-func surer(name string) int {
-	for i, word := range []string{"ck", "check", "save", "default_root", "dirpath", "out"} {
-		if strings.Contains(strings.ToLower(name), word) {
-			return i
-		}
-	}
-	return 9
 }
 
 var resuming = regexp.MustCompile(

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"os"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api"
@@ -20,7 +22,9 @@ func (s *Server) clockNow() api.MarketClock {
 
 func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir,
-		Started: s.started.UTC(), Market: s.clockNow(), Engines: s.engineList()}
+		Listens: s.listens,
+		Started: s.started.UTC(), Market: s.clockNow(), Engines: s.engineList(),
+		RetainS: max(0, s.old.Span).Seconds(), RetainOutputsS: max(0, s.old.OutputSpan).Seconds()}
 	readState := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // nobody would be answered until there is room
 		readState = s.control.ReadUncommitted
@@ -34,20 +38,26 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	if !auth.Rules(auth.CallerOf(r)) { // where it lives is its owner's business
-		v.PID, v.Dir = 0, ""
+		v.PID, v.Dir, v.Listens = 0, "", ""
 		for n := range v.Engines {
-			v.Engines[n].Agents, v.Engines[n].Error = "", ""
+			v.Engines[n].Agents, v.Engines[n].Error, v.Engines[n].Joined = "", "", nil
 		}
 	}
 	reply.JSON(w, v)
 }
 
+// stopPatience is how long the end of a server waits to be on record.
+const stopPatience = 3 * time.Second
+
 func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.StopServer](w, r, 1<<16)
+	b, ok := reply.Body[api.StopServer](w, r)
 	if !ok {
 		return
 	}
-	if err := s.gate.Propose(r, ""); err != nil {
+	// On a full disk it is not on record, and the server ends nevertheless.
+	ctx, cancel := context.WithTimeout(r.Context(), stopPatience)
+	defer cancel()
+	if err := s.gate.Propose(r.WithContext(ctx), ""); err != nil && s.control.Full() == nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
@@ -56,23 +66,39 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 	s.stop(errStopped)
 }
 
-func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
+// firstPrices is how long who asks for the market waits for engines that have not been heard of
+// since the server began.
+const firstPrices = 30 * time.Second
+
+func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), firstPrices)
+	defer cancel()
+	s.control.Priced(ctx)
 	v := api.Market{Clock: s.clockNow()}
 	type sold struct {
 		offer market.Offer
 		core.Listing
+		inUse int
+		frees []time.Time
 	}
 	var list []sold
 	s.control.Read(func(m *core.Machine) {
 		held := m.SpotHeld(v.Clock.Now)
 		for o, l := range m.Sale() {
 			l.Hazard.Served += held[o.ID]
-			list = append(list, sold{o, l})
+			used, frees := m.Frees(&o, v.Clock.Now)
+			list = append(list, sold{o, l, used, frees})
 		}
 	})
 	for _, l := range list { // while nobody waits
 		v.Offers = append(v.Offers, api.Listing{Offer: convert.To[client.Offer](l.offer),
-			Quote: convert.To[client.Quote](l.Quote), Hazard: convert.To[client.Hazard](l.Hazard)})
+			Quote: convert.To[client.Quote](l.Quote), Hazard: convert.To[client.Hazard](l.Hazard), InUse: l.inUse,
+			Frees: l.frees})
+	}
+	for _, e := range s.control.Engines() {
+		if e.Configured && e.Err != nil {
+			v.Away = append(v.Away, client.AwayEngine{Name: e.Name, Error: e.Err.Error()})
+		}
 	}
 	reply.JSON(w, v)
 }

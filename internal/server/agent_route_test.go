@@ -34,16 +34,16 @@ type rents struct {
 	list []engine.Instance
 }
 
-func (r *rents) Launch(_ context.Context, q engine.Request) (engine.Instance, error) {
+func (r *rents) Launch(_ context.Context, q engine.Request) ([]engine.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := slices.IndexFunc(r.list, func(i engine.Instance) bool { return i.Key == q.Key }); n >= 0 {
-		return r.list[n], nil
+		return slices.Clone(r.list[n : n+1]), nil
 	}
 	i := engine.Instance{ID: "i-" + q.Key, Key: q.Key, Offer: q.Offer, State: engine.Running,
 		Launched: time.Now().UTC(), Rate: 1}
 	r.list = append(r.list, i)
-	return i, nil
+	return []engine.Instance{i}, nil
 }
 
 func (r *rents) Terminate(_ context.Context, id string) error {

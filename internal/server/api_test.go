@@ -150,8 +150,14 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 	if r, err := c.Receipt(ctx, "a"); err != nil || r.Job != "a" || r.Cost.Sign() != 0 {
 		t.Errorf("receipt %+v, %v", r, err)
 	}
-	_, err = c.Job(ctx, "none")
 	var p *client.Problem
+	if all, err := c.Logs(ctx, "a", 0, false, client.OfAllNodes()); err != nil || all.Close() != nil {
+		t.Errorf("output of all nodes: %v", err)
+	}
+	if _, err := c.Logs(ctx, "a", 0, false, client.OfNode(5)); !errors.As(err, &p) || p.Field != "node" || p.Fix == "" {
+		t.Errorf("output of a node that is not there: %v", err)
+	}
+	_, err = c.Job(ctx, "none")
 	if !errors.As(err, &p) || p.Status != http.StatusNotFound || p.Fix == "" || p.Code != client.JobUnknown {
 		t.Errorf("a job that is not there: %v", err)
 	}
@@ -198,6 +204,16 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
+	// the reference lists these, and no others, with their types
+	kinds := map[string]string{}
+	for _, m := range Metrics() {
+		kinds[m.Name] = m.Kind
+	}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (scrimp_\w+) (\w+)$`).FindAllStringSubmatch(text, -1) {
+		if kinds[m[1]] != m[2] {
+			t.Errorf("%s is a %s, and the reference says %q", m[1], m[2], kinds[m[1]])
+		}
+	}
 	dashboard, err := os.ReadFile("../../docs/grafana/scrimp.json")
 	if err != nil {
 		t.Fatal(err)
@@ -219,6 +235,7 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 
 func TestHealthAndReadiness(t *testing.T) {
 	w := newWorld(t, nil)
+	<-w.control.Begun()
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if rec, _ := w.ask("GET", path, "", nil); rec.Code != 200 {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)

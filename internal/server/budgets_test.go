@@ -288,15 +288,14 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	}
 }
 
-// A job of several machines would run on one: it is refused.
-func TestSeveralMachinesAreRefused(t *testing.T) {
+// A number of machines is taken as a number and as a range; what is no number of machines is refused.
+func TestANumberOfMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
-	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"nodes":4`)); rec.Code != 422 || p.Field != "nodes" || p.Fix == "" {
-		t.Errorf("nodes: 4: %d %+v", rec.Code, p)
-	}
-	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"nodes":1`)); rec.Code != 200 {
-		t.Errorf("nodes: 1: %d %+v", rec.Code, p)
+	for text, code := range map[string]int{`4`: 200, `"2..4"`: 200, `1`: 200, `"2+"`: 422, `"4..2"`: 422, `100000`: 422} {
+		if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"nodes":`+text)); rec.Code != code || code != 200 && p.Fix == "" {
+			t.Errorf("nodes: %s: %d %+v", text, rec.Code, p)
+		}
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/receipt"
 	"scrimp/internal/state"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
@@ -34,19 +36,26 @@ func (c *chaos) open() store.Replica {
 }
 
 // check compares the log with what was answered, and with what was rented.
-func (c *chaos) check(inventory []engine.Instance) {
+func (c *chaos) check(inventory []engine.Instance, receipts map[string]receipt.Receipt) {
 	t, s := c.t, c.open()
 	defer func() { _ = s.Close() }()
 	records, err := s.WholeRecords(context.Background(), 0, 10_000_000)
 	chaosMust(t, err)
 	by, over, posted := map[string]string{}, map[string]bool{}, map[string]money.Amount{}
-	m := state.New()
+	asked := map[string]int{} // how many machines a launch is of, by its allocation
+	m, sums := state.New(), paid{receipts, map[[2]string]money.Amount{}}
 	for n, r := range records {
 		e, facts, err := control.Decode(r)
 		chaosMust(t, err)
 		m.Replay(r.Seq, e, facts, r.Postings)
+		for _, f := range facts {
+			if f, ok := f.(state.AllocationRequested); ok && f.Instance == "" && m.Job(f.Job).Asked() != nil {
+				asked[m.Job(f.Job).Asked().ID()] = f.Nodes - len(f.Keeps)
+			}
+		}
 		for _, p := range r.Postings {
 			posted[p.Owner.Instance] = posted[p.Owner.Instance].Add(core.Cost(p))
+			sums.add(p)
 		}
 		switch b := e.Body.(type) {
 		case core.JobSubmitted:
@@ -78,20 +87,8 @@ func (c *chaos) check(inventory []engine.Instance) {
 			t.Errorf("the end of %s was answered and is not there", id)
 		}
 	}
-	rented := map[string]string{}
-	for _, i := range inventory {
-		if other, twice := rented[i.Key]; twice {
-			t.Errorf("%s rented %s and %s", i.Key, other, i.ID)
-		}
-		rented[i.Key] = i.ID
-		bill := money.Amount{}
-		for _, l := range i.Bill {
-			bill = bill.Add(l.Amount)
-		}
-		if posted[i.ID] != bill {
-			t.Errorf("%s (%s) was billed %v, the ledger has %v", i.ID, i.Key, bill, posted[i.ID])
-		}
-	}
+	c.checkMachines(inventory, asked, posted)
+	sums.check(c)
 	if err := verified(records); err != nil {
 		t.Error(err)
 	}
@@ -102,6 +99,35 @@ func (c *chaos) check(inventory []engine.Instance) {
 		c.checkEpochs()
 	}
 	t.Logf("%d events, %d machines", len(records), len(inventory))
+}
+
+// checkMachines holds that each launch rented what it was of, all at once, and once, and that the
+// ledger has what the machines were billed.
+func (c *chaos) checkMachines(inventory []engine.Instance, asked map[string]int, posted map[string]money.Amount) {
+	launches := map[string][]engine.Instance{}
+	for _, i := range inventory {
+		launches[i.Key] = append(launches[i.Key], i)
+		bill := money.Amount{}
+		for _, l := range i.Bill {
+			bill = bill.Add(l.Amount)
+		}
+		if posted[i.ID] != bill {
+			c.t.Errorf("%s (%s) was billed %v, the ledger has %v", i.ID, i.Key, bill, posted[i.ID])
+		}
+	}
+	for key, list := range launches {
+		if want := asked[list[0].Tags["scrimp-attempt"]]; len(list) != want || !list[0].Launched.Equal(list[len(list)-1].Launched) {
+			c.t.Errorf("%s rented %d machines, want %d at once: %+v", key, len(list), want, list)
+		}
+	}
+	if time.Since(c.began) > 50*time.Minute {
+		return // a market lists for an hour what has ended
+	}
+	for id, sum := range posted {
+		if !slices.ContainsFunc(inventory, func(i engine.Instance) bool { return i.ID == id }) {
+			c.t.Errorf("the ledger has %v for %q, which nobody rented", sum, id)
+		}
+	}
 }
 
 // checkEpochs holds that no leader wrote after the next had begun.

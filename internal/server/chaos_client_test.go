@@ -142,7 +142,7 @@ func (c *chaos) works(stop <-chan struct{}) {
 			return
 		case <-time.After(400 * time.Millisecond):
 		}
-		c.submit(fmt.Sprintf("w-%d", i), `{"name":"w","command":"sleep 1; echo done","team":"b","budget":{"dollars":"0.45"}}`)
+		c.submit(fmt.Sprintf("w-%d", i), `{"name":"w","command":"sleep 1; echo done","resources":{"cpus":1},"team":"b","budget":{"dollars":"0.45"}}`)
 	}
 }
 

@@ -29,15 +29,15 @@ type firm struct {
 
 const firmRate = money.Rate(1_000_000_000_001) // dollars an hour
 
-func (f *firm) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
+func (f *firm) Launch(_ context.Context, r engine.Request) ([]engine.Instance, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := slices.IndexFunc(f.list, func(i engine.Instance) bool { return i.Key == r.Key }); n >= 0 {
-		return f.list[n], nil
+		return slices.Clone(f.list[n : n+1]), nil
 	}
 	f.list = append(f.list, engine.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: engine.Running,
 		Launched: time.Now().UTC(), Rate: firmRate})
-	return f.list[len(f.list)-1], nil
+	return slices.Clone(f.list[len(f.list)-1:]), nil
 }
 func (f *firm) List(context.Context) ([]engine.Instance, error) {
 	f.mu.Lock()
@@ -90,13 +90,13 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	for i := range 9 {
 		team, project, ticket := fmt.Sprintf("team-%d", i%2), fmt.Sprintf("p%d", i%3), fmt.Sprint(i%4)
 		w.must("POST", "/v1/jobs",
-			fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":%q,"project":%q,"tags":{"ticket":%q}}}`, i, team, project,
-				ticket), nil)
+			fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":%q,"project":%q,"environment":"env-%d","tags":{"ticket":%q}}}`, i,
+				team, project, i%2, ticket), nil)
 	}
 	asked := w.booting(4)
 	check := func() {
 		t.Helper()
-		for _, by := range []string{"team", "project", "user", "kind", "job", "tag:ticket", "tag:none"} {
+		for _, by := range []string{"team", "project", "user", "kind", "job", "environment", "model_version", "tag:ticket", "tag:none"} {
 			var v api.Costs
 			var spent, want money.Amount
 			for before := uint64(0); ; { // machines come meanwhile, billed from when they were asked for: both are of one state
@@ -130,6 +130,9 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 					t.Errorf("by %s: the uses of %q are %v, spent %v", by, l.Name, uses, l.Spent)
 				}
 				spent = spent.Add(l.Spent)
+			}
+			if names := len(v.Lines); by == "environment" && names < 2 || by == "model_version" && names != 1 {
+				t.Errorf("by %s there are %d lines", by, names)
 			}
 			if spent != want || want.Sign() <= 0 {
 				t.Errorf("by %s: %v, the ledger has %v", by, spent, want)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/marketfile"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/wait"
@@ -26,9 +28,36 @@ func (s *Server) openEngines(ctx context.Context) (err error) {
 	}
 	s.engines, s.clock, err = engine.OpenAll(ctx, s.opts.Kinds, engine.Host{
 		Dir: s.opts.Dir, Socket: s.socketURL(), Listen: listens, Market: s.opts.Market, Exe: s.opts.Exe,
-		Log: s.opts.Log, After: s.marketTime,
+		Log: s.opts.Log, After: s.marketTime, Umask: s.opts.umask,
 	})
+	if err == nil && s.opts.Market != "" {
+		err = s.sells(s.opts.Market)
+	}
 	return err
+}
+
+// sells refuses a market file that is not that of an engine: an engine keeps the market that it began with.
+func (s *Server) sells(file string) error {
+	wanted, err := marketfile.Load(file)
+	if err != nil {
+		return err
+	}
+	var have []string
+	for _, e := range s.engines {
+		if e.Clock.Name == wanted.Name {
+			return nil
+		}
+		if e.Clock.Name != "" {
+			have = append(have, e.Clock.Name)
+		}
+	}
+	return OtherMarket(file, have...)
+}
+
+// OtherMarket says that the folder's engines have other markets than the file that somebody gave.
+func OtherMarket(file string, have ...string) error {
+	return fmt.Errorf("--market %s: this data folder has the market %s, and keeps it: take another folder (--data), or "+
+		"leave --market out", file, cmp.Or(strings.Join(have, ", "), "of its engines"))
 }
 
 // socketURL is that of the data folder's socket.
@@ -134,12 +163,17 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	}
 }
 
+// here reports whether an engine's machines are the server's own.
+func (s *Server) here(name string) bool {
+	return slices.ContainsFunc(s.engines, func(e engine.Engine) bool { return e.Name == name && e.Here })
+}
+
 // engineList is how the engines stand, as people see it.
 func (s *Server) engineList() []api.Engine {
 	var list []api.Engine
 	for _, e := range s.control.Engines() {
 		v := api.Engine{Name: e.Name, Kind: e.Kind, Speed: e.Clock.Speed, Agents: e.AgentURL, Machines: e.Machines,
-			State: "answers", Heard: e.Heard.UTC(), Timing: api.EngineTiming{
+			State: "answers", Seats: e.Seats, Heard: e.Heard.UTC(), Timing: api.EngineTiming{
 				Poll: e.Timing.Poll.Seconds(), Sweep: e.Timing.Sweep.Seconds(), Detect: e.Timing.Detection().Seconds(),
 				Boot: e.Timing.Boot.Seconds(), Consistency: e.Timing.Consistency.Seconds(), GrantWait: e.Timing.GrantWait.Seconds(),
 				Idle: e.Timing.Idle.Seconds(),
@@ -155,6 +189,7 @@ func (s *Server) engineList() []api.Engine {
 		if v.Speed == 0 {
 			v.Speed = 1
 		}
+		v.Joined = s.joined(e.Name)
 		list = append(list, v)
 	}
 	return list

@@ -72,3 +72,42 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 		t.Errorf("the owner sees all, and got %d", rec.Code)
 	}
 }
+
+// A filter lists the jobs that it names, on pages as without, and says what it cannot read.
+func TestAFilterListsWhatItNames(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, team := range []string{"vision", "text"} {
+		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)
+	}
+	tokens := map[string]string{"ann": w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter}),
+		"bob": w.user("bob", identity.Grant{Team: "text", Role: identity.Submitter})}
+	for i, who := range []string{"ann", "bob", "ann", "bob", "ann"} {
+		s := aJob(fmt.Sprintf("j%d", i), map[string]string{"ann": "vision", "bob": "text"}[who])
+		if rec, p := w.ask("POST", "/v1/jobs", tokens[who], s); rec.Code >= 300 {
+			t.Fatalf("%d: %+v", rec.Code, p)
+		}
+	}
+	w.must("POST", "/v1/jobs/j2/end", api.End{}, nil)
+	for query, want := range map[string]string{
+		"user=ann": "j0 j2 j4", "team=text": "j1 j3", "name=j[01]": "j0 j1", "user=ann&state=cancelled": "j2",
+		"state=cancelled,queued": "j0 j1 j2 j3 j4", "state=failed": "", "user=ann&limit=2&before=": "j2 j4",
+		"user=ann&limit=2&before=j2": "j0", "tag=ticket": "", "since=2020-01-01T00:00:00Z": "j0 j1 j2 j3 j4",
+		"since=2999-01-01T00:00:00Z": "", "since=2999-01-01T00:00:00Z&limit=3&before=": "",
+	} {
+		rec, p := w.ask("GET", "/v1/jobs?"+query, auth.OwnerName, nil)
+		var ids []string
+		for part := range strings.SplitSeq(rec.Body.String(), `"id":"`) {
+			if id, _, ok := strings.Cut(part, `"`); ok && strings.HasPrefix(id, "j") {
+				ids = append(ids, id)
+			}
+		}
+		if got := strings.Join(ids, " "); rec.Code != 200 || got != want {
+			t.Errorf("%s: %d %s, want %s: %+v", query, rec.Code, got, want, p)
+		}
+	}
+	for _, query := range []string{"state=mad", "name=[", "tag==x", "since=soon"} {
+		if rec, p := w.ask("GET", "/v1/jobs?"+query, auth.OwnerName, nil); rec.Code != 400 || p.Fix == "" {
+			t.Errorf("%s: %d %+v", query, rec.Code, p)
+		}
+	}
+}

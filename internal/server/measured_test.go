@@ -20,9 +20,9 @@ import (
 // deaf is a provider that answers no launch: the test says what came of it.
 type deaf struct{ shut }
 
-func (deaf) Launch(ctx context.Context, _ engine.Request) (engine.Instance, error) {
+func (deaf) Launch(ctx context.Context, _ engine.Request) ([]engine.Instance, error) {
 	<-ctx.Done()
-	return engine.Instance{}, ctx.Err()
+	return nil, ctx.Err()
 }
 
 // went plays a job through the server's core as a provider and an agent would tell it.

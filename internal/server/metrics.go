@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"scrimp/internal/core"
+	"scrimp/internal/telemetry"
 )
 
 // metrics are what Prometheus reads. Amounts are dollars as numbers: for
@@ -19,20 +21,50 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	output   prometheus.Counter
+	refused  *prometheus.CounterVec
+}
+
+// A Metric is what /metrics answers with, for its reference.
+type Metric struct {
+	Name, Kind, Help string
+	Labels           []string
+}
+
+// Metrics are those of scrimp itself.
+func Metrics() []Metric { return append(slices.Clone(counted), collected...) }
+
+// counted are kept as requests come, collected are read from the state when they are asked for.
+var (
+	counted = []Metric{
+		{"scrimp_http_requests_total", "counter", "Requests that were answered, by route and status.",
+			[]string{"route", "code"}},
+		{"scrimp_http_request_duration_seconds", "histogram", "Duration of a request, without streams.",
+			[]string{"route"}},
+		{"scrimp_output_bytes_total", "counter", "Output of programs that agents have sent.", nil},
+	}
+	collected []Metric
+)
+
+// collect declares a metric that Collect sends.
+func collect(kind, name, help string, labels ...string) *prometheus.Desc {
+	collected = append(collected, Metric{name, kind, help, labels})
+	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 func newMetrics() *metrics {
 	m := &metrics{
 		reg: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scrimp_http_requests_total",
-			Help: "Requests that were answered, by route and status."}, []string{"route", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scrimp_http_request_duration_seconds",
-			Help:    "Wall time of a request, streams left out.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"route"}),
-		output: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrimp_output_bytes_total",
-			Help: "Output of programs that agents have sent."}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: counted[0].Name, Help: counted[0].Help},
+			counted[0].Labels),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: counted[1].Name,
+			Help:    counted[1].Help,
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, counted[1].Labels),
+		output: prometheus.NewCounter(prometheus.CounterOpts{Name: counted[2].Name, Help: counted[2].Help}),
 	}
-	m.reg.MustRegister(m.requests, m.seconds, m.output, collectors.NewGoCollector(),
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scrimp_refused_requests_total",
+		Help: "Requests of users that were refused or failed, by user; the audit trail has the first of a kind in an hour."},
+		[]string{"user"})
+	m.reg.MustRegister(m.requests, m.seconds, m.output, m.refused, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -49,28 +81,52 @@ func (m *metrics) served(t route, code int, took time.Duration) {
 	}
 }
 
+// refusedBy counts a request of a user that was refused or failed.
+func (m *metrics) refusedBy(user string) { m.refused.WithLabelValues(user).Inc() }
+
 var (
-	descJobs  = prometheus.NewDesc("scrimp_jobs", "Jobs by state.", []string{"state"}, nil)
-	descQuota = prometheus.NewDesc("scrimp_jobs_over_quota", "Jobs that wait for a quota, by limit.",
-		[]string{"limit"}, nil)
-	descSpent = prometheus.NewDesc("scrimp_spent_dollars",
-		"What the jobs of a team have spent so far, running machines included.", []string{"team", "project"}, nil)
-	descBurn = prometheus.NewDesc("scrimp_burn_dollars_per_hour", "Price of an hour of the machines that run now.",
-		[]string{"team", "project"}, nil)
-	descMachines = prometheus.NewDesc("scrimp_machines", "Machines that are held, by what is sold.",
-		[]string{"capacity"}, nil)
-	descTaken = prometheus.NewDesc("scrimp_interruptions_total",
-		"Machines that were taken from running jobs.", nil, nil)
-	descEvents = prometheus.NewDesc("scrimp_events_total", "Events of the log.", nil, nil)
-	descLeader = prometheus.NewDesc("scrimp_leader", "1 while this server leads.", nil, nil)
-	descBuild  = prometheus.NewDesc("scrimp_build_info", "The release that answers.", []string{"version"}, nil)
+	descJobs  = collect("gauge", "scrimp_jobs", "Jobs by state.", "state")
+	descQuota = collect("gauge", "scrimp_jobs_over_quota", "Jobs that wait for a quota, by limit.", "limit")
+	descSpent = collect("gauge", "scrimp_spent_dollars",
+		"What the jobs of a team have spent so far, running machines included.", "team", "project")
+	descBurn = collect("gauge", "scrimp_burn_dollars_per_hour", "Price of an hour of the machines that run now.",
+		"team", "project")
+	descMachines = collect("gauge", "scrimp_machines", "Machines that are rented now, by capacity.", "capacity")
+	descTaken    = collect("counter", "scrimp_interruptions_total", "Interruptions of running jobs, by machine.")
+	descEvents   = collect("counter", "scrimp_events_total", "Events of the log.")
+	descLeader   = collect("gauge", "scrimp_leader", "1 while this server leads.")
+	descBuild    = collect("gauge", "scrimp_build_info", "The release that answers.", "version")
 )
+
+// mostMeasured is how many running jobs have values of their own: a queue of a million makes no more series.
+const mostMeasured = 200
+
+// descMeasured are by metric; a machine's cores have no values of their own.
+var (
+	descMeasured = measuredDescs()
+	descLeftOut  = collect("gauge", "scrimp_job_telemetry_left_out", "Running jobs beyond those that have values below.")
+)
+
+func measuredDescs() (list [telemetry.Metrics]*prometheus.Desc) {
+	for m := range telemetry.Metrics {
+		if m != telemetry.Core {
+			list[m] = collect("gauge", "scrimp_job_"+m.String(), m.Kind().Help+" Of a running job, "+
+				map[bool]string{true: "summed", false: "as a mean"}[m.AddsUp()]+" over its machines.", "job", "team", "project")
+		}
+	}
+	return list
+}
 
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents,
-		descLeader, descBuild} {
+		descLeader, descBuild, descLeftOut} {
 		ch <- d
+	}
+	for m, d := range descMeasured {
+		if telemetry.Metric(m) != telemetry.Core {
+			ch <- d
+		}
 	}
 }
 
@@ -131,6 +187,21 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(descLeader, leads)
 	gauge(descBuild, 1, s.opts.Version)
+	s.collectMeasured(gauge)
+}
+
+// collectMeasured sends what the machines of running jobs do, of those that began first.
+func (s *Server) collectMeasured(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	jobs := s.telemetry.Running()
+	shown := jobs[:min(len(jobs), mostMeasured)]
+	gauge(descLeftOut, float64(len(jobs)-len(shown)))
+	for _, j := range shown {
+		for m, d := range descMeasured {
+			if v, known := j.Now[telemetry.Metric(m).String()]; known && d != nil {
+				gauge(d, v, j.Job, j.Team, j.Project)
+			}
+		}
+	}
 }
 
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {

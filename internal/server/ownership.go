@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
@@ -29,12 +31,32 @@ func (s *Server) undecided(instance string) []api.Undecided {
 	return list
 }
 
-func (s *Server) getUndecided(w http.ResponseWriter, _ *http.Request) { reply.JSON(w, s.undecided("")) }
+// beginLimit is how long somebody waits for the first event of a server that begins.
+const beginLimit = 10 * time.Second
+
+// knows waits until it is known whether machines wait for a decision, and answers where it is not.
+func (s *Server) knows(w http.ResponseWriter, r *http.Request) bool {
+	limited, cancel := context.WithTimeout(r.Context(), beginLimit)
+	defer cancel()
+	select {
+	case <-s.control.Begun():
+		return true
+	case <-limited.Done():
+		reply.Problem(w, http.StatusServiceUnavailable, "this server begins", "ask again in a second", nil)
+		return false
+	}
+}
+
+func (s *Server) getUndecided(w http.ResponseWriter, r *http.Request) {
+	if s.knows(w, r) {
+		reply.JSON(w, s.undecided(""))
+	}
+}
 
 // postDecide adopts or releases machines of an earlier incarnation.
 func (s *Server) postDecide(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Ownership](w, r, 1<<16)
-	if !ok {
+	b, ok := reply.Body[api.Ownership](w, r)
+	if !ok || !s.knows(w, r) {
 		return
 	}
 	list := s.undecided(b.Instance)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/store"
 )
 
 // restored is a world with two jobs on machines, whose log was restored since.
@@ -27,6 +30,42 @@ func restored(t *testing.T) (w *world, attempts []string) {
 	w.event(core.IncarnationBegun{Installation: installation, Incarnation: 2}, 2*time.Minute)
 	w.must("POST", "/v1/jobs", aJob("waits", ""), nil)
 	return w, attempts
+}
+
+// late is a store that does not say where the log lies before it is let go.
+type late struct {
+	store.Replica
+	goes chan struct{}
+}
+
+func (l late) Place(ctx context.Context) (string, error) {
+	<-l.goes
+	return l.Replica.Place(ctx)
+}
+
+// Before it is in the log which incarnation a server is of it is not ready, and nobody hears that
+// no machine waits for a decision, which would be wrong of a copy.
+func TestNobodyHearsThatNoMachineWaitsBeforeItIsKnown(t *testing.T) {
+	l := late{goes: make(chan struct{})}
+	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { l.Replica = s; return l })
+	if rec, _ := w.ask("GET", "/readyz", "", nil); rec.Code != http.StatusServiceUnavailable {
+		t.Errorf("it says with %d whether it is ready", rec.Code)
+	}
+	hurried, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(auth.OnSocket(hurried), "GET", "/v1/instances/undecided", nil)
+	r.Header.Set("Authorization", "Bearer "+w.gate.Owner)
+	rec := httptest.NewRecorder()
+	if w.h.ServeHTTP(rec, r); rec.Code != http.StatusServiceUnavailable {
+		t.Errorf("it answers %d: %s", rec.Code, rec.Body)
+	}
+	close(l.goes)
+	if list := w.waiting(); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	if rec, _ := w.ask("GET", "/readyz", "", nil); rec.Code != http.StatusOK {
+		t.Errorf("it has begun, and says with %d whether it is ready", rec.Code)
+	}
 }
 
 func (w *world) waiting() (list []api.Undecided) {

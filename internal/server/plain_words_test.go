@@ -28,9 +28,10 @@ func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 		``:                          {"spec", 400, "no job"},
 		`"spec":null`:               {"spec", 400, "no job"},
 		`"spec":"x"`:                {"spec", 400, "form of a job file"},
-		`"spec":{"name":7}`:         {"name", 400, "form of a job file"},
+		`"spec":7`:                  {"spec", 400, "form of a job file"},
+		`"spec":{"name":[7]}`:       {"name", 422, "`name` is a list, not a single value"},
 		`"spec":{"name":"j"}`:       {"command", 422, "not valid"},
-		`"spec":{"command":"true"}`: {"name", 422, "not valid"},
+		`"spec":{"command":"true"}`: {"project", 422, "names no project"},
 		`"spec":{"name":"j","command":"true","notify":"ftp://x"}`:          {"notify", 422, "not valid"},
 		`"spec":{"name":"j","command":"true","notify":"http://127.0.0.1"}`: {"notify", 422, "inside"},
 		`"spec":{"name":"j","command":"true"}`: {"project", 422,
@@ -38,9 +39,10 @@ func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 		`"spec":{"name":"j","command":"true","project":"z"}`: {"project", 422, "none of team a"},
 		`"spec":{"name":"j","command":"true","team":"b"}`: {"team", 403,
 			`may not submit for team "b": write one of a`},
-		`"spec":{"name":"j","command":"true","budget":{"dollars":"-1"}}`:               {"budget.dollars", 422, "not valid"},
-		`"spec":{"name":"j","command":"true","resources":{"memory":"lots"}}`:           {"", 400, "form of a job file"},
-		`"spec":{"name":"j","command":"true","project":"x"},"key":"` + long(300) + `"`: {"key", 400, "longer"},
+		`"spec":{"name":"j","command":"true","budget":{"dollars":"-1"}}`: {"budget.dollars", 422, "not valid"},
+		`"spec":{"name":"j","command":"true","resources":{"memory":"lots"}}`: {"resources.memory", 422,
+			`"lots" is not a size with its unit`},
+		`"spec":{"name":"j","command":"true","project":"x"},"key":"` + long(300) + `"`: {"key", 422, "255 bytes"},
 	} {
 		for path, body := range map[string]string{"/v1/jobs": "{" + spec + "}", "/v1/jobs/batch": "[{" + spec + "}]"} {
 			rec, p := w.ask("POST", path, ann, body)

@@ -53,6 +53,16 @@ func (r *readiness) ask(ctx context.Context, end func(context.Context) (uint64, 
 	return r.err
 }
 
+// begun reports whether the first event of this server is in the log.
+func (s *Server) begun() bool {
+	select {
+	case <-s.control.Begun():
+		return true
+	default:
+		return false
+	}
+}
+
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 	if !s.store.Leads() {
 		reply.Problem(w, http.StatusServiceUnavailable, "another server may lead", "ask again in a second", nil)
@@ -60,6 +70,10 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.control.Full(); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
+		return
+	}
+	if !s.begun() {
+		reply.Problem(w, http.StatusServiceUnavailable, "this server begins", "ask again in a second", nil)
 		return
 	}
 	if err := s.ready.ask(r.Context(), s.store.End); err != nil {

@@ -40,6 +40,17 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 		Served: len(i.Served()) + len(i.Seats())}
 	if a := m.State().Seated(i); a != nil {
 		v.Job, v.Attempt = a.Job(), a.ID()
+		if k := a.On(i.ID()); a.Nodes() > 1 && k != nil {
+			v.Node, v.Nodes = k.Rank(), a.Nodes()
+		}
+	} else if len(i.Seats()) > 0 {
+		v.Job, v.Attempt = m.State().JobOf(i.Seats()[0].Attempt).ID(), i.Seats()[0].Attempt
+		if a, ok := m.Allocation(v.Attempt); ok {
+			v.Nodes = a.Nodes()
+		}
+		if v.State == client.MachineRunning {
+			v.State = client.MachineWaiting
+		}
 	}
 	for _, a := range m.State().SeatedAll(i)[min(1, len(i.Seats())):] {
 		v.Beside = append(v.Beside, a.Job())

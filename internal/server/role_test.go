@@ -18,16 +18,19 @@ import (
 var wanted = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open",
 	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere",
-	"GET /v1/market":  "viewer anywhere",
+	"GET /v1/market":                "viewer anywhere",
+	"GET /v1/engines/{id}/findings": "admin everywhere", "GET /v1/agent/join": "joiner",
 	"GET /v1/history": "viewer anywhere", "GET /v1/instances/undecided": "admin everywhere",
 	"POST /v1/instances/decide": "admin everywhere", "GET /v1/measured": "viewer anywhere",
 	"GET /v1/ledger/verify": "operator everywhere",
 	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "GET /v1/machines": "viewer anywhere",
+	"GET /v1/telemetry":    "viewer anywhere",
 	"PUT /v1/budgets":      "admin everywhere",
-	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere",
+	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere", "POST /v1/gc": "admin everywhere",
 	"GET /v1/events": "viewer anywhere",
-	"POST /v1/work":  "submitter anywhere", "GET /v1/jobs/{id}/outputs": "viewer of the job",
-	"POST /v1/jobs": "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
+	"POST /v1/work":  "submitter anywhere", "GET /v1/jobs/{id}/kept": "viewer of the job",
+	"GET /v1/jobs/{id}/outputs": "viewer of the job",
+	"POST /v1/jobs":             "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
 	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
 	"POST /v1/jobs/{id}/approve": "operator of the job", "POST /v1/jobs/{id}/reject": "operator of the job",
 	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job",
@@ -36,9 +39,12 @@ var wanted = map[string]string{
 	"GET /v1/jobs/{id}/checkpoints/{name}":    "viewer of the job",
 	"DELETE /v1/jobs/{id}/checkpoints/{name}": "submitter of the job",
 	"GET /v1/jobs/{id}/receipt":               "viewer of the job", "GET /v1/jobs/{id}/metric": "viewer of the job",
-	"GET /v1/jobs/{id}/spec": "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
-	"POST /v1/jobs/{id}/exec": "operator of the job",
-	"GET /v1/users":           "admin everywhere", "PUT /v1/users/{id}": "admin everywhere",
+	"GET /v1/jobs/{id}/telemetry": "viewer of the job",
+	"GET /v1/jobs/{id}/spec":      "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
+	"POST /v1/jobs/{id}/exec": "submitter of the job", "GET /v1/jobs/{id}/exec/{session}": "submitter of the job",
+	"POST /v1/jobs/{id}/exec/{session}": "submitter of the job",
+	"GET /v1/agent/exec/{id}/input":     "attempt", "POST /v1/agent/exec/{id}/output": "attempt",
+	"GET /v1/users": "admin everywhere", "PUT /v1/users/{id}": "admin everywhere",
 	"GET /v1/teams":      "viewer anywhere",
 	"PUT /v1/teams/{id}": "admin everywhere",
 	"GET /v1/tokens":     "viewer anywhere", "POST /v1/tokens": "viewer anywhere",
@@ -117,7 +123,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 			least, where, _ := strings.Cut(rule, " ")
 			switch {
 			case rule == "open":
-			case rule == "bootstrap" || rule == "machine" || rule == "attempt": // no token is a machine's signature
+			case rule == "bootstrap" || rule == "machine" || rule == "attempt" || rule == "joiner": // no token is a machine's signature
 				if c.name != "a "+rule && c.name != "an "+rule {
 					want = stranger
 				}

@@ -17,7 +17,9 @@ import (
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/retention"
 	"scrimp/internal/server/submit"
+	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store/backup"
 )
@@ -31,6 +33,7 @@ const (
 	bootstraps = auth.Bootstraps
 	machines   = auth.Machines
 	attempts   = auth.Attempts
+	joiners    = auth.Joiners
 )
 
 // route is a line of the table.
@@ -52,7 +55,7 @@ type handler func(*Server, http.ResponseWriter, *http.Request)
 // access is who may use the route.
 func (t route) access() auth.Access {
 	return auth.Access{Route: t.Method + " " + t.Path, Role: t.Role, Scope: t.Scope, Reads: t.Reads,
-		Stream: t.Stream != ""}
+		Stream: t.Stream != "", Archive: t.Stream == "application/gzip" && t.Scope == ofJob}
 }
 
 // OpenAPI describes every route of the table.
@@ -72,18 +75,18 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request) {
 
 // table is every route there is, and who may use it.
 func table() []route {
-	return slices.Concat(serverRoutes(), jobRoutes(), peopleRoutes(), agentRoutes())
+	return slices.Concat(serverRoutes(), jobRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
 // serverRoutes say how the server and its market are.
 func serverRoutes() []route {
 	return []route{
-		{"GET", "/healthz", 0, open, true, "Say that the process lives", nil, nil, "text/plain", nil, (*Server).getHealth},
+		{"GET", "/healthz", 0, open, true, "Say that the process is alive", nil, nil, "text/plain", nil, (*Server).getHealth},
 		{"GET", "/readyz", 0, open, true, "Say whether this server leads and writes: 200, else 503", nil, nil, "text/plain",
 			nil, (*Server).getReady},
 
 		{"GET", "/v1/openapi.json", 0, open, true, "Describe this API", nil, api.Raw{}, "", nil, (*Server).getOpenAPI},
-		{"GET", "/metrics", identity.Viewer, everywhere, true, "Tell Prometheus how it goes", nil, nil, "text/plain", nil,
+		{"GET", "/metrics", identity.Viewer, everywhere, true, "Show metrics for Prometheus", nil, nil, "text/plain", nil,
 			(*Server).getMetrics},
 
 		{"GET", "/v1/me", identity.Nobody, anywhere, true, "Say whose token this is", nil, api.Me{}, "", nil,
@@ -94,16 +97,21 @@ func serverRoutes() []route {
 			nil, (*Server).postStop},
 		{"GET", "/v1/machines", identity.Viewer, anywhere, true, "List the machines that cost something now", nil,
 			[]api.Machine{}, "", nil, (*Server).getMachines},
+		{"GET", "/v1/engines/{id}/findings", identity.Admin, everywhere, true,
+			"Try what jobs will need of an engine, as scrimp doctor ENGINE does", nil, []client.Finding{}, "", nil,
+			(*Server).getFindings},
+		{"GET", "/v1/telemetry", identity.Viewer, anywhere, true, "List what the machines of running jobs do now", nil,
+			[]client.JobTelemetry{}, "", nil, ofTelemetry((*telemetry.Desk).List)},
 		{"GET", "/v1/instances/undecided", identity.Admin, everywhere, true,
 			"List machines of an earlier incarnation whose owner nobody has decided", nil, []api.Undecided{}, "", nil,
 			(*Server).getUndecided},
 		{"POST", "/v1/instances/decide", identity.Admin, everywhere, false,
 			"Adopt or release machines of an earlier incarnation; answer with those that were decided", api.Ownership{},
 			[]api.Undecided{}, "", nil, (*Server).postDecide},
-		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List what is for sale", nil, api.Market{}, "", nil,
+		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List offers with their prices", nil, api.Market{}, "", nil,
 			(*Server).getMarket},
 		{"GET", "/v1/history", identity.Viewer, anywhere, true,
-			"Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil,
+			"Show the recorded market, and the jobs that are over", nil, api.History{}, "", nil,
 			inBooks((*books.Books).History)},
 		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first",
 			nil, []client.Run{}, "", []string{"name: of the job, whose profiles count as well",
@@ -115,6 +123,9 @@ func serverRoutes() []route {
 
 		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it",
 			nil, nil, "application/gzip", nil, (*Server).getBackup},
+		{"POST", "/v1/gc", identity.Admin, everywhere, false,
+			"Remove what jobs that are over have left, once it is old enough, or say what would go", client.GC{},
+			client.GCDone{}, "", nil, ofRetention((*retention.Desk).GC)},
 		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job",
 			nil, api.Job{}, "text/event-stream",
 			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
@@ -122,7 +133,7 @@ func serverRoutes() []route {
 
 		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given",
-				"since: span of market time until now"}, inBooks((*books.Books).Costs)},
+				"since: span until now"}, inBooks((*books.Books).Costs)},
 		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
 			ofBudgets((*budgets.Desk).Show)},
@@ -137,16 +148,20 @@ func jobRoutes() []route {
 		{"POST", "/v1/work", identity.Submitter, anywhere, false,
 			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
 			ofUploads((*workdir.Uploads).Take)},
-		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil,
-			ofSubmit((*submit.Desk).One)},
+		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "",
+			[]string{"work: as in the body, for a job file that is sent alone", "rerun: the same", "from: the same",
+				"accept_unproven: 1 for true", "accept_wait: 1 for true"}, ofSubmit((*submit.Desk).One)},
 		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false,
 			"Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "",
 			nil, ofSubmit((*submit.Desk).Many)},
 		{"GET", "/v1/jobs", identity.Viewer, anywhere, true,
 			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
 			[]string{"after: id of the job that a page begins after",
-				"limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run",
-				"state: of one state: held, queued, running, paused, succeeded, failed, stopped or cancelled",
+				"limit: jobs at most, 1 to 1000; all where it is not given, with before 1000", "live: 1 for those that wait or run",
+				"state: of these states, with commas between: held, queued, running, paused, succeeded, failed, stopped or " +
+					"cancelled", "user: who submitted them", "team: whose they are",
+				"name: pattern of their name or id, such as lm-*", "tag: KEY or KEY=VALUE that they have; may be repeated",
+				"since: submitted at that time of the wall or later, such as 2026-12-01T18:00:00Z",
 				"before: id of the job that a page ends before; empty for a page of the newest"}, ofJobs((*jobs.Desk).List)},
 		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil,
 			ofJobs((*jobs.Desk).Get)},
@@ -168,16 +183,30 @@ func jobRoutes() []route {
 		{"POST", "/v1/jobs/{id}/reject", identity.Operator, ofJob, false, "End a job that waits for approval, and say why",
 			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Reject)},
 		{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil,
-			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"},
+			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed",
+				"node: of which machine of a gang, from 0, which it is where it is not given; all: of all, with its number " +
+					"before each line", "tail: so many lines of what there is, of each machine; all where it is not given",
+				"since: what arrived at that time of the wall or later, such as 2026-12-01T18:00:00Z",
+				"timestamps: 1 for the time at which it arrived before each line",
+				"attempts: 1 for a line between attempts that says why the next one began",
+				"format: json for an object a line, with node, attempt, at and line"},
 			ofJobs((*jobs.Desk).Output)},
 		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
 			nil, client.Receipt{}, "", nil, inBooks((*books.Books).Receipt)},
+		{"GET", "/v1/jobs/{id}/telemetry", identity.Viewer, ofJob, true,
+			"Show what the machines of an attempt were measured to do, over time", nil, client.Telemetry{}, "",
+			[]string{"attempt: which of the job's, counted from 1; the newest that was measured where it is not given",
+				"last: span of the end whose values are listed, such as 15m; all where it is not given"},
+			ofTelemetry((*telemetry.Desk).Get)},
 		{"GET", "/v1/jobs/{id}/metric", identity.Viewer, ofJob, true,
-			"List what the job's programs said of the metric that it is judged by: every value, in order", nil,
+			"List every reported value of the metric that the job is judged by, in order", nil,
 			api.MetricValues{}, "", nil, inBooks((*books.Books).Metric)},
 		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true,
-			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip", nil,
+			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip",
+			[]string{"node: of which machine of a gang, from 0, which it is where it is not given"},
 			ofKept((*kept.Kept).Outputs)},
+		{"GET", "/v1/jobs/{id}/kept", identity.Viewer, ofJob, true, "List the outputs that a job's machines have kept", nil,
+			[]api.Outputs{}, "", nil, ofKept((*kept.Kept).List)},
 		{"GET", "/v1/jobs/{id}/checkpoints", identity.Viewer, ofJob, true, "List a job's checkpoints, newest first", nil,
 			[]api.Checkpoint{}, "", nil, ofKept((*kept.Kept).Checkpoints)},
 		{"GET", "/v1/jobs/{id}/checkpoints/{name}", identity.Viewer, ofJob, true,
@@ -189,8 +218,21 @@ func jobRoutes() []route {
 			"", nil, ofJobs((*jobs.Desk).Spec)},
 		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
 			[]api.Decision{}, "", nil, inBooks((*books.Books).Explain)},
-		{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{},
-			api.ExecResult{}, "", nil, ofJobs((*jobs.Desk).Execute)},
+	}
+}
+
+// execRoutes are about commands beside the programs of jobs.
+func execRoutes() []route {
+	return []route{
+		{"POST", "/v1/jobs/{id}/exec", identity.Submitter, ofJob, false,
+			"Run a command on a machine of the job, or begin a session; in a job of another user for operators",
+			api.Exec{}, api.ExecResult{}, "", nil, ofJobs((*jobs.Desk).Execute)},
+		{"GET", "/v1/jobs/{id}/exec/{session}", identity.Submitter, ofJob, true,
+			"Follow a session that the caller has begun, a piece of output a line; it ends when nobody follows it", nil,
+			api.ExecOutput{}, "application/x-ndjson", nil, ofJobs((*jobs.Desk).Follow)},
+		{"POST", "/v1/jobs/{id}/exec/{session}", identity.Submitter, ofJob, true,
+			"Send input to a session that the caller has begun, or the size of its terminal", api.ExecInput{}, nil, "", nil,
+			ofJobs((*jobs.Desk).Type)},
 	}
 }
 
@@ -217,24 +259,34 @@ func peopleRoutes() []route {
 	}
 }
 
+const nodeOfToken = "node: of the machine in its gang, as the token has it; 0 where it is not given"
+
 // agentRoutes are for the agents on machines.
 func agentRoutes() []route {
 	return []route{
-		{"POST", "/v1/agent/register", 0, bootstraps, false, "Tell a machine's public key, once", api.Registration{},
+		{"GET", "/v1/agent/join", 0, joiners, true,
+			"Join as a machine of one's own: the connection is upgraded to scrimp-hostd-1, lines of JSON by which the server " +
+				"asks for what the machine runs", nil, nil, "application/x-ndjson", nil, (*Server).getJoin},
+		{"POST", "/v1/agent/register", 0, bootstraps, false, "Register a machine's public key, once", api.Registration{},
 			api.Registered{}, "", nil, ofAgents((*agents.Desk).Register)},
 		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,
 			ofAgents((*agents.Desk).Pull)},
 		{"GET", "/v1/agent/binary", 0, machines, true, "Fetch the server's program", nil, nil, "application/octet-stream",
 			[]string{"os: of the machine, as Go names it", "arch: of the machine, as Go names it"},
 			ofAgents((*agents.Desk).Binary)},
-		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{},
+		{"POST", "/v1/agent/report", 0, attempts, false, "Report what happened, and fetch orders", api.Report{}, api.Orders{},
 			"", nil, ofAgents((*agents.Desk).Report)},
 		{"POST", "/v1/agent/logs", 0, attempts, false, "Append output", nil, api.LogEnd{}, "",
-			[]string{"offset: of the first byte"}, ofAgents((*agents.Desk).Logs)},
-		{"GET", "/v1/agent/logs", 0, attempts, true, "Ask how much of the output is kept", nil, api.LogEnd{}, "", nil,
-			ofAgents((*agents.Desk).LogEnd)},
+			[]string{"offset: of the first byte", nodeOfToken}, ofAgents((*agents.Desk).Logs)},
+		{"GET", "/v1/agent/logs", 0, attempts, true, "Ask how much of the output is kept", nil, api.LogEnd{}, "",
+			[]string{nodeOfToken}, ofAgents((*agents.Desk).LogEnd)},
 		{"POST", "/v1/agent/exec/{id}", 0, attempts, false, "Hand in what a command printed", api.ExecResult{}, nil, "", nil,
 			ofAgents((*agents.Desk).Executed)},
+		{"GET", "/v1/agent/exec/{id}/input", 0, attempts, true, "Wait for input of a session; 404 ends it", nil,
+			api.SessionInput{}, "", []string{"offset: of the first byte that the agent has not"},
+			ofAgents((*agents.Desk).SessionInput)},
+		{"POST", "/v1/agent/exec/{id}/output", 0, attempts, true, "Hand in output of a session; 404 ends it", nil, nil, "",
+			[]string{"offset: of the first byte"}, ofAgents((*agents.Desk).SessionOutput)},
 		{"GET", "/v1/agent/work", 0, attempts, true, "Fetch the job's work folder, as a tar file", nil, nil,
 			"application/x-tar", []string{"offset: bytes of the tar file to leave out, with its ETag as If-Match"},
 			ofAgents((*agents.Desk).Work)},
@@ -255,49 +307,16 @@ func agentRoutes() []route {
 	}
 }
 
-// ofPeople is a handler of those who make users, teams and tokens.
-func ofPeople(do func(*people.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.people, w, r) }
-}
-
-// inBooks is a handler of what is read in the log.
-func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.books, w, r) }
-}
-
-// ofAgents is a handler of what agents ask.
-func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.agents, w, r) }
-}
-
-// ofBudgets is a handler of limits.
-func ofBudgets(do func(*budgets.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.budgets, w, r) }
-}
-
-// ofJobs is a handler of jobs.
-func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.jobs, w, r) }
-}
-
-// ofSubmit is a handler of submissions.
-func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.submit, w, r) }
-}
-
-// ofKept is a handler of what jobs have kept.
-func ofKept(do func(*kept.Kept, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.kept, w, r) }
-}
-
-// ofUploads is a handler of the work folders that are sent.
-func ofUploads(do func(*workdir.Uploads, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.uploads, w, r) }
-}
-
 // serve is the way to a route's handler.
 func (s *Server) serve(t route) http.HandlerFunc {
-	return s.gate.Serve(t.access(), func(w http.ResponseWriter, r *http.Request) { t.do(s, w, r) },
+	return s.gate.Serve(t.access(), func(w http.ResponseWriter, r *http.Request) {
+		if err := s.control.Full(); err != nil && waitsForRoom(t.Path) {
+			reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is full, and it can write nothing",
+				"make room on it: the jobs go on, and so does the server, by itself", err)
+			return
+		}
+		t.do(s, w, r)
+	},
 		func(code int, took time.Duration) { s.metrics.served(t, code, took) })
 }
 

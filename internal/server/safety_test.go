@@ -205,7 +205,7 @@ func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 		{"POST", "/v1/jobs", "", 400, ""}, {"POST", "/v1/jobs", "{", 400, ""}, {"POST", "/v1/jobs", "{} {}", 400, ""},
 		{"POST", "/v1/jobs", `{"key":7}`, 400, "key"},
 		{"POST", "/v1/jobs", `{"spec":{}}`, 422, "command"}, {"POST", "/v1/jobs", `{"spec":"x"}`, 400, "spec"},
-		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 256) + `",` + aJob("x", "")[1:], 400, "key"},
+		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 256) + `",` + aJob("x", "")[1:], 422, "key"},
 		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 9<<20) + `"}`, 413, ""},
 		{"GET", "/v1/jobs/none", "", 404, ""}, {"GET", "/v1/jobs/%00", "", 404, ""}, {"GET", "/v1/nothing", "", 404, ""},
 		{"DELETE", "/v1/jobs", "", 405, ""}, {"PUT", "/v1/jobs/x", "", 405, ""},

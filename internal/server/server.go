@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 
 	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
@@ -30,8 +30,10 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/retention"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/submit"
+	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
 	"scrimp/internal/server/workdir"
@@ -51,19 +53,26 @@ type Options struct {
 	TLSCert  string        // files in PEM; "" for plain HTTP
 	TLSKey   string
 	Insecure bool // plain HTTP on an address that others reach
-	Rate     int  // requests a second of one token; 0: 500
+	Rate     int  // requests a second of one user, machine or attempt; 0: 500
 	Running  int  // jobs that hold a machine at once; 0: 4
 	// HookHosts are those inside the server's network, HOST or HOST:PORT, that webhooks
 	// may be on where several people share the server.
 	HookHosts []string
-	LogLimit  int64             // bytes of output kept of one attempt; 0: 1 GiB
-	Ready     func(addr string) // told where Listen answers, once
-	Version   string
-	Build     string
-	Exe       string // the program that machines start; "" is this one
+	// Stores are addresses of stores that job files may name in checkpoint.store where several people share the server.
+	Stores   []string
+	LogLimit int64             // bytes of output kept of one attempt; 0: 1 GiB
+	Ready    func(addr string) // told where Listen answers, once
+	Version  string
+	Build    string
+	Exe      string // the program that machines start; "" is this one
+	// Retain is how long after its end a job's work folder, output and older checkpoints are kept; 0: 90 days, below 0:
+	// for ever. RetainOutputs is the same of its kept outputs and its newest checkpoint; 0: for ever.
+	Retain, RetainOutputs time.Duration
 	// Kinds opens the engines of each kind that this program has.
 	Kinds map[string]engine.Opener
 	Log   *slog.Logger
+
+	umask string // of before this server's own, for what engines start; "": this process'
 }
 
 // Names of files in the data folder.
@@ -78,36 +87,44 @@ const (
 
 // Server answers users and agents. It runs as long as it leads.
 type Server struct {
-	opts    Options
-	store   store.Replica
-	listens string // URL of the address that it listens on; "": on none
-	control *control.Control
-	engines []engine.Engine
-	clock   engine.Clock // that all times are by
-	gate    *auth.Gate
-	people  *people.Desk
-	started time.Time
-	stop    context.CancelCauseFunc
-	now     atomic.Bool // stop with all machines
-	hooks   webhook.Sender
-	logPace *auth.Pace // in bytes, of an attempt
-	allPace *auth.Pace // in bytes, of all attempts
-	metrics *metrics
-	moves   auth.Streams // contents on their way to agents and from them
-	disk    disk.Room
-	turns   turn.Turns
-	view    *view.View
-	books   *books.Books
-	budgets *budgets.Desk
-	kept    *kept.Kept
-	agents  *agents.Desk
-	jobs    *jobs.Desk
-	submit  *submit.Desk
-	outbox  *outbox.Outbox
-	odds    forecast.Forecaster
-	uploads *workdir.Uploads
-	ready   readiness
-	wide    bool // serves others too, in the foreground
+	opts      Options
+	store     store.Replica
+	listens   string // URL of the address that it listens on; "": on none
+	control   *control.Control
+	engines   []engine.Engine
+	clock     engine.Clock // that all times are by
+	gate      *auth.Gate
+	people    *people.Desk
+	started   time.Time
+	stop      context.CancelCauseFunc
+	now       atomic.Bool // stop with all machines
+	hooks     webhook.Sender
+	stores    kept.Stores
+	logPace   *auth.Pace // in bytes, of an attempt
+	allPace   *auth.Pace // in bytes, of all attempts
+	metrics   *metrics
+	moves     auth.Streams // contents on their way to agents and from them
+	disk      disk.Room
+	reserve   disk.Reserve
+	turns     turn.Turns
+	view      *view.View
+	books     *books.Books
+	budgets   *budgets.Desk
+	kept      *kept.Kept
+	agents    *agents.Desk
+	jobs      *jobs.Desk
+	submit    *submit.Desk
+	outbox    *outbox.Outbox
+	odds      forecast.Forecaster
+	folders   *workdir.Store
+	old       *retention.Desk
+	quota     *retention.Quota
+	telemetry *telemetry.Desk
+	uploads   *workdir.Uploads
+	ready     readiness
+	joins     *auth.Pace    // of a machine that connects again and again
+	closed    chan struct{} // closed when machines that joined are needed no more
+	wide      bool          // serves others too, in the foreground
 
 	mu    sync.Mutex
 	asked time.Time // when somebody last called
@@ -119,26 +136,38 @@ var errStopped = errors.New("asked to stop")
 // Serve runs a server in the folder until ctx ends, it is asked to stop, or it was idle for long enough.
 // Of several on one database one leads; the others wait, and take over.
 func Serve(ctx context.Context, o Options) error {
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("open data folder: %w", err)
+	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
+		return err
+	}
+	o.umask = privately()
+	defer publicly(o.umask)
+	if err := closeFolder(o.Dir, os.Chmod); err != nil {
+		return err
 	}
 	elsewhere := filepath.Join(o.Dir, ElsewhereName)
 	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
 		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
 			"--data", o.Dir)
 	}
+	var st *store.SQLite
+	if o.DB == "" { // before anybody is told that it serves: another server may have the folder
+		begins(&o)
+		var err error
+		if st, err = store.Open(o.Dir); err != nil {
+			return err
+		}
+	}
 	f, pace := &front.Front{}, auth.NewPace(o.Rate)
 	done, err := f.Listen(ctx, front.Options{Listen: o.Listen, Cert: o.TLSCert, Key: o.TLSKey, Insecure: o.Insecure,
 		Ready: o.Ready, Log: o.Log})
 	if err != nil {
+		if st != nil {
+			err = errors.Join(err, st.Close())
+		}
 		return err
 	}
 	defer done()
-	if o.DB == "" {
-		st, err := store.Open(o.Dir)
-		if err != nil {
-			return err
-		}
+	if st != nil {
 		return lead(ctx, o, st, f, pace)
 	}
 	for joined := false; ; {
@@ -191,6 +220,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	s := newServer(o, st, f.Address, pace)
+	defer close(s.closed)
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -230,7 +260,9 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if s.now.Load() {
 		s.closeEngines(context.WithoutCancel(ctx))
 	}
-	if errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
+	// What a full disk kept from being written is told again.
+	full := errors.Is(err, store.ErrFull) && errors.Is(context.Cause(ctx), errStopped)
+	if full || errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
 		o.Log.Info("ending", "why", err)
 		return nil
 	}
@@ -242,9 +274,13 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
+		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
 		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
 	}
-	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()}}
+	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
+	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
+		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
+	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has said what is wrong
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
 	return s
@@ -269,37 +305,51 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
-		Archive: s.view,
+		Archive: s.view, Relieve: s.relieve,
 	})
-	if err == nil {
-		s.furnish()
+	if err != nil {
+		return err
 	}
-	return err
+	s.furnish()
+	return s.folders.Recover()
 }
 
 // furnish makes what answers requests, once there is a log.
 func (s *Server) furnish() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
-	s.people = &people.Desk{Gate: s.gate, Log: s.store}
+	s.gate.Admits = s.admits
 	s.view.On(s.control)
-	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log}
+	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
+		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
+	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log,
+		Telemetry: s.telemetry.Receipt}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
-	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Dir: s.opts.Dir}
+	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,
+		Stores: s.stores}
+	s.folders = workdir.New(s.opts.Dir, s.disk)
+	s.quota = &retention.Quota{Control: s.control, Logs: s.store, Folders: s.folders, Dir: s.opts.Dir, Limits: s.teamDisks}
 	s.agents = &agents.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
 		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
 		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
-		Moves:   &s.moves, Pace: s.logPace, AllPace: s.allPace,
+		Here:    s.here, Folders: s.folders, Quota: s.quota.Bytes,
+		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),
+		Measured: s.telemetry.Take,
 	}
-	s.uploads = &workdir.Uploads{Dir: s.opts.Dir, Room: s.disk}
+	s.uploads = workdir.NewUploads(s.folders)
+	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders, Kept: s.kept,
+		Turns: &s.turns, Engines: s.engines, Dir: s.opts.Dir, Span: cmp.Or(s.opts.Retain, retention.StandardSpan),
+		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
+	s.old.Removed = s.quota.Again
+	s.people = people.New(s.gate, s.store, s.quota.Used)
 	s.odds.Control = s.control
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
-		Odds: &s.odds, Settled: s.budgets.Settled, Exec: s.agents.Exec})
+		Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs,
-		Settled: s.budgets.Settled, Forget: s.outbox.Forget,
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
 	}
 }
 
@@ -319,6 +369,8 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.budgets.Guard(ctx) })
 	owned.Go(func() { s.view.Follow(ctx) })
 	owned.Go(func() { s.books.Follow(ctx) })
+	owned.Go(func() { s.old.Run(ctx) })
+	owned.Go(func() { s.keepReserve(ctx) })
 	owned.Go(func() {
 		select {
 		case <-s.store.Deposed():
@@ -326,61 +378,6 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 		case <-ctx.Done():
 		}
 	})
-}
-
-// socket listens in the data folder, for its owner and for agents on this machine.
-func (s *Server) socket(ctx context.Context) (net.Listener, error) {
-	path := filepath.Join(s.opts.Dir, SocketName)
-	_ = os.Remove(path) // ours by lock; one that was killed leaves it behind
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	if u, ok := l.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // the next leader's may lie there already
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	return l, nil
-}
-
-// wasAsked notes that somebody asks.
-func (s *Server) wasAsked() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked = time.Now()
-}
-
-var errIdle = errors.New("idle")
-
-// idle ends the server when nothing lives and nobody asks.
-func (s *Server) idle(ctx context.Context) {
-	if s.opts.Idle <= 0 {
-		return
-	}
-	t := time.NewTicker(min(s.opts.Idle, 10*time.Second))
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		quiet := false
-		s.control.Read(func(m *core.Machine) { quiet = m.Quiet() })
-		s.mu.Lock()
-		if !quiet {
-			s.asked = time.Now()
-		}
-		long := time.Since(s.asked) >= s.opts.Idle
-		s.mu.Unlock()
-		if quiet && long {
-			s.stop(errIdle)
-			return
-		}
-	}
 }
 
 func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }

@@ -21,14 +21,14 @@ type slow struct {
 	launching chan struct{} // closed by the first launch
 }
 
-func (l *slow) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
+func (l *slow) Launch(_ context.Context, r engine.Request) ([]engine.Instance, error) {
 	l.at.Lock()
 	defer l.at.Unlock()
 	if len(l.asked) == 0 {
 		close(l.launching)
 		l.asked = []string{r.Key}
 	}
-	return engine.Instance{}, engine.ErrPending
+	return nil, engine.ErrPending
 }
 
 func (l *slow) List(context.Context) (list []engine.Instance, err error) {

@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/workdir"
 )
 
 // once is an answer that is broken off after its first part.
@@ -247,11 +248,12 @@ func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
-	if rec, p := w.ask("POST", "/v1/work", ann, "some bytes"); rec.Code != 200 {
+	folder := folderOf(t, map[string]string{"a": "some bytes"})
+	if rec, p := w.ask("POST", "/v1/work", ann, folder); rec.Code != 200 {
 		t.Fatalf("%+v", p)
 	}
 	w.free.Store(disk.LogReserve - 1)
-	if rec, p := w.ask("POST", "/v1/work", ann, "some bytes"); rec.Code != http.StatusInsufficientStorage || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/work", ann, folder); rec.Code != http.StatusInsufficientStorage || p.Fix == "" {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
 	if rec, _ := w.ask("POST", "/v1/jobs", ann, aJob("some", "")); rec.Code != 200 {
@@ -272,7 +274,7 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/jobs/some/end", ann, api.End{}); rec.Code != 200 {
 		t.Errorf("on a disk that is nearly full no job can be ended: %d %+v", rec.Code, p)
 	}
-	if list, _ := os.ReadDir(filepath.Join(w.opts.Dir, "uploads", "ann")); len(list) != 1 {
+	if list, _ := os.ReadDir(filepath.Join(w.opts.Dir, workdir.Folder, "sent", "ann")); len(list) != 1 {
 		t.Errorf("%d folders are kept, want the first", len(list))
 	}
 }

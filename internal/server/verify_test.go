@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,16 +18,19 @@ import (
 // edited is a store whose log reads as somebody has changed it; false leaves a record out.
 type edited struct {
 	store.Replica
-	edit func(*store.Record) bool // nil: nobody has
+	by atomic.Pointer[func(*store.Record) bool] // nil: nobody has; the view reads meanwhile
 }
 
+func (e *edited) edit(by func(*store.Record) bool) { e.by.Store(&by) }
+
 func (e *edited) read(records []store.Record, err error) ([]store.Record, error) {
-	if e.edit == nil {
+	by := e.by.Load()
+	if by == nil {
 		return records, err
 	}
 	var kept []store.Record
 	for _, r := range records {
-		if e.edit(&r) {
+		if (*by)(&r) {
 			kept = append(kept, r)
 		}
 	}
@@ -99,7 +103,7 @@ func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
 	if v := verified(); !v.OK || v.Jobs != 2 || v.Postings < 8 || v.Cost.Sign() <= 0 {
 		t.Fatalf("%+v", v)
 	}
-	if e.edit = sample; !verified().OK {
+	if e.edit(sample); !verified().OK {
 		t.Errorf("without samples: %+v", verified())
 	}
 	for name, edit := range map[string]func(*store.Record) bool{
@@ -132,7 +136,7 @@ func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
 			return true
 		},
 	} {
-		e.edit = edit
+		e.edit(edit)
 		if v := verified(); v.OK || v.Problem == "" {
 			t.Errorf("%s, and the ledger is proved: %+v", name, v)
 		} else {
@@ -157,7 +161,7 @@ func TestPagesDoWithoutSamples(t *testing.T) {
 			t.Errorf("what is spent falls: %v", whole.Spend)
 		}
 	}
-	e.edit = func(r *store.Record) bool { return !r.Sample }
+	e.edit(func(r *store.Record) bool { return !r.Sample })
 	w.must("GET", "/v1/jobs/over/receipt", nil, &short)
 	if len(short.Loss) > 1 || short.Cost != whole.Cost || short.Step != 400 ||
 		len(short.Decisions) != len(whole.Decisions) {

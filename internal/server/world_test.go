@@ -31,8 +31,8 @@ import (
 // shut is a provider that has nothing for sale: jobs wait.
 type shut struct{}
 
-func (shut) Launch(context.Context, engine.Request) (engine.Instance, error) {
-	return engine.Instance{}, engine.ErrNoCapacity
+func (shut) Launch(context.Context, engine.Request) ([]engine.Instance, error) {
+	return nil, engine.ErrNoCapacity
 }
 func (shut) Terminate(context.Context, string) error         { return engine.ErrNotFound }
 func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }
@@ -108,7 +108,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
 		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running,
-			Archive: w.view})
+			Archive: w.view, Relieve: w.relieve})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,5 +245,5 @@ func (w *world) secrets(job string) map[string]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return m
+	return m.Secrets
 }

@@ -16,6 +16,8 @@ type agent struct {
 	w        *World
 	i        *instance
 	attempt  string
+	node     int // rank
+	nodes    int // of the attempt; 0: one
 	job      *simJob
 	epoch    int
 	pace     float64 // steps an hour on this machine, the way the work is done here
@@ -37,6 +39,9 @@ type agent struct {
 	want     int64 // step at the notice
 	left     int64 // step at which it was told to leave
 	failed   *failure
+	apart    bool // other ranks have not begun
+	froze    bool // another rank is lost: it gets no further than stuck
+	stuck    int64
 	gpus     int    // that it has
 	deaf     bool   // its machine's agent does not end it when its seat is taken from it
 	kept     string // where its outputs are
@@ -63,7 +68,9 @@ func (w *World) boot(i *instance) {
 	if _, err := fmt.Sscanf(i.key[len(job.id):], ".%d", &a.epoch); err != nil {
 		return
 	}
-	i.agent, w.agents[a.attempt] = a, a
+	if i.agent = a; w.gang == nil {
+		w.agents[a.attempt] = a
+	}
 	a.gpus = i.offer.Accelerators
 	if asked, ok := w.m.Allocation(i.key); ok && asked.Portion() != nil {
 		a.gpus = len(asked.Portion().Devices)
@@ -97,7 +104,7 @@ func (a *agent) claim() {
 	case a.cut || !w.up:
 		w.after(10*time.Second, a.claim)
 	case !a.hasTask(): // another has it, or the machine is being given back
-	case !w.step(core.AgentClaimed{Attempt: a.attempt, By: a.key}) || !w.up:
+	case !w.step(core.AgentClaimed{Attempt: a.attempt, Node: a.node, By: a.key}) || !w.up:
 		w.after(10*time.Second, a.claim)
 	case a.hasTask():
 		a.begin()
@@ -106,6 +113,15 @@ func (a *agent) claim() {
 
 func (a *agent) begin() {
 	w, job := a.w, a.job
+	if a.node > 0 {
+		a.began, a.answered = w.now, w.now
+		a.say(func(n int64) core.Body {
+			return core.AttemptStarted{Attempt: a.attempt, Node: a.node, Message: n, Took: time.Second}
+		})
+		a.report()
+		a.together()
+		return
+	}
 	w.claims[job.id] = max(w.claims[job.id], a.epoch)
 	a.answered = w.now
 	if f, ok := a.failure(); ok && f.setup {
@@ -128,7 +144,16 @@ func (a *agent) begin() {
 		return core.AttemptStarted{Attempt: a.attempt, Message: n, Restored: restored, Step: a.from, Took: time.Second}
 	})
 	a.report()
-	if job.terms.Saves {
+	if a.apart = a.nodes > 1; a.apart {
+		a.together()
+		return
+	}
+	a.works()
+}
+
+// works makes steps and saves them.
+func (a *agent) works() {
+	if a.job.terms.Saves {
 		a.saves()
 	}
 	a.reach()
@@ -156,18 +181,21 @@ func (a *agent) limit() int64 {
 
 // step is what the program has reached by now.
 func (a *agent) step() int64 {
-	if a.began.IsZero() {
+	switch {
+	case a.began.IsZero() || a.apart || a.node > 0:
 		return a.from
+	case a.froze:
+		return a.stuck
 	}
-	return min(a.limit(), a.from+int64(max(0, a.w.now.Sub(a.began)).Hours()*a.pace))
+	return min(a.limit(), a.job.rhythm.step(a.from, a.w.now.Sub(a.began), a.pace))
 }
 
 // reach waits for what comes at the limit: the end, a failure, or nothing any more.
 func (a *agent) reach() {
-	left := float64(a.limit()-a.from)/a.pace - a.w.now.Sub(a.began).Hours()
-	a.w.after(max(0, time.Duration(left*float64(time.Hour)))+time.Millisecond, func() {
+	left := a.job.rhythm.takes(a.from, a.limit(), a.pace) - a.w.now.Sub(a.began)
+	a.w.after(max(0, left)+time.Millisecond, func() {
 		switch step := a.step(); {
-		case a.dead || a.over:
+		case a.dead || a.over || a.froze:
 		case step < a.limit(): // the machine slept meanwhile
 			a.reach()
 		case step >= a.job.steps:
@@ -186,7 +214,7 @@ func (a *agent) reach() {
 // end says how the program ended, after keeping its outputs.
 func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	outputs, text := "", ""
-	if a.job.outputs && a.holds() && (!a.began.IsZero() || reason == "setup") {
+	if a.job.outputs && a.node == 0 && a.holds() && (!a.began.IsZero() || reason == "setup") {
 		outputs = "outputs/" + a.attempt
 		a.w.outputs[a.job.id], a.kept = outputs, outputs
 		if a.w.fault == FaultNoOutputs {
@@ -203,9 +231,13 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	if reason == "failed" && a.w.fault == FaultRetryAll {
 		exit = 75
 	}
+	status := 0
+	if reason == "setup" {
+		status = exit
+	}
 	a.say(func(n int64) core.Body {
-		return core.AttemptEnded{Attempt: a.attempt, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved,
-			Outputs: outputs, Error: text}
+		return core.AttemptEnded{Attempt: a.attempt, Node: a.node, Message: n, Reason: reason, Exit: exit, Step: step,
+			Saved: saved, Outputs: outputs, Error: text, SetupStatus: status}
 	})
 }
 
@@ -262,6 +294,10 @@ func (a *agent) away() {
 		return
 	}
 	a.over = true
+	if a.node > 0 {
+		a.off()
+		return
+	}
 	a.save(a.step(), a.off)
 }
 
@@ -274,13 +310,19 @@ func (a *agent) report() {
 		a.say(func(n int64) core.Body { return a.progressed(n, s, said) })
 	}
 	if a.job.terms.IdleLimit > 0 || a.w.chance(0.05) {
-		cpu := 1.0
-		if a.job.hangs > 0 && a.step() >= a.job.hangs && a.w.fault != FaultBusy {
-			cpu = 0
+		used, lead := core.UsageSeen{Attempt: a.attempt, Node: a.node, CPU: 1}, a.w.agents[a.attempt]
+		hangs := a.job.hangs > 0 && lead != nil && lead.step() >= a.job.hangs && a.w.fault != FaultBusy
+		switch gpus := a.gpus > 0; {
+		case gpus && hangs: // its processors wait in a loop
+			used.GPU = new(0.0)
+		case gpus:
+			used.GPU = new(1.0)
+		case hangs:
+			used.CPU = 0
 		}
-		a.say(func(n int64) core.Body { return core.UsageSeen{Attempt: a.attempt, Message: n, CPU: cpu} })
+		a.say(func(n int64) core.Body { used.Message = n; return used })
 	}
-	a.w.after(reportEvery, a.report)
+	a.w.after(a.job.rhythm.reports(), a.report)
 }
 
 // reportEvery is how often a program says how far it is.
@@ -337,53 +379,4 @@ func (a *agent) save(step int64, done func()) {
 			done()
 		}
 	})
-}
-
-func (a *agent) complete() {
-	if a.dead || a.over {
-		return
-	}
-	a.over = true
-	a.save(a.job.steps, func() { a.end("completed", 0, a.job.steps, a.job.terms.Saves) })
-}
-
-// drain ends the program, saves, and says so.
-func (a *agent) drain(reason string) {
-	if a.dead || a.over {
-		return
-	}
-	step := a.step()
-	a.left = step
-	switch {
-	case a.began.IsZero():
-		a.over = true
-		a.end(reason, 143, 0, false)
-	case a.job.deaf || a.w.fault == FaultDeafProgram:
-		a.w.after(a.job.terms.Grace, func() {
-			if !a.dead && !a.over {
-				a.over = true
-				a.end(reason, 137, a.step(), false)
-			}
-		})
-	default:
-		a.over = true
-		a.save(step, func() { a.end(reason, 143, step, a.job.terms.Saves) })
-	}
-}
-
-// notice tells the agent that its machine goes away in d.
-func (a *agent) notice(d time.Duration) {
-	if a.dead || d == 0 {
-		return
-	}
-	a.w.saw("notice")
-	a.want, a.noticed = a.step(), !a.over && !a.began.IsZero()
-	if a.w.fault == FaultDeaf {
-		return
-	}
-	until := a.w.now.Add(d)
-	a.say(func(n int64) core.Body {
-		return core.NoticeGiven{Attempt: a.attempt, Message: n, Source: "sim", Until: until}
-	})
-	a.drain("drained")
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -44,15 +45,14 @@ func (w *World) check() {
 
 // checkMachines holds that nothing runs any more and nothing was rented twice.
 func (w *World) checkMachines() {
-	rented := map[string]string{}
+	rented := map[string][]string{}
 	for _, i := range w.order {
 		if i.running() {
 			w.breaks("leaked: %s of %s still runs", i.id, i.key)
 		}
-		if other, ok := rented[i.key]; ok {
-			w.breaks("rented twice: %s has %s and %s", i.key, other, i.id)
+		if rented[i.key] = append(rented[i.key], i.id); len(rented[i.key]) > max(1, w.wanted[i.key]) {
+			w.breaks("rented twice: %s has %s and %s", i.key, rented[i.key][0], i.id)
 		}
-		rented[i.key] = i.id
 	}
 }
 
@@ -133,6 +133,16 @@ func (w *World) checkMoney() {
 		}
 		w.saw("reserved")
 		bills = bills.Add(idle[id])
+		if r.Marginal > 0 { // seven eighths of its price are paid for; what is cut off of each posting is less than a unit
+			owned := used[id].Big()
+			owned.Quo(owned.Mul(owned, big.NewInt(7)), big.NewInt(8))
+			off := owned.Add(owned, idle[id].Big()).Sub(owned, r.Committed(idleAt[id]).Big())
+			if off.CmpAbs(big.NewInt(int64(len(w.postings)))) > 0 {
+				w.breaks("money: of %s %v were used and %v idle, and %v were paid by %v: %v off", id, used[id], idle[id],
+					r.Committed(idleAt[id]), idleAt[id], off)
+			}
+			continue
+		}
 		if all := used[id].Add(idle[id]); all != r.Committed(idleAt[id]) {
 			w.breaks("money: of %s %v were used and %v idle, and %v were paid by %v", id, used[id], idle[id], r.Committed(idleAt[id]), idleAt[id])
 		}
@@ -210,14 +220,14 @@ func (w *World) checkLimits(j *core.Job) {
 			}
 		}
 	}
-	gpus := w.zones[0].offer.Accelerators
+	gpus := w.zones[0].offer.Accelerators * job.nodes()
 	if limit := time.Duration(t.GPUHours * float64(time.Hour)); t.GPUHours > 0 && served > limit+time.Duration(gpus)*room {
 		w.breaks("guard: %s used %v of GPU time, its limit is %v", j.ID(), served, limit)
 	}
 	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
 	if t.HasBudget && !t.DeadlineFirst && exact {
-		// burn rate × grace + one billing minimum
-		if limit := t.Budget.Add(firmRate.Until(t.Grace + time.Minute)); j.Spent(w.now).Cmp(limit) > 0 {
+		// one billing minimum
+		if limit := t.Budget.Add((firmRate * money.Rate(job.nodes())).Until(time.Minute)); j.Spent(w.now).Cmp(limit) > 0 {
 			w.breaks("budget: %s spent %v of %v", j.ID(), j.Spent(w.now), t.Budget)
 		}
 	}
@@ -235,7 +245,7 @@ var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.Budg
 // checkSaved holds that what a guard or the user stopped was saved first.
 func (w *World) checkSaved(j *core.Job) {
 	a := j.Attempt()
-	if a == nil || !j.Terms().Saves || a.End() != "drained" || !slices.Contains(guards, policy.Stop(j.Why())) && j.Why() != "stopped_by_user" && j.Why() != core.LimitSpent {
+	if a == nil || !j.Terms().Saves || a.Lead().End() != "drained" || !slices.Contains(guards, policy.Stop(j.Why())) && j.Why() != "stopped_by_user" && j.Why() != core.LimitSpent {
 		return
 	}
 	ag := w.agents[a.ID()]
@@ -258,7 +268,7 @@ func (w *World) checkEarly(j *core.Job) {
 			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 		}
 	case policy.BudgetSpent: // the grace is kept back, and no machine is begun for less than a restart
-		if kept := firmRate.Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
+		if kept := (firmRate * money.Rate(job.nodes())).Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
 			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), w.spent(j), t.Budget)
 		}
 	case policy.GPUHoursSpent:
@@ -289,8 +299,10 @@ func (w *World) checkEarly(j *core.Job) {
 func (w *World) spent(j *core.Job) money.Amount {
 	sum := j.Spent(w.now)
 	for _, a := range j.Attempts() {
-		if ag := w.agents[a.ID()]; ag != nil && ag.i.billedAt.After(j.Finished()) && a.Rules().Sign() < 0 {
-			sum = sum.Sub(a.Rules())
+		for _, k := range a.Tasks() {
+			if i := w.instances[k.Instance()]; i != nil && i.billedAt.After(j.Finished()) && k.Rules().Sign() < 0 {
+				sum = sum.Sub(k.Rules())
+			}
 		}
 	}
 	return sum

@@ -16,8 +16,11 @@ func (w *World) end(i *instance, cause string) {
 	}
 	i.until, i.cause = w.now, cause
 	i.kills()
+	w.bereaved(i)
 	rules := i.offer.Billing
-	rules.Minimum = max(rules.Minimum, time.Minute)
+	if i.offer.Reserved.Count == 0 { // that is paid for already
+		rules.Minimum = max(rules.Minimum, time.Minute)
+	}
 	segments := i.segments
 	if w.fault == FaultDearer {
 		segments = append(slices.Clone(segments), market.Segment{From: i.from.Add(time.Hour), Rate: 10 * firmRate})
@@ -49,7 +52,8 @@ func (w *World) endTold(i *instance) {
 	if w.up && !w.m.Knows(i.id) {
 		w.saw("given up, then billed")
 	}
-	ended := core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Launch: i.key}
+	ended := core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Launch: i.key,
+		Announced: i.announced}
 	ok := w.step(ended)
 	if ok && w.chance(w.faults.Twice) {
 		w.saw("fault twice × instance_ended")

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -15,16 +17,19 @@ import (
 // Scenario asks how a job would go on from now: it is played forward through
 // the core on markets drawn from what is known of the offers.
 type Scenario struct {
-	Terms   core.Terms
-	Now     time.Time
-	Done    int64         // steps in the newest checkpoint
-	Pace    float64       // steps an hour on speed 1
-	Restart time.Duration // boot and restore
-	Save    time.Duration // what a save takes
-	Offers  []market.Offer
-	Speed   float64 // market seconds a wall second, in which notices are given; 0: 1
-	Quotes  []market.Quote
-	Hazards map[market.OfferID]policy.Hazard
+	Terms      core.Terms
+	Now        time.Time
+	Done       int64         // steps in the newest checkpoint
+	Pace       float64       // steps an hour on speed 1
+	PaceSpread float64       // its standard deviation, as a share of it; 0: it is known
+	Restart    time.Duration // boot and restore
+	Save       time.Duration // what a save takes
+	Offers     []market.Offer
+	Speed      float64 // market seconds a wall second, in which notices are given; 0: 1
+	Quotes     []market.Quote
+	Hazards    map[market.OfferID]policy.Hazard
+	// Opens is when others leave what is reserved and not to be had now; what it does not name is left out.
+	Opens   map[market.OfferID]time.Time
 	Spent   money.Amount
 	Runs    int
 	Config  core.Config   // of the core that will decide; zero: the default
@@ -33,17 +38,20 @@ type Scenario struct {
 	Halt func() bool
 }
 
-// Forecast is the answer, over all runs. Spans are market time from now.
+// Forecast is the answer, over all runs. Spans go by the market's clock from now.
 type Forecast struct {
 	Halted        bool // by Question.Halt; nothing else means anything then
 	Runs          int
 	InTime        float64    // share of the runs that met the deadline; 1 without one
 	Done          float64    // share that was completed, within the budget
 	Cost          [3]float64 // 10 %, median, 90 %, in currency units, without what was spent before
+	Marginal      [3]float64 // the same without what is paid anyway of reserved machines: what decisions go by
 	Finish        [3]time.Duration
-	Interruptions float64       // mean
-	OnDemand      float64       // cost of the cheapest on-demand run; 0: none is for sale
-	First         plan.Decision // what would be done now, and why
+	Begin         [3]time.Duration // of the first machine, in those runs that had one
+	On            market.OfferID   // the first machine of the first run; "": none
+	Interruptions float64          // mean
+	OnDemand      *plan.OnDemand   // what the work costs there, as it would be done; nil: none that does it is for sale
+	First         plan.Decision    // what would be done now, and why
 }
 
 // Ask plays the question. The same question has the same answer.
@@ -52,8 +60,9 @@ func Ask(q Scenario) Forecast {
 	if q.Planner == nil {
 		q.Planner = plan.NewPlanner()
 	}
-	var costs []float64
-	var finishes []time.Duration
+	var costs, marginal []float64
+	var finishes, begins []time.Duration
+	var ways []string
 	for n := range q.Runs {
 		w, j := play(q, uint64(n)+1)
 		if q.Halt != nil && q.Halt() {
@@ -62,7 +71,13 @@ func Ask(q Scenario) Forecast {
 		if n == 0 {
 			f.First = w.first
 		}
-		cost := j.Spent(w.now).Float()
+		all := j.Attempts()
+		if len(all) > 0 && f.On == "" {
+			f.On = all[0].Offer()
+		}
+		if len(all) > 0 {
+			begins = append(begins, max(0, all[0].From().Sub(q.Now)))
+		}
 		finish := w.now.Sub(q.Now)
 		if !j.Finished().IsZero() {
 			finish = j.Finished().Sub(q.Now)
@@ -73,32 +88,76 @@ func Ask(q Scenario) Forecast {
 				f.InTime++
 			}
 		}
-		for _, a := range j.Attempts() {
+		for _, a := range all {
 			if a.Cause() == "interrupted" {
 				f.Interruptions++
 			}
+			if !a.Started().IsZero() && !slices.Contains(ways, a.Variant()) {
+				ways = append(ways, a.Variant())
+			}
 		}
-		costs, finishes = append(costs, cost), append(finishes, finish)
+		cost := j.Spent(w.now)
+		costs, marginal = append(costs, cost.Float()), append(marginal, cost.Sub(paidAnyway(j, w.now)).Float())
+		finishes = append(finishes, finish)
 	}
 	runs := float64(q.Runs)
 	f.Done, f.InTime, f.Interruptions = f.Done/runs, f.InTime/runs, f.Interruptions/runs
-	slices.Sort(costs)
-	slices.Sort(finishes)
-	for i, share := range []float64{0.1, 0.5, 0.9} {
-		at := min(int(share*runs), q.Runs-1)
-		f.Cost[i], f.Finish[i] = costs[at], finishes[at]
-	}
-	if q.Pace > 0 {
-		hours := float64(q.Terms.Steps-q.Done)/q.Pace + q.Restart.Hours()
-		for i, o := range q.Offers {
-			if o.Capacity == market.OnDemand && q.Quotes[i].Priced {
-				if cost := max(hours, o.Billing.Minimum.Hours()) * q.Quotes[i].Rate.Float(); f.OnDemand == 0 || cost < f.OnDemand {
-					f.OnDemand = cost
-				}
-			}
+	f.Cost, f.Marginal, f.Finish, f.Begin = shares(costs), shares(marginal), shares(finishes), shares(begins)
+	f.OnDemand = q.onDemand(ways)
+	return f
+}
+
+// paidAnyway is what of the job's cost by t was paid whether it ran or not.
+func paidAnyway(j *core.Job, t time.Time) (sum money.Amount) {
+	for _, a := range j.Attempts() {
+		if a.Capacity() == market.Reserved {
+			machine := a.Machine()
+			sum = sum.Add(machine.Owned(a.Cost(t)))
 		}
 	}
-	return f
+	return sum
+}
+
+// shares are what a tenth, half and nine tenths of the values stay below; zero of none. It sorts them.
+func shares[T cmp.Ordered](list []T) (v [3]T) {
+	slices.Sort(list)
+	for i, share := range []float64{0.1, 0.5, 0.9} {
+		if len(list) > 0 {
+			v[i] = list[min(int(share*float64(len(list))), len(list)-1)]
+		}
+	}
+	return v
+}
+
+// onDemand is what the work left costs on-demand, done in one of those ways.
+func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
+	if q.Pace <= 0 {
+		return nil
+	}
+	sold := plan.Listings{Shared: func(provider string) bool { return q.Config.TimingOf(provider).Seats > 1 }}
+	w := plan.Work{Span: q.left(), StartUp: q.Restart, Ways: ways, Nodes: q.Terms.Most(),
+		Currency: cmp.Or(q.Config.Currency, core.DefaultConfig().Currency)}
+	best, ok := q.Terms.Need.OnDemand(w, func(yield func(*plan.Listing) bool) {
+		for i, o := range q.Offers {
+			l := &plan.Listing{Offer: o, Quote: q.Quotes[i]}
+			if sold.Add(l); !yield(l) {
+				return
+			}
+		}
+	})
+	if !ok {
+		return nil
+	}
+	return &best
+}
+
+// mostTries is after how many attempts a run of the job counts as one that does not come to its end: its machines
+// live for less than it needs to get anywhere.
+const mostTries = 1000
+
+// left is the work that is left, on a machine of speed 1.
+func (q *Scenario) left() time.Duration {
+	return time.Duration(float64(q.Terms.Steps-q.Done) / q.Pace * float64(time.Hour))
 }
 
 // play lives one life of the job on a market drawn by the seed.
@@ -106,24 +165,33 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
 	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Planner
 	w.m.Share(q.Planner)
+	if q.Terms.Most() > 1 {
+		w.several(seed)
+	}
 	for i, o := range q.Offers {
 		o.Notice = stretched(o.Notice, q.Speed)
-		quote := q.Quotes[i]
+		quote, opened := q.Quotes[i], time.Time{}
 		name := o.Zone
 		if r := o.Reserved; r.Count > 0 {
-			if !quote.Available && !q.Now.Before(r.From) {
-				continue // others have it
+			opens, known := q.Opens[o.ID]
+			if !quote.Available && !q.Now.Before(r.From) && !known {
+				continue // others have it, and nobody knows for how long
 			}
+			opened = opens
 			name = string(o.ID)
 		}
 		z := w.zone(name)
+		if o.Capacity == market.Spot && z.spot != "" || o.Capacity != market.Spot && z.firm != "" {
+			z = w.zone(string(o.ID)) // another machine of the same zone comes and goes by itself
+		}
 		if o.Capacity == market.Spot {
-			z.spot, z.offer, z.rate, z.open = o.ID, o, quote.Rate, quote.Available
+			z.spot, z.offer, z.rate, z.open, z.unpriced = o.ID, o, quote.Rate, quote.Available, !quote.Priced
 			h := q.Hazards[o.ID]
 			z.up, z.down = h.Between(), max(h.Between()/10, 2*time.Minute)
 			w.after(w.exponential(z.up, z.down, z.open), func() { w.turn(z) })
 		} else {
 			z.firm, z.firmOffer, z.firmRate = o.ID, o, quote.Rate
+			z.firmUnpriced, z.opens = !quote.Priced, opened
 			w.reserves(z)
 		}
 	}
@@ -131,8 +199,11 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 	t.Steps -= q.Done
 	t.Budget = t.Budget.Sub(q.Spent)
 	t.Metric, t.Notify = policy.Metric{}, false
+	if q.PaceSpread > 0 {
+		q.Pace *= math.Exp(q.PaceSpread * rand.New(rand.NewPCG(seed, 0xd0b7)).NormFloat64())
+	}
 	if q.Pace > 0 {
-		t.Work = time.Duration(float64(t.Steps) / q.Pace * float64(time.Hour))
+		t.Work = q.left()
 	}
 	id := "job"
 	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: q.Pace, boot: q.Restart, save: q.Save}}
@@ -155,6 +226,13 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 			break
 		}
 		w.next()
+		j, ok := w.m.Job(id)
+		if ok && w.first.Why == plan.NextRound {
+			w.first = j.Last()
+		}
+		if ok && j.Epoch() > mostTries {
+			break
+		}
 		if w.m.Quiet() && w.allTold() {
 			break
 		}

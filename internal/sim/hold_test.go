@@ -224,7 +224,7 @@ func (t *tree) live(parts int) {
 }
 
 // A generated tree of 10,000 jobs under one hold takes its worst case of the limit once, and
-// what is left of that, to the last unit, at any time; all parts of an event begin or none.
+// what is left of that, exactly, at any time; all parts of an event begin or none.
 func TestATreeOfPartsTakesFromOneHold(t *testing.T) {
 	f := newTree(1, core.Faults{})
 	f.live(10_000)

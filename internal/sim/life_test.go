@@ -37,7 +37,9 @@ func drawn(seed uint64, plant Fault) *World {
 	w.breaksCore()
 	w.draw()
 	t := newTwin(w)
-	w.altered, w.watch, w.anew = map[string]time.Time{}, t.watch, t.reopened
+	r := &roundTwin{w: w, pinned: map[string]int{}}
+	w.altered, w.anew, w.before = map[string]time.Time{}, t.reopened, r.before
+	w.watch = func(e core.Event, out core.Outcome) { t.watch(e, out); r.watch(e, out) }
 	return w
 }
 
@@ -63,6 +65,9 @@ func (w *World) live() {
 	if !w.calm5() && w.seed%3 == 1 {
 		cfg.ArchiveAfter = time.Duration(1+w.seed%90) * time.Minute
 		cfg.ArchiveUnbilled = time.Duration(w.seed/3%2) * 72 * time.Hour
+	}
+	if w.paid() {
+		cfg.MaxRunning += 2
 	}
 	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
@@ -151,6 +156,7 @@ func (w *World) draw() {
 		w.after(w.span(5), func() { w.turn(z) })
 	}
 	w.drawSellers()
+	w.drawReserved()
 	if w.calm5() {
 		w.jobs = append(w.jobs, w.drawCalm())
 		return
@@ -158,8 +164,15 @@ func (w *World) draw() {
 	if w.chance(0.2) {
 		w.after(time.Duration(w.rng.IntN(300))*time.Minute, func() { w.orphan(w.zones[0]) })
 	}
-	for n := range 1 + w.rng.IntN(4) + w.seats() {
+	more := 0
+	if w.paid() {
+		more = 3
+	}
+	for n := range 1 + w.rng.IntN(4) + w.seats() + more {
 		w.jobs = append(w.jobs, w.drawJob(fmt.Sprintf("job%d", n), gpus))
+		if w.gangs() {
+			w.drawGang(&w.jobs[n])
+		}
 		if w.warm() {
 			w.jobs[n].by = []string{"", "", "ann"}[(w.seed/3+uint64(n))%3]
 		}
@@ -250,7 +263,7 @@ func (w *World) drawJob(id string, gpus int) simJob {
 			if !w.chance(0.7) {
 				break
 			}
-			j.fails = append(j.fails, failure{exit: 2, setup: true})
+			j.fails = append(j.fails, failure{exit: 2 + t.MaxRetries*len(j.fails)%2, setup: true}) // alike, or each as the one before the last
 		}
 		for range 1 + w.rng.IntN(3) {
 			j.fails = append(j.fails, failure{step: int64(within(0, 1) * float64(j.steps)), exit: []int{75, 75, 137, 1}[w.rng.IntN(4)]})
@@ -323,12 +336,12 @@ func (w *World) housekeeping() {
 	w.sweepDue()
 	if w.up {
 		for _, a := range w.m.Live() {
-			if i := w.instances[a.Instance()]; i != nil && !i.running() {
-				w.endTold(i)
-			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Task() == core.TaskRunning {
-				w.saw("fault silent × agent")
-				if w.step(core.AgentSilent{Attempt: a.ID(), Since: w.now.Add(-time.Minute)}) {
-					continue
+			for _, k := range a.Tasks() {
+				if i := w.instances[k.Instance()]; i != nil && !i.running() {
+					w.endTold(i)
+				} else if !w.calm5() && !w.plain && w.chance(0.001) && k.Phase() == core.TaskRunning {
+					w.saw("fault silent × agent")
+					w.step(core.AgentSilent{Attempt: a.ID(), Node: k.Rank(), Since: w.now.Add(-time.Minute)})
 				}
 			}
 		}

@@ -96,8 +96,18 @@ func (w *World) pauses(id string, back time.Duration) {
 }
 
 func (w *World) resumes(id string) {
-	if !w.step(core.JobResumed{Job: id}) {
+	b := core.JobResumed{Job: id}
+	refused := w.up && w.m.Refuses(w.event(b)) != nil // as a limit says: it stays paused
+	if j, known := w.known(id); w.up && known && j.State().Over() {
+		w.anew(id) // it ended before it was paused, and begins again
+	}
+	if !w.step(b) {
 		w.after(time.Minute, func() { w.resumes(id) })
+		return
+	}
+	if refused {
+		w.saw("not resumed, as a limit says")
+		w.after(24*time.Hour, func() { w.insist(core.JobEnded{Job: id}) }) // its user gives it up
 		return
 	}
 	w.altered[id] = w.now
@@ -203,7 +213,7 @@ func (t *twin) paused(out core.Outcome) {
 		if a != nil && a.Live() && a.Task() == core.TaskRunning {
 			t.w.breaks("pause: the program of %s runs, and was not asked to save", a.ID())
 		}
-		if a == nil || !j.Terms().Saves || a.End() != "drained" || a.Live() && a.Releasing() && a.Over().IsZero() {
+		if a == nil || !j.Terms().Saves || a.Lead().End() != "drained" || a.Live() && a.Releasing() && a.Over().IsZero() {
 			continue
 		}
 		ag := t.w.agents[a.ID()]

@@ -49,6 +49,10 @@ const (
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 
+	FaultStaleGroup  Fault = "stale-group"  // groups of a round happen whatever has changed since
+	FaultUnpinned    Fault = "unpinned"     // a round moves jobs that the guard has pinned
+	FaultTwoDeciders Fault = "two-deciders" // jobs take what is reserved by themselves, also where it is kept for others
+
 	FaultArchiveLost   Fault = "archive-lost"   // the record of an archived job is lost
 	FaultArchiveWrong  Fault = "archive-wrong"  // an archived job comes back with another record than its hash says
 	FaultArchiveForged Fault = "archive-forged" // an archived job comes back with another record, and its hash

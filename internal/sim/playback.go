@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -24,6 +25,9 @@ type Playback struct {
 	Policy  policy.Rule
 	Planner *plan.Planner // kept from one playback to the next; nil: a new one
 	Config  core.Config   // of the core that decides; zero: the default, with time enough to boot
+
+	rhythm rhythm  // of its program
+	pace   float64 // steps an hour on speed 1, where the terms do not say it
 }
 
 // Played is what came of it.
@@ -57,14 +61,18 @@ func Play(p Playback) Played {
 		w.mind = p.Planner
 		w.m.Share(p.Planner)
 	}
+	if p.Terms.Most() > 1 {
+		w.several(1)
+	}
 	for _, l := range p.Trace.Lines {
 		w.sells(p, l)
 	}
 	t := p.Terms
 	t.Notify = false
 	id := "job"
-	pace := float64(t.Steps) / t.Work.Hours()
-	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: pace, boot: p.Restart, save: p.Save}}
+	pace := cmp.Or(p.pace, float64(t.Steps)/t.Work.Hours())
+	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: pace, boot: p.Restart, save: p.Save,
+		program: program{rhythm: p.rhythm}}}
 	cfg := p.Config
 	if cfg.MaxRunning == 0 {
 		cfg = core.DefaultConfig()

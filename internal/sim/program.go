@@ -26,12 +26,13 @@ type simJob struct {
 
 // program is how a job's program behaves. Steps count over the whole job; 0 is never.
 type program struct {
-	fails []failure // in this order, each once
-	flat  int64     // from here on its loss falls no more
-	dips  int64     // here, and only here, its loss is down at the target
-	nan   int64     // from here on its loss is no number
-	hangs int64     // here it stops making steps, and its machine does nothing
-	deaf  bool      // it takes no notice of the signal to save and end, and is killed after the grace
+	fails  []failure // in this order, each once
+	flat   int64     // from here on its loss falls no more
+	dips   int64     // here, and only here, its loss is down at the target
+	nan    int64     // from here on its loss is no number
+	hangs  int64     // here it stops making steps, and its machine does nothing
+	rhythm rhythm    // of its steps
+	deaf   bool      // it takes no notice of the signal to save and end, and is killed after the grace
 }
 
 // failure is an end of the program with a status other than 0.

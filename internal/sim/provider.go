@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -50,14 +49,18 @@ func (w *World) act(a core.Action) {
 			d += 30 * time.Second
 		}
 		w.after(d, func() {
-			if told := w.agents[a.Attempt]; told != nil && told.i.running() {
-				told.drain("drained")
+			for _, told := range w.ranks(a.Attempt) {
+				if told.i.running() {
+					told.drain("drained")
+				}
 			}
 		})
 	case core.Probe:
 		w.looked(a)
 	case core.BuildTable:
 		w.after(time.Duration(w.extra.Int64N(int64(5*time.Minute))), func() { w.builds(a) })
+	case core.RunRound:
+		w.round()
 	case core.Notify:
 		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
 	}
@@ -111,8 +114,9 @@ func (w *World) looked(a core.Probe) {
 }
 
 func (w *World) launch(a core.Launch) {
-	if i := w.byKey[a.Allocation]; i != nil && w.fault != FaultNoKey {
-		w.answer(i) // the key rents once
+	nodes := w.asks(a)
+	if len(w.byKey[a.Allocation]) > 0 && w.fault != FaultNoKey {
+		w.answerAll(a.Allocation) // the key rents once
 		return
 	}
 	if w.queued[a.Allocation] || w.cancelled[a.Allocation] {
@@ -124,7 +128,7 @@ func (w *World) launch(a core.Launch) {
 		return
 	}
 	reason := "no_capacity"
-	refuse := z == nil || spot && !z.open
+	refuse := z == nil || spot && !z.open || !spot && w.gone(z)
 	switch {
 	case refuse:
 	case a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate:
@@ -148,7 +152,7 @@ func (w *World) launch(a core.Launch) {
 	grant := func() {
 		defer func(before bool) { w.unheard = before }(w.unheard)
 		w.unheard = unheard
-		w.grant(a, z, spot)
+		w.grants(a, z, spot, nodes)
 	}
 	if w.script != nil && w.script.pending > 0 {
 		w.after(w.script.pending, grant)
@@ -213,7 +217,7 @@ func (w *World) queues(a core.Launch, z *zone, spot bool, grant func()) {
 		}
 		delete(w.granting, a.Allocation)
 		delete(w.queued, a.Allocation)
-		if expires || spot && !z.open || a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate {
+		if expires || spot && !z.open || !spot && w.gone(z) || a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate {
 			w.cancelled[a.Allocation] = true
 			w.expired(a.Allocation)
 			return
@@ -237,9 +241,9 @@ func (w *World) cancel(a core.Cancel) {
 		w.at(s.away.Add(time.Second), func() { w.cancel(a) })
 		return
 	}
-	if i := w.byKey[a.Allocation]; i != nil {
+	if n := len(w.byKey[a.Allocation]); n > 0 && n >= w.wanted[a.Allocation] {
 		w.saw("granted, then cancelled")
-		w.answer(i)
+		w.answerAll(a.Allocation)
 		return
 	}
 	w.cancelled[a.Allocation] = true
@@ -251,51 +255,6 @@ func (w *World) cancel(a core.Cancel) {
 	w.after(5*time.Second, func() { w.cancel(a) })
 }
 
-// grant rents the machine.
-func (w *World) grant(a core.Launch, z *zone, spot bool) {
-	if w.cancelled[a.Allocation] {
-		return
-	}
-	if i := w.byKey[a.Allocation]; i != nil && w.fault != FaultNoKey { // asked twice while it was pending
-		w.answer(i)
-		return
-	}
-	w.launchN++
-	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Allocation, offer: z.offer, from: w.now}
-	if !spot {
-		i.offer = z.firmOffer
-	}
-	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
-	beside := 0
-	for _, other := range w.open {
-		if other.running() && other.offer.ID == i.offer.ID {
-			beside++
-		}
-		if other.key == a.Allocation && w.byKey[a.Allocation] != nil && other.running() {
-			w.breaks("rented twice: %s has %s and %s", a.Allocation, other.id, i.id)
-		}
-	}
-	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || !w.now.Before(r.Until) || w.now.Before(r.From)) {
-		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Allocation, i.offer.ID, beside, r.Count)
-	}
-	if w.later(w.faults.Lag) {
-		most := mostLag
-		if s := w.sellerOf(&z.offer); s != nil {
-			most = s.lag
-		}
-		i.lag = time.Duration(w.extra.Int64N(int64(most)))
-	}
-	w.instances[i.id], w.byKey[a.Allocation] = i, i
-	w.order, w.open = append(w.order, i), append(w.open, i)
-	w.tell("rent %s for %s: %s", i.id, a.Allocation, a.Offer)
-	w.boot(i)
-	w.ages(i)
-	w.answer(i)
-}
-
-// mostLag is how long a provider's list may lack a machine that runs.
-const mostLag = 8 * time.Minute
-
 // ages takes a machine when its longest lifetime is over, with the offer's notice.
 func (w *World) ages(i *instance) {
 	most, notice := i.offer.MaxLifetime, i.offer.Notice
@@ -304,7 +263,7 @@ func (w *World) ages(i *instance) {
 	}
 	w.after(max(0, most-notice), func() {
 		if i.running() && notice > 0 {
-			i.noticed(notice)
+			w.noticed(i, notice)
 		}
 	})
 	w.after(most, func() {
@@ -366,7 +325,7 @@ func (w *World) askAgain(i *instance) {
 	w.after(2*time.Minute, func() {
 		w.sweep()
 		if a, ok := w.m.Allocation(i.key); ok && w.up {
-			w.launch(core.Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer()})
+			w.launch(core.Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer(), Nodes: a.Rents()})
 		}
 	})
 }

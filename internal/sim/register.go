@@ -146,6 +146,10 @@ func (a *agent) registered(b core.MachineRegistered) {
 	case "another key later":
 		a.strikes(a.registration("another key of " + a.i.id))
 	}
+	if a.w.gang != nil {
+		a.w.serves(a.i)
+		return
+	}
 	a.claim()
 	a.w.pullsOn(a.i)
 }
@@ -163,5 +167,7 @@ func (a *agent) off() {
 func (a *agent) hasTask() bool {
 	i := a.w.m.State().Instance(a.i.id)
 	return a.w.fault == FaultNoRegister || i != nil &&
-		slices.ContainsFunc(a.w.m.Tasks(i), func(t *core.Attempt) bool { return t.ID() == a.attempt })
+		slices.ContainsFunc(a.w.m.Tasks(i), func(t *core.Task) bool {
+			return t.Attempt().ID() == a.attempt && t.Rank() == a.node
+		})
 }

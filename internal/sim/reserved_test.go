@@ -9,7 +9,7 @@ import (
 
 // However jobs come, are interrupted and end, no more of them run on what is reserved than it has
 // machines, none before it begins or after it ends, all are done, and what they were booked and what
-// was booked to nobody is what was paid by then, to the last unit. (The stage checks all of it.)
+// was booked to nobody is what was paid by then, exactly. (The stage checks all of it.)
 func TestWhatIsReservedIsSharedAndAddsUp(t *testing.T) {
 	moved, kept := 0, 0
 	for seed := range uint64(12) {

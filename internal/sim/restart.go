@@ -114,11 +114,11 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	w.breaksCore()
 	w.tell("server is back after %d events", len(w.log))
 	w.schedule(w.now)
-	if w.cfg != nil {
-		w.step(core.Configured{Config: *w.cfg})
-	}
 	if w.up && w.later(w.faults.Copied) && w.m.State().Incarnation() > 0 { // else its first event was lost
 		w.copied()
+	}
+	if w.up && w.cfg != nil {
+		w.step(core.Configured{Config: *w.cfg})
 	}
 	if w.up && w.fault != FaultNoRedo {
 		for _, a := range w.m.Pending() {
@@ -134,6 +134,7 @@ func (w *World) breaksCore() {
 	f := core.Faults{
 		TwoKeys: w.fault == FaultTwoKeys, Unclean: w.fault == FaultUnclean, Anyone: w.fault == FaultAnyone,
 		Waits: w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
+		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
 	}
 	if w.fault == FaultFullHold {
 		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.HoldFull }
@@ -147,7 +148,7 @@ func (w *World) copied() {
 	w.saw("a restored copy")
 	w.undecided = map[string]bool{}
 	for _, i := range w.m.State().Instances() {
-		w.undecided[i.ID()] = i.Live()
+		w.undecided[i.ID()] = i.Live() && !i.Machine().Prepaid
 	}
 	if w.fault == FaultNoOwner {
 		return
@@ -215,7 +216,9 @@ func (w *World) sweepOf(s *seller) {
 	}
 	b, shown, news := w.inventory(s)
 	for _, a := range w.m.Live() {
-		news = news || a.Instance() != "" && a.Provider() == b.Provider && !shown[a.Instance()]
+		for _, k := range a.Tasks() {
+			news = news || k.Live() && a.Provider() == b.Provider && !shown[k.Instance()]
+		}
 	}
 	for _, other := range w.sellers {
 		if w.fault == FaultOneSweep && other != s {

@@ -24,11 +24,27 @@ func (i *instance) all() []*agent {
 	return append([]*agent{i.agent}, i.beside...)
 }
 
-// noticed tells all agents that the machine goes away in d.
-func (i *instance) noticed(d time.Duration) {
+// noticed tells all agents that the machine goes away in d, and the core, when it polls next.
+func (w *World) noticed(i *instance, d time.Duration) {
+	if d > 0 {
+		i.announced = true
+		w.announce(i, w.now.Add(d))
+	}
 	for _, a := range i.all() {
 		a.notice(d)
 	}
+}
+
+// announce tells the core that the provider will interrupt a machine, until it is heard or the machine has ended.
+func (w *World) announce(i *instance, at time.Time) {
+	w.after(time.Second, func() {
+		if !i.running() || !w.answers(&i.offer, func() { w.announce(i, at) }) {
+			return
+		}
+		if !w.step(core.InterruptionAnnounced{Instance: i.id, At: at}) {
+			w.announce(i, at)
+		}
+	})
 }
 
 // kills ends all that runs on the machine.
@@ -63,7 +79,7 @@ func (w *World) pulled(i *instance) {
 	}
 	for _, t := range w.m.State().Leaving() {
 		if t.Instance() == i.id {
-			w.evicts(t.ID())
+			w.evicts(t.Attempt().ID(), t.Rank())
 			return
 		}
 	}
@@ -76,16 +92,16 @@ func (w *World) pulled(i *instance) {
 		return
 	}
 	for _, t := range w.m.Tasks(known) {
-		if w.agents[t.ID()] == nil {
-			w.joins(i, known, t)
+		if w.agents[t.Attempt().ID()] == nil {
+			w.joins(i, known, t.Attempt())
 			return
 		}
 	}
 }
 
 // evicts ends a task whose seat was taken from it, and tells the server.
-func (w *World) evicts(attempt string) {
-	a := w.agents[attempt]
+func (w *World) evicts(attempt string, node int) {
+	a := w.agents[rankName(attempt, node)]
 	switch {
 	case a == nil: // it never came to it
 	case a.deaf:
@@ -97,7 +113,7 @@ func (w *World) evicts(attempt string) {
 	default:
 		a.dead = true
 	}
-	if !w.step(core.TaskGone{Attempt: attempt}) || !w.up {
+	if !w.step(core.TaskGone{Attempt: attempt, Node: node}) || !w.up {
 		return
 	}
 	w.saw("a seat is left")

@@ -20,7 +20,7 @@ var (
 )
 
 // actions are all that the core can ask for.
-var actions = []string{"launch", "cancel", "terminate", "drain", "look", "build_table", "notify"}
+var actions = []string{"launch", "cancel", "terminate", "drain", "look", "build_table", "run_round", "notify"}
 
 // faults that a life can meet, by the action or message they strike.
 var strikes = []string{
@@ -30,7 +30,7 @@ var strikes = []string{
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving", "away × provider",
 	"answer lost × machine_registered", "twice × machine_registered", "another key later × machine_registered", "another key first × machine_registered",
 	"another machine × machine_registered", "after the boot limit × machine_registered", "after its end × machine_registered", "crash before write × machine_registered",
-	"not cleaned × machine", "never ends × seat", "crash before write × machine_cleaned",
+	"not cleaned × machine", "never ends × seat", "crash before write × machine_cleaned", "in part × launch",
 }
 
 // ends are the reasons for which a job can be over.
@@ -49,8 +49,10 @@ var moments = []string{
 	"a machine is registered", "a machine that another has registered", "a machine registers before its launch is answered", "a machine is not registered any more",
 	"a machine waits for a job", "a machine serves another task", "a machine serves another job",
 	"a machine has several tasks", "a seat is left",
+	"a gang works", "a machine goes on with the next attempt", "a rank fails after a loss", "what is left of a gang is ended",
 	"parts began", "parts found no room", "parts found their hold closed", "a part got another budget", "a part got no more", "a hold more than half spent",
 	"a job is archived", "a job is rehydrated",
+	"a round moves a job", "a seat is left for another job", "a group is stale", "a job is pinned",
 }
 
 func TestInvariants(t *testing.T) {
@@ -185,7 +187,7 @@ var plants = map[Fault]struct {
 	FaultWaits:       {"idle|leaked", 0},
 	FaultUnpaid:      {"money|idle", 0},
 	FaultCrowds:      {"seats", 0},
-	FaultEarly:       {"seats", 0},
+	FaultEarly:       {"seats", 440},
 	FaultNoRegister:  {"key", 0},
 	FaultFullHold:    {"hold", 0},
 	FaultSlowFirm:    {"deadline", 345},
@@ -199,6 +201,10 @@ var plants = map[Fault]struct {
 	FaultRetryAll:    {"retry", 0},
 	FaultUnasked:     {"approval", 0},
 	FaultBilledTwice: {"money", 0},
+
+	FaultStaleGroup:  {"round|reserved", 0},
+	FaultUnpinned:    {"pin", 0},
+	FaultTwoDeciders: {"round", 0},
 
 	FaultArchiveLost:   {"archive|money", 0},
 	FaultArchiveWrong:  {"archive|money", 0},

@@ -262,7 +262,7 @@ func (t *tenants) guard() {
 	}
 }
 
-// sameSums holds that the core knows to the last unit what its limits have spent and hold.
+// sameSums holds that the core knows exactly what its limits have spent and hold.
 func (t *tenants) sameSums(all budget.Accounts) {
 	now := t.w.m.Now()
 	if t.w.now.After(now) {

@@ -295,7 +295,7 @@ func (t *tenants) checkAudit() {
 }
 
 // checkOwners holds that the ledger and the provider's bills give the same sums
-// for every project, user and tag, to the last unit. Teams are held elsewhere.
+// for every project, user and tag, exactly. Teams are held elsewhere.
 func (t *tenants) checkOwners() {
 	w := t.w
 	posted, billed := map[string]money.Amount{}, map[string]money.Amount{}

@@ -59,13 +59,14 @@ func (a *agent) pull(clean bool) {
 		return // it is being given back
 	}
 	if clean && w.m.Cleans(i.id) {
-		i.clean = w.step(core.MachineCleaned{Instance: i.id}) && w.up
+		i.clean = true // whether or not the answer comes
+		w.step(core.MachineCleaned{Instance: i.id})
 		again()
 		return
 	}
 	for _, t := range w.m.Tasks(known) {
-		if w.agents[t.ID()] == nil {
-			a.next(t)
+		if w.agents[t.Attempt().ID()] == nil {
+			a.next(t.Attempt())
 			return
 		}
 	}

@@ -45,7 +45,7 @@ func (w *World) checkIdle() map[string]money.Amount {
 				w.breaks("archive: %s had a part of %s, and nobody knows it", name, i.ID())
 				continue
 			}
-			all = all.Add(a.Posted())
+			all = all.Add(a.On(i.ID()).Posted())
 		}
 		if all != i.Posted() {
 			w.breaks("idle: %s was charged %v, and its parts %v", i.ID(), i.Posted(), all)

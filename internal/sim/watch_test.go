@@ -3,6 +3,8 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"scrimp/internal/core"
 	"scrimp/internal/market"
@@ -20,7 +22,7 @@ type twin struct {
 	seen    map[string]*best
 	looked  map[string]bool // a decision was taken about the job
 	retries map[string]int
-	setups  map[string]int
+	setups  map[string][]int
 	refused map[string]int
 	keys    map[string]string // that were the first to register a machine
 	holds   map[string]*kept
@@ -33,7 +35,7 @@ type best struct {
 }
 
 func newTwin(w *World) *twin {
-	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{},
+	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
 		keys: map[string]string{}, holds: map[string]*kept{}}
 }
 
@@ -54,19 +56,20 @@ func (t *twin) clone() *twin {
 func (t *twin) watch(e core.Event, out core.Outcome) {
 	switch b := e.Body.(type) {
 	case core.AttemptStarted:
-		t.fresh(b.Attempt, b.Message)
+		t.fresh(rankName(b.Attempt, b.Node), b.Message)
 	case core.CheckpointSaved:
 		t.fresh(b.Attempt, b.Message)
 	case core.UsageSeen:
-		t.fresh(b.Attempt, b.Message)
+		t.fresh(rankName(b.Attempt, b.Node), b.Message)
 	case core.NoticeGiven:
-		t.fresh(b.Attempt, b.Message)
+		t.fresh(rankName(b.Attempt, b.Node), b.Message)
 	case core.Progressed:
 		if t.fresh(b.Attempt, b.Message) {
 			t.progressed(b)
 		}
 	case core.AttemptEnded:
-		if newer := b.Message > t.heard[b.Attempt]; t.fresh(b.Attempt, b.Message) || newer && left(out) {
+		name := rankName(b.Attempt, b.Node)
+		if newer := b.Message > t.heard[name]; (t.fresh(name, b.Message) || newer && left(out)) && b.Node == 0 {
 			t.ended(b)
 		}
 	case core.LaunchDone:
@@ -103,7 +106,7 @@ func (t *twin) seated(out core.Outcome) {
 		if !is || f.Attempt == "" {
 			continue
 		}
-		if a := t.w.agents[f.Attempt]; a != nil && !a.dead && !a.over && !a.began.IsZero() {
+		if a := t.w.agentOn(f.Attempt, f.Instance); a != nil && !a.dead && !a.over && !a.began.IsZero() {
 			t.w.breaks("seats: the part that %s has of %s is free, and its program runs", f.Attempt, f.Instance)
 		}
 	}
@@ -120,7 +123,13 @@ func (t *twin) fresh(attempt string, message int64) bool {
 		return false
 	}
 	t.heard[attempt] = message
-	_, live := t.w.m.Attempt(attempt)
+	attempt, rank, _ := strings.Cut(attempt, "/")
+	node, _ := strconv.Atoi(rank)
+	a, live := t.w.m.Attempt(attempt)
+	if live && a.Nodes() > 1 {
+		k := a.Rank(node)
+		live = k != nil && k.Live()
+	}
 	return live
 }
 
@@ -206,14 +215,17 @@ func (t *twin) ended(b core.AttemptEnded) {
 		}
 	}
 	f := ag.failed
-	if f == nil || j.Attempt().ID() != a.ID() || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
+	newest := j.Attempt() // it may have begun with the same event, on a machine that was there
+	if f == nil || t.w.job(j.ID()).nodes() > 1 || newest.ID() != a.ID() && newest.Requested().Before(t.w.m.Now()) || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}
 	again := false
 	switch terms := t.w.job(j.ID()).terms; {
 	case f.setup:
-		t.setups[j.ID()]++
-		again = t.setups[j.ID()] < 3
+		t.setups[j.ID()] = append(slices.Clip(t.setups[j.ID()]), f.exit)
+		failed := t.setups[j.ID()]
+		n := len(failed)
+		again = n < 2 || n < 3 && failed[n-1] != failed[n-2]
 	case f.exit == 75 || slices.Contains(terms.RetryCodes, f.exit):
 		t.retries[j.ID()]++
 		again = t.retries[j.ID()] <= terms.MaxRetries
@@ -255,7 +267,7 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 		case state.AllocationRequested:
 			launched, t.looked[f.Job] = true, true
 			t.ladder(f)
-			if !moved[f.Job] {
+			if !moved[f.Job] && len(f.Keeps) == 0 {
 				t.inTurn(f)
 			}
 		}
@@ -309,12 +321,20 @@ func (t *twin) ladder(f state.AllocationRequested) {
 		if before.Live() && before.Capacity() != market.Spot {
 			return // it is still there
 		}
+		if before.Partial() > 0 {
+			continue // it never ran
+		}
 		if before.Taken() || before.End() == "interrupted" {
 			failures++
 		}
 		since = before.From() // it had a machine then
 		if !before.Until().IsZero() {
 			since = before.Until()
+		}
+		for _, k := range before.Tasks() { // the first of a gang that is lost
+			if !k.Until().IsZero() && k.Until().Before(since) {
+				since = k.Until()
+			}
 		}
 		if !before.Over().IsZero() && before.Over().Before(since) {
 			since = before.Over()
@@ -336,8 +356,15 @@ func (t *twin) givenBack(a core.Terminate) {
 	if !ok || live.Task() != core.TaskRunning {
 		return
 	}
+	if j := t.w.m.State().Job(live.Job()); j != nil && j.Attempt() != live {
+		return // a later attempt has the checkpoint: nothing that this one saves counts
+	}
 	switch a.Why {
 	case "drain_overdue", "agent_silent", "cancelled_by_user":
+	case "drain_unpaid":
+		if j := t.w.m.State().Job(live.Job()); !live.Draining() || j.Spent(t.w.m.Now()).Cmp(j.Terms().Budget) < 0 {
+			t.w.breaks("guard: %s was given back for %s: it was not asked to save, or %v of %v are left", a.Instance, a.Why, j.Spent(t.w.m.Now()), j.Terms().Budget)
+		}
 	case "paused_by_user": // the program began after that
 	case "seat_not_left":
 		for _, other := range t.w.m.State().SeatedAll(t.w.m.State().Instance(a.Instance)) {
@@ -346,6 +373,11 @@ func (t *twin) givenBack(a core.Terminate) {
 			}
 		}
 	default:
+		gone := func(k *core.Task) bool { return !k.Live() || k.Leaving() != "" }
+		if slices.ContainsFunc(live.Tasks(), gone) && live.Nodes() > 1 {
+			t.w.saw("what is left of a gang is ended")
+			return
+		}
 		t.w.breaks("guard: the machine of %s was given back for %s and its program was not asked to save", a.Attempt, a.Why)
 	}
 }

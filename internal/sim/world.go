@@ -21,13 +21,15 @@ import (
 
 // World is one simulated run of a job or a few.
 type World struct {
-	seed  uint64
-	rng   *rand.Rand
-	extra *rand.Rand // of the faults that were thought of later; nil: none of them
-	fault Fault
-	now   time.Time
-	heap  agenda
-	count uint64
+	seed   uint64
+	rng    *rand.Rand
+	extra  *rand.Rand // of the faults that were thought of later; nil: none of them
+	gang   *rand.Rand // of what concerns gangs; nil: there are none
+	partly float64    // odds that a launch of several is granted in part
+	fault  Fault
+	now    time.Time
+	heap   agenda
+	count  uint64
 
 	m        *core.Machine
 	mind     *plan.Planner // kept over a restart, for its tables are dear and change nothing
@@ -42,8 +44,9 @@ type World struct {
 	zones     []*zone
 	sellers   []*seller // where there are several providers
 	instances map[string]*instance
-	byKey     map[string]*instance
-	agents    map[string]*agent // by attempt
+	byKey     map[string][]*instance
+	wanted    map[string]int    // machines that a key asked for at most
+	agents    map[string]*agent // by attempt and rank: see rankName
 	queued    map[string]bool   // launches in the provider's queue
 	granting  map[string]func() // by launch in the queue: what its answer is, now
 	cancelled map[string]bool   // launches that it has given up
@@ -64,7 +67,9 @@ type World struct {
 	skew      time.Duration // how far the server's clock is ahead
 	untried   bool          // nobody knows whether spot can be had before somebody looks
 	firmDelay time.Duration // how long a machine on-demand is being granted
-	away      time.Duration // how long the server was away, in all
+
+	slowRounds int           // how many times as long rounds take; 0: once
+	away       time.Duration // how long the server was away, in all
 
 	parts, coming int // of holds: that were drawn, and that are still to come
 
@@ -72,6 +77,8 @@ type World struct {
 	// anew is told of a job that was over and is taken up again, where it is set.
 	anew func(job string)
 
+	// before is shown each event before its step, where it is set.
+	before func(core.Event)
 	// watch is shown each step, where it is set.
 	watch func(core.Event, core.Outcome)
 	// note is shown what no event tells, where it is set.
@@ -110,24 +117,25 @@ type faults struct {
 }
 
 type instance struct {
-	id, key  string
-	offer    market.Offer
-	from     time.Time
-	until    time.Time
-	cause    string
-	notice   time.Duration
-	segments []market.Segment
-	agent    *agent   // of its task, or of the first of several
-	beside   []*agent // of the others
-	bill     []core.BillLine
-	omitted  map[time.Time]bool // lists of its provider that lack it, by when they were taken
-	lag      time.Duration      // after its launch in which the provider's list lacks it
-	told     bool               // its end is durable
-	billing  bool               // its bill is on its way
-	billed   bool               // it is durable
-	billedAt time.Time          // since then
-	clean    bool               // nothing of its last task is left
-	pulls    bool               // its task is over, and it asks for another
+	id, key   string
+	offer     market.Offer
+	from      time.Time
+	until     time.Time
+	cause     string
+	notice    time.Duration
+	announced bool // its provider said that it will be interrupted
+	segments  []market.Segment
+	agent     *agent   // of its task, or of the first of several
+	beside    []*agent // of the others
+	bill      []core.BillLine
+	omitted   map[time.Time]bool // lists of its provider that lack it, by when they were taken
+	lag       time.Duration      // after its launch in which the provider's list lacks it
+	told      bool               // its end is durable
+	billing   bool               // its bill is on its way
+	billed    bool               // it is durable
+	billedAt  time.Time          // since then
+	clean     bool               // nothing of its last task is left
+	pulls     bool               // its task is over, and it asks for another
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
@@ -171,7 +179,8 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 	mind := plan.NewPlanner()
 	return &World{
 		rng: rng, now: at, start: at, mind: mind, m: core.NewWith(mind), up: true, keeps: true, leave: 30 * time.Minute,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, agents: map[string]*agent{},
+		instances: map[string]*instance{}, byKey: map[string][]*instance{},
+		wanted: map[string]int{}, agents: map[string]*agent{},
 		Seen: map[string]int{}, queued: map[string]bool{},
 		granting:  map[string]func(){},
 		cancelled: map[string]bool{},
@@ -230,10 +239,16 @@ func (w *World) step(b core.Body) bool {
 		return false
 	}
 	e := w.event(b)
+	if w.before != nil {
+		w.before(e)
+	}
 	out := w.m.Step(e)
 	w.commit(e, out)
 	if w.watch != nil {
 		w.watch(e, out)
+	}
+	if w.calm && w.gang != nil {
+		w.wakes(out.Facts)
 	}
 	odds := w.faults.Crash
 	if len(out.Actions) > 0 {
@@ -348,12 +363,12 @@ func (w *World) quotes() {
 	for _, z := range w.zones {
 		if z.spot != "" {
 			b.Offers = append(b.Offers, z.offer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open && !w.untried,
-				Untried: w.untried, At: w.now, Source: "sim"})
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: !z.unpriced,
+				Available: z.open && !w.untried, Untried: w.untried, At: w.now, Source: "sim"})
 		}
 		if z.firm != "" && w.fault != FaultFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true,
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: !z.firmUnpriced,
 				Available: !w.now.Before(z.from) && (z.until.IsZero() || w.now.Before(z.until)), At: w.now, Source: "sim"})
 		}
 	}

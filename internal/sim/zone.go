@@ -16,7 +16,10 @@ type zone struct {
 	offer, firmOffer market.Offer
 	rate, firmRate   money.Rate
 	open             bool
+	unpriced         bool      // the price of spot is unknown, or
+	firmUnpriced     bool      // of what is sold beside it
 	from, until      time.Time // of what is reserved
+	opens            time.Time // when others leave a machine of it; zero: it is free
 	notice           time.Duration
 	up, down         time.Duration // mean spans of a forecast
 }
@@ -76,7 +79,7 @@ func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 	z.notice = min(notice, taken)
 	for _, i := range w.open {
 		if i.running() && i.offer.ID == z.spot {
-			i.noticed(notice)
+			w.noticed(i, notice)
 		}
 	}
 	w.after(taken, func() {
@@ -100,7 +103,7 @@ func (w *World) orphan(z *zone) *instance {
 	w.launchN++
 	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.firmOffer, from: w.now,
 		segments: []market.Segment{{From: w.now, Rate: z.firmRate}}}
-	w.instances[i.id], w.byKey[i.key] = i, i
+	w.instances[i.id], w.byKey[i.key] = i, []*instance{i}
 	w.order, w.open = append(w.order, i), append(w.open, i)
 	return i
 }
@@ -155,6 +158,25 @@ func (w *World) span(median float64) time.Duration {
 	return time.Duration(min(m, 1440) * float64(time.Minute))
 }
 
+// gone reports whether what is reserved in the zone is not to be had any more, or not yet, or is
+// in use by machines that the server was right to give up for lost.
+func (w *World) gone(z *zone) bool {
+	r := z.firmOffer.Reserved
+	if r.Count == 0 {
+		return false
+	}
+	for _, i := range w.open {
+		if !i.running() || i.offer.ID != z.firm {
+			continue
+		}
+		_, asked := w.m.Allocation(i.key)
+		if _, has := w.m.Attempt(i.key); !asked && !has {
+			return true
+		}
+	}
+	return w.now.Before(z.from) || !w.now.Before(r.Until)
+}
+
 // reserves opens what is reserved in the zone for its time; then its machines end.
 func (w *World) reserves(z *zone) {
 	r := z.firmOffer.Reserved
@@ -162,8 +184,11 @@ func (w *World) reserves(z *zone) {
 		return
 	}
 	z.from, z.until = r.From, r.Until
-	if r.From.After(w.now) {
-		w.at(r.From, w.quotes)
+	if z.opens.After(z.from) {
+		z.from = z.opens
+	}
+	if z.from.After(w.now) {
+		w.at(z.from, w.quotes)
 	}
 	if r.Until.After(w.now) {
 		w.at(r.Until, func() {

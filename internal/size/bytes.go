@@ -81,3 +81,29 @@ func (b Bytes) String() string {
 	}
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
+
+// About is a measured size in three digits that count: 1.68GiB, 325KiB. Others are written exactly.
+func About(bytes float64) string {
+	name, unit := "B", 1.0
+	for _, u := range []struct {
+		name string
+		size Bytes
+	}{{"KiB", KiB}, {"MiB", MiB}, {"GiB", GiB}, {"TiB", TiB}} {
+		if bytes >= 999.5*unit {
+			name, unit = u.name, float64(u.size)
+		}
+	}
+	v := bytes / unit
+	places := 2
+	if v >= 9.995 {
+		places = 1
+	}
+	if v >= 99.95 || unit == 1 {
+		places = 0
+	}
+	text := strconv.FormatFloat(v, 'f', places, 64)
+	if places > 0 {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text + name
+}

@@ -95,3 +95,12 @@ func ExampleParse() {
 	fmt.Println(int64(b), b, 500*size.MB)
 	// Output: 1610612736 1.5GiB 476.837MiB
 }
+
+func TestAMeasuredSizeHasThreeDigits(t *testing.T) {
+	for bytes, want := range map[float64]string{0: "0B", 999: "999B", 1023: "1KiB", 1536: "1.5KiB", 332439: "325KiB",
+		1.684 * (1 << 30): "1.68GiB", 80 << 30: "80GiB", 23.54 * (1 << 30): "23.5GiB", 5 << 40: "5TiB"} {
+		if got := size.About(bytes); got != want {
+			t.Errorf("%g bytes are %s, want %s", bytes, got, want)
+		}
+	}
+}

@@ -13,6 +13,9 @@ import (
 	"scrimp/internal/size"
 )
 
+// MaxGrace bounds what a program that ignores its signal is paid for.
+const MaxGrace = Duration(time.Hour)
+
 // maxName leaves room for the number that tells jobs of one name apart.
 const maxName = 40
 
@@ -22,9 +25,10 @@ var (
 	gpuForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?::([0-9+.]+))?$`)
 	windowForm = regexp.MustCompile(
 		`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9](?: (?:UTC|[+-](?:0[0-9]|1[0-4]):[0-5][0-9]))?$`)
-	envForm  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	urlForm  = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
-	hookForm = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
+	engineForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}(/[A-Za-z0-9_.-]+)?$`)
+	envForm    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	urlForm    = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
+	hookForm   = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
 )
 
 // checker collects what is wrong with a job.
@@ -42,11 +46,16 @@ func (c *checker) wrong(bad bool, field, cause, fix string) {
 // check holds what a single field cannot see, and what a job that came as JSON may have wrong.
 func check(j Job, now time.Time) Problems {
 	c := checker{j: j}
+	if c.bounds(); len(c.problems) > 0 { // the rest would be said at their length
+		return c.problems
+	}
+	c.labels()
 	c.values()
 	c.program()
 	c.limits(now)
 	c.alternatives()
 	c.saving()
+	c.divided()
 	return c.problems
 }
 
@@ -97,6 +106,15 @@ func (c *checker) program() {
 		c.variable(field, name)
 		c.wrong(both, field, fmt.Sprintf("names %s, which env sets too", name), "keep it under secrets only")
 		c.wrong(slices.Contains(j.Secrets[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
+	}
+	for i, name := range j.Inherit {
+		field := fmt.Sprintf("inherit[%d]", i)
+		_, set := j.Env[name]
+		c.variable(field, name)
+		c.wrong(set, field, fmt.Sprintf("names %s, which env sets too", name), "keep one of the two")
+		c.wrong(slices.Contains(j.Secrets, name), field, fmt.Sprintf("names %s, which is a secret too", name),
+			"keep it under secrets only")
+		c.wrong(slices.Contains(j.Inherit[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
 	}
 	for _, p := range []struct{ field, text string }{{"progress.pattern", j.Progress.Pattern},
 		{"progress.saved", j.Progress.Saved}} {
@@ -179,8 +197,13 @@ func (c *checker) alternatives() {
 			"use small letters, digits and dashes")
 		c.wrong(v.Name != "" && slices.Contains(seen, v.Name), field+".name",
 			fmt.Sprintf("is %q, as another's is", v.Name), "give each another")
-		c.wrong(reflect.ValueOf(v.Resources).IsZero() && len(v.Env) == 0 && len(v.Args) == 0, field, "changes nothing",
-			"give it other resources, env or args")
+		c.wrong(v.Engine != "" && !engineForm.MatchString(v.Engine), field+".engine", fmt.Sprintf("is %q", v.Engine),
+			"write an engine, or a part of one, such as lab or slurm/gpu")
+		twice := func(w Variant) bool { return v.Place() && w.Place() && w.Engine == v.Engine }
+		c.wrong(slices.ContainsFunc(c.j.AnyOf[:i], twice),
+			field+".engine", fmt.Sprintf("is %q, as another's is", v.Engine), "keep one")
+		c.wrong(v.Engine == "" && reflect.ValueOf(v.Resources).IsZero() && len(v.Env) == 0 && len(v.Args) == 0, field,
+			"changes nothing", "give it an engine, other resources, env or args")
 		seen = append(seen, v.Name)
 	}
 	for i, rung := range c.j.Ladder {
@@ -204,27 +227,47 @@ func (c *checker) resources(field string, r Resources) {
 		"write a kind and a count, such as H100:8 or H100:1..8")
 }
 
-// GPUs is the accelerator that is asked for, and how many at least; "" and 0: none.
-func (r Resources) GPUs() (kind string, count int) {
+// GPUs is the accelerator that is asked for, and how many; "" and zero: none. A kind without a
+// count is one of it.
+func (r Resources) GPUs() (kind string, count Range) {
 	kind, n, _ := strings.Cut(r.Accelerator, ":")
 	if kind == "" {
-		return "", 0
+		return "", Range{}
 	}
-	var many Range
-	if n == "" || many.UnmarshalText([]byte(n)) != nil {
-		return kind, 1
+	if n == "" || count.UnmarshalText([]byte(n)) != nil || count.Min < 1 {
+		return kind, Range{1, 1}
 	}
-	return kind, max(many.Min, 1)
+	return kind, count
+}
+
+// mostNodes is how many machines a job may ask for.
+const mostNodes = 1000
+
+func (c *checker) nodes() {
+	n := c.j.Nodes
+	c.wrong(n.Min > 0 && n.Max == 0, "nodes", "has no upper end",
+		fmt.Sprintf("write %d, or %d..%d", n.Min, n.Min, 2*n.Min))
+	c.wrong(n.Max > 0 && n.Min == 0, "nodes", "begins at zero", fmt.Sprintf("write %d, or 1..%d", n.Max, n.Max))
+	c.wrong(n.Max > mostNodes || n.Min > mostNodes, "nodes", fmt.Sprintf("is above %d", mostNodes), "ask for fewer")
 }
 
 func (c *checker) saving() {
 	s := c.j.Checkpoint
+	c.wrong(c.j.Grace > MaxGrace, "grace", "is above 1h", "give 1h or less, and save at intervals what takes longer")
 	if i := s.Interval; i != "" && i != "auto" {
 		d, err := ParseDuration(i)
 		c.wrong(err != nil || d <= 0, "checkpoint.interval", fmt.Sprintf("is %q", i), "write auto or a span such as 10m")
 	}
 	c.wrong(s.Store != "" && !urlForm.MatchString(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store),
 		"write file:///… or s3://…")
+	c.nodes()
+	c.wrong(s.AllRanks() && c.j.MostNodes() == 1, "checkpoint.ranks", "is all, and the job runs on one machine",
+		"give nodes above 1, or leave it out")
+	c.wrong(s.AllRanks() && c.j.MostNodes() != c.j.FewestNodes(), "checkpoint.ranks",
+		"is all, and the number of machines may change: the parts of one number are no checkpoint for another",
+		"give nodes one number, or leave it out")
+	c.wrong(s.AllRanks() && s.Dir == "", "checkpoint.ranks", "needs a folder: without one nothing is saved",
+		"add checkpoint.dir, or leave it out")
 	c.wrong(!below(s.Dir), "checkpoint.dir", fmt.Sprintf("is %q, outside the work folder", s.Dir),
 		"name a folder below it, or an absolute one")
 	c.wrong(s.Dir != "" && path.Clean(s.Dir) == ".", "checkpoint.dir", "is the work folder itself",

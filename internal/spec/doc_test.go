@@ -89,8 +89,8 @@ func reference(t reflect.Type) string {
 		if also := f.Tag.Get("also"); also != "" {
 			doc += " `" + also + "` is read too."
 		}
-		if why := meaningOf(t, f).later; why != "" {
-			doc += " *Kept, not used yet: " + why + ".*"
+		if no := meaningOf(t, f).refused(); no != "" {
+			doc += " *" + no + "*"
 		}
 		cells := []string{code(fieldName(f)), kind(f.Type), doc, code(f.Tag.Get("default")), code(f.Tag.Get("eg"))}
 		for k := range cells {
@@ -159,9 +159,8 @@ func TestEveryFieldIsDescribedAndItsExampleIsRead(t *testing.T) {
 					t.Errorf("the example of %s: %v", name, r.problems)
 				}
 			}
-			later := meaningOf(typ, f).later != ""
 			if f.Tag.Get("eg") == "" && f.Tag.Get("enum") == "" && kind(f.Type) != "fields below" &&
-				kind(f.Type) != "list" && !later {
+				kind(f.Type) != "list" {
 				t.Errorf("%s has no example", name)
 			}
 		}
@@ -209,7 +208,7 @@ func TestWhatUsersSeeIsAJobFile(t *testing.T) {
 	}
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for name, text := range found {
-		if _, _, err := Parse("job.yaml", []byte(text), "folder", now); err != nil {
+		if _, _, err := Parse(Run, "job.yaml", []byte(text), "folder", now); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 		for _, p := range against(schema, value(t, text), "") {
@@ -225,7 +224,7 @@ func TestSchemaRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
-		"name: a", "command: a\nbuget: 4", "command: a\npriority: high", "command: a\nnodes: 0",
+		"name: a", "command: a\nbuget: 4", "command: a\npriority: high", "command: a\nnodes: two",
 		"command: a\nresources: {cpus: many}",
 		"command: a\nresources: {memory: 8}", "command: a\ngrace: 90", "command: a\nbudget: {dollars: 4 dollars}",
 		"command: a\nenv: {A: [b]}",
@@ -278,6 +277,23 @@ func against(schema map[string]any, v any, at string) (wrong []string) {
 		case "pattern":
 			if s, ok := v.(string); ok && !regexp.MustCompile(want.(string)).MatchString(s) {
 				bad("is %q", s)
+			}
+		case "maxLength":
+			if text, ok := v.(string); ok && len(text) > int(want.(float64)) {
+				bad("is longer than %v", want)
+			}
+		case "maxItems":
+			if list, ok := v.([]any); ok && len(list) > int(want.(float64)) {
+				bad("has more than %v items", want)
+			}
+		case "maxProperties":
+			if m, ok := v.(map[string]any); ok && len(m) > int(want.(float64)) {
+				bad("has more than %v items", want)
+			}
+		case "propertyNames":
+			m, _ := v.(map[string]any)
+			for name := range m {
+				wrong = append(wrong, against(want.(map[string]any), name, at+"."+name)...)
 			}
 		case "minimum":
 			if n, ok := v.(float64); ok && n < want.(float64) {

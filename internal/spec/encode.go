@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -87,10 +88,33 @@ func defaults(v reflect.Value) {
 	}
 }
 
+// Written stands among the outputs for all files that the program makes or changes in its work
+// folder, but for its checkpoints: the newest of them, up to 1 GiB.
+const Written = "*"
+
 // FromCommand returns the job of a command that has no job file. The program
-// finds the folder to save to in SCRIMP_CHECKPOINT_DIR.
-func FromCommand(name string, args []string) Job {
-	return Job{Name: Label(name), Args: slices.Clone(args), Checkpoint: Checkpoint{Dir: "checkpoints"}}
+// finds the folder to save to in SCRIMP_CHECKPOINT_DIR; what it writes is kept.
+func FromCommand(args []string) Job {
+	return Job{Name: Label(nameOf(args)), Args: slices.Clone(args), Outputs: []string{Written},
+		Checkpoint: Checkpoint{Dir: "checkpoints"}}
+}
+
+// scripts are the endings of files that hold a program; where one is run by another program, as
+// python is, the job is named after the script.
+var scripts = []string{".py", ".sh", ".bash", ".r", ".jl", ".js", ".ts", ".rb", ".pl", ".lua", ".ipynb"}
+
+// nameOf is what a command is called: its script, its Python module, or the program itself.
+func nameOf(args []string) string {
+	for _, arg := range args {
+		if ext := path.Ext(arg); slices.Contains(scripts, strings.ToLower(ext)) && !strings.ContainsAny(arg, " =") {
+			return strings.TrimSuffix(path.Base(arg), ext)
+		}
+	}
+	program := path.Base(args[0])
+	if i := slices.Index(args, "-m"); strings.HasPrefix(program, "python") && i > 0 && i+1 < len(args) {
+		return args[i+1][strings.LastIndexByte(args[i+1], '.')+1:]
+	}
+	return program
 }
 
 // WithEnv returns the job with variables set or replaced, each given as
@@ -109,6 +133,7 @@ func (j Job) WithEnv(pairs []string) (Job, error) {
 			return j, fmt.Errorf("set %s in the environment: it is a secret of the job: export it in the shell instead", name)
 		}
 		env[name] = value
+		j.Inherit = slices.DeleteFunc(slices.Clone(j.Inherit), func(s string) bool { return s == name })
 	}
 	if len(env) > 0 {
 		j.Env = env

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -78,10 +79,22 @@ func (r *Range) UnmarshalText(b []byte) error {
 		return fmt.Errorf("%q: %w", b, err)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is not a count such as 4, 4+ or 4..16", b)
+		return fmt.Errorf("%q is not a count such as 4 or 4..16, or at least 4 where there is no upper end: 4+", b)
 	}
 	*r = Range{int(low), int(high)}
 	return nil
+}
+
+// UnmarshalJSON reads the same as text, or a number.
+func (r *Range) UnmarshalJSON(b []byte) error {
+	var text string
+	if len(b) == 0 || b[0] != '"' {
+		return r.UnmarshalText(b)
+	}
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	return r.UnmarshalText([]byte(text))
 }
 
 // MarshalText writes what UnmarshalText reads.

@@ -3,6 +3,8 @@
 package spec
 
 import (
+	"reflect"
+
 	"scrimp/internal/money"
 	"scrimp/internal/size"
 )
@@ -23,13 +25,14 @@ type Job struct {
 
 	Env     map[string]string `json:"env,omitempty" eg:"{STEPS: \"2000\"}"`
 	Secrets []string          `json:"secrets,omitempty" eg:"[HF_TOKEN]"`
+	Inherit []string          `json:"inherit,omitempty" eg:"[HF_HOME]"`
 	Data    []Data            `json:"data,omitempty"`
 	Outputs []string          `json:"outputs,omitempty" eg:"[out]"`
 
 	Resources Resources  `json:"resources,omitzero"`
 	AnyOf     []Variant  `json:"any_of,omitempty"`
 	Ladder    []Rung     `json:"ladder,omitempty"`
-	Nodes     int        `json:"nodes,omitempty" eg:"4" default:"1"`
+	Nodes     Range      `json:"nodes,omitzero" eg:"4" default:"1"`
 	MaxPrice  money.Rate `json:"max_price,omitempty" eg:"$2.50"`
 
 	Model      Model      `json:"model,omitzero"`
@@ -68,6 +71,9 @@ type Data struct {
 // AnyCapacity stands for every kind of capacity, in a list of them.
 const AnyCapacity = "any"
 
+// AnyAccelerator stands for a GPU of whatever kind.
+const AnyAccelerator = "any"
+
 // Resources are what a machine must have.
 type Resources struct {
 	CPUs        Range    `json:"cpus,omitzero" eg:"2..8"`
@@ -81,10 +87,29 @@ type Resources struct {
 // Variant is an alternative way to run the job.
 type Variant struct {
 	Name       string            `json:"name,omitempty" eg:"small-bf16"`
+	Engine     string            `json:"engine,omitempty" eg:"slurm/gpu"`
 	Resources  Resources         `json:"resources,omitzero"`
 	Env        map[string]string `json:"env,omitempty" eg:"{PRECISION: bf16}"`
 	Args       []string          `json:"args,omitempty" eg:"[--bf16]"`
 	Throughput float64           `json:"throughput,omitempty" eg:"1.6x" default:"1"`
+}
+
+// Place reports whether the alternative says only where the job's own resources are to be had.
+func (v Variant) Place() bool {
+	engine := v.Engine
+	v.Engine = ""
+	return engine != "" && reflect.ValueOf(v).IsZero()
+}
+
+// Places are the engines, and parts of them, to which any_of holds the job's own resources, and those of
+// alternatives that name none themselves; none: all.
+func (j Job) Places() (list []string) {
+	for _, v := range j.AnyOf {
+		if v.Place() {
+			list = append(list, v.Engine)
+		}
+	}
+	return list
 }
 
 // Rung is a step of the ladder of what to fall back to.
@@ -108,6 +133,12 @@ type Model struct {
 	Batch      int64   `json:"batch,omitempty" eg:"4"`
 	Precision  string  `json:"precision,omitempty" enum:"fp32,tf32,fp16,bf16,fp8,fp4" eg:"fp16"`
 	Tuning     string  `json:"tuning,omitempty" enum:"full,lora,qlora"`
+	Features   int64   `json:"features,omitempty" eg:"28"`
+
+	Sharding      string `json:"sharding,omitempty" enum:"none,zero1,zero2,zero3,fsdp" eg:"fsdp"`
+	Tensor        int    `json:"tensor_parallel,omitempty" eg:"8"`
+	Pipeline      int    `json:"pipeline_parallel,omitempty" eg:"2"`
+	Checkpointing string `json:"activation_checkpointing,omitempty" enum:"none,selective,full" eg:"full"`
 }
 
 // Work is how much there is to do.
@@ -136,10 +167,16 @@ type Checkpoint struct {
 	Best     bool   `json:"best,omitempty" eg:"true" default:"false"`
 	EveryNth int    `json:"every_nth,omitempty" eg:"10"`
 	Store    string `json:"store,omitempty" eg:"s3://bucket?region=us-east-1"`
+	Ranks    string `json:"ranks,omitempty" enum:"first,all" eg:"all" default:"first"`
+	// The folder has something in it before the first attempt.
+	Given bool `json:"given,omitempty" eg:"true" default:"false"`
 	// What a move to another region takes besides a restart.
 	MoveTime Duration      `json:"move_time,omitempty" eg:"90s"`
 	MoveCost *money.Amount `json:"move_cost,omitempty" eg:"$1.00"`
 }
+
+// AllRanks reports whether the folder of each machine is a part of the checkpoint.
+func (c Checkpoint) AllRanks() bool { return c.Ranks == "all" }
 
 // Progress is how an unmodified program shows its progress.
 type Progress struct {
@@ -160,3 +197,9 @@ type Retry struct {
 	Max   int   `json:"max,omitempty" eg:"3" default:"10" also:"max_attempts"`
 	Codes []int `json:"codes,omitempty" eg:"[1, 17]" also:"recover_on_exit_codes"`
 }
+
+// MostNodes is how many machines the job runs on at once, at most; FewestNodes at least.
+func (j *Job) MostNodes() int { return max(1, j.Nodes.Max) }
+
+// FewestNodes is how many machines the job needs.
+func (j *Job) FewestNodes() int { return max(1, j.Nodes.Min) }

@@ -5,7 +5,23 @@ import "reflect"
 // meaning is what a field means, as the schema and the reference say it.
 type meaning struct {
 	doc   string
-	later string // why this release keeps the field and does not use it
+	later string // what scrimp must have before a run can honour the field; "": it does
+	fix   string // what to do until then
+	// honoured is the one value that a run honours already.
+	honoured string
+	// planless says that no plan depends on the field.
+	planless bool
+}
+
+// refused says what a run does with the field; "": it honours it.
+func (m meaning) refused() string {
+	switch {
+	case m.later == "":
+		return ""
+	case m.honoured != "":
+		return "A run with another value than `" + m.honoured + "` is refused until scrimp has " + m.later + "."
+	}
+	return "A run with it is refused until scrimp has " + m.later + "."
 }
 
 // meaningOf is the meaning of a field of t.
@@ -17,7 +33,8 @@ func meaningOf(t reflect.Type, f reflect.StructField) meaning {
 var meanings = map[string]meaning{
 	"Job.name": {doc: "What the job is called: small letters, digits and dashes, at most 40. The file's " +
 		"folder gives the name where the file does not."},
-	"Job.kind":    {doc: "What the job is for.", later: "every kind is scheduled alike"},
+	"Job.kind": {doc: "What the job is for: costs are told apart by it. When and where it runs goes by priority, " +
+		"deadline and budget, whatever the kind; plan --catalog proposes no early stopping for inference."},
 	"Job.command": {doc: "The program, for sh -c. A list is run without a shell."},
 	"Job.args":    {doc: "The program and its arguments without a shell, instead of command."},
 	"Job.setup": {doc: "Shell commands that run on each machine before the program; where they fail the " +
@@ -28,19 +45,26 @@ var meanings = map[string]meaning{
 		"under secrets."},
 	"Job.secrets": {doc: "Names of environment variables whose values come from the shell that submits. " +
 		"The values are never in the log."},
-	"Job.data": {doc: "Inputs, for planning transfers.", later: "transfers are not planned"},
-	"Job.outputs": {doc: "Folders below the work folder that are kept after the machine is gone, also " +
-		"after a failure."},
+	"Job.inherit": {doc: "Names of environment variables that a machine which shares the submitter's files (the local " +
+		"market) has from the shell that submits, besides PATH, VIRTUAL_ENV and CONDA_PREFIX. The values are never in the " +
+		"log. Other machines get none of them and say so in the job's output; a server that is logged in to refuses them."},
+	"Job.data": {doc: "Inputs: what they are, where they lie and how large they are. scrimp check holds the place " +
+		"against resources.zones, plan --catalog counts what bringing them costs. A run brings nothing: the program " +
+		"reads them itself."},
+	"Job.outputs": {doc: "Folders below the work folder that are kept after the machine is terminated, also " +
+		"after a failure. '*' is every file that the program makes or changes in its work folder, but for its " +
+		"checkpoints and caches: the newest, up to 1 GiB. A command without a job file has that."},
 	"Job.resources": {doc: "What a machine must have."},
-	"Job.any_of": {doc: "Alternatives: other resources with other arguments, such as a smaller machine with " +
-		"mixed precision."},
-	"Job.ladder": {doc: "What is tried first, and what next, when nothing is to be had or it fails too " +
+	"Job.any_of": {doc: "Alternatives: other resources with other arguments, such as a smaller machine with mixed " +
+		"precision; or engines, and zones of them, that the job is held to: [lab, slurm/gpu, local]."},
+	"Job.ladder": {doc: "What is tried first, and what next, when there is no capacity or it fails too " +
 		"often. Where the deadline leaves no slack, any of them."},
-	"Job.nodes": {doc: "Machines that start together.",
-		later: "plans count it, and a run of several machines is refused"},
-	"Job.max_price": {doc: "Highest price of a machine's hour."},
-	"Job.model": {doc: "Shape of the model, for estimates.",
-		later: "it is for plan --catalog, check and estimates; a run is not scheduled by it"},
+	"Job.nodes": {doc: "Machines that start together, 4 or 2..4. The program begins on each, with the " +
+		"variables of torchrun and Slurm. Of a range as few as the deadline allows; work.time is that on its upper end, " +
+		"and the speed is taken to grow with the number."},
+	"Job.max_price": {doc: "Highest price of a machine's hour; of each where there are several."},
+	"Job.model": {doc: "Shape of the model: plan --catalog and check estimate time, memory and cost by it, and what is " +
+		"measured of a run teaches estimates of that shape. No machine of a run is chosen by it."},
 	"Job.work": {doc: "How much there is to do, where it is known. Without steps or time the deadline can " +
 		"only be guarded, not planned."},
 	"Job.metric": {doc: "What the run is judged by. Where it is not a finite number the run is stopped " +
@@ -49,10 +73,10 @@ var meanings = map[string]meaning{
 		"again from nothing."},
 	"Job.progress": {doc: "How an unmodified program shows its progress. One value is the pattern."},
 	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last."},
-	"Job.deadline": {doc: "When it must be done, market time: a time with its zone, or a span from the " +
+	"Job.deadline": {doc: "When it must be done: a time with its zone, or a span from the " +
 		"submission on."},
 	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows.",
-		later: "the job runs at any hour"},
+		later: "off-peak windows", fix: "leave it out, and submit the job at an hour at which it may run"},
 	"Job.budget": {doc: "The most it may use; what is reached first stops it, with a checkpoint. One " +
 		"value is dollars."},
 	"Job.first":   {doc: "Which of the two is kept where both cannot be."},
@@ -60,34 +84,44 @@ var meanings = map[string]meaning{
 	"Job.retry": {doc: "Which failures of the program are tried again. Interruptions always are, and " +
 		"do not count."},
 	"Job.signal": {doc: "Sent to the program's process group to ask for a save and an end: TERM, INT, HUP, " +
-		"USR1 or USR2. @90s is how long before the machine goes it is sent, wall time; at once without it."},
-	"Job.grace": {doc: "Between the signal and the kill, wall time."},
-	"Job.idle":  {doc: "Stop when the machine does nothing for so long, wall time. Never unless set."},
+		"USR1 or USR2. @90s is how long before the machine ends it is sent, in real time; at once without it."},
+	"Job.grace": {doc: "Between the signal and the kill, in real time, 1h at most. The budget keeps back what that " +
+		"costs, and where it is spent the machine is given back."},
+	"Job.idle": {doc: "Stop when the machine is idle for so long, in real time. Never unless set. Of a job that asks " +
+		"for GPUs all of them are at 0 %, whatever the processors do; of another, and where nobody knows of the GPUs, the " +
+		"program uses less than 0.05 cores."},
 	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over, " +
 		"again until it is accepted; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
-	"Job.compat":        {doc: "Set the variables of that system too.", later: "only scrimp's own variables are set"},
-	"Job.team":          {doc: "Whose cost it is."},
-	"Job.project":       {doc: "Whose cost it is."},
-	"Job.environment":   {doc: "Whose cost it is."},
-	"Job.model_version": {doc: "Whose cost it is."},
-	"Job.tags":          {doc: "On every resource and posting."},
+	"Job.compat": {doc: "System whose variables the program reads besides scrimp's own. Slurm's and torchrun's are " +
+		"set for every job (docs/agent.md).",
+		later: "the variables of SkyPilot, dstack and SageMaker", honoured: "slurm", planless: true,
+		fix: "leave it out, and set what the program reads under env, from SCRIMP_NODE and the like"},
+	"Job.team":          {doc: "Whose cost it is: costs are listed, and budgets are set, by it."},
+	"Job.project":       {doc: "Whose cost it is: costs are listed, and budgets are set, by it."},
+	"Job.environment":   {doc: "Whose cost it is: it stands on every posting of the ledger."},
+	"Job.model_version": {doc: "Whose cost it is: it stands on every posting of the ledger."},
+	"Job.tags": {doc: "On every posting of the ledger: costs are listed by tag:NAME, and submissions may be held to " +
+		"name one (scrimp budgets)."},
 
 	"Data.path":   {doc: "Path or URL."},
 	"Data.size":   {doc: "How much it is."},
 	"Data.region": {doc: "Where it lies."},
 
-	"Resources.cpus": {doc: "Processors: 4, 4+ or 4..16. This release takes the cheapest machine that has at " +
-		"least the lower number."},
-	"Resources.memory": {doc: "Memory with its unit: 8GiB, 8GiB+ or 8..64GiB. This release takes the cheapest " +
-		"machine that has at least the lower size."},
+	"Resources.cpus": {doc: "Processors: exactly 4, at least 4+, or from 4..16. Of a machine that jobs share, the part " +
+		"that the job has counts."},
+	"Resources.memory": {doc: "Memory with its unit: exactly 8GiB, at least 8GiB+, or from 8..64GiB; of a shared " +
+		"machine the job's part."},
 	"Resources.disk": {doc: "Disk with its unit: 100GiB, 100GiB+ or 100..500GiB.",
-		later: "machines are not chosen by their disk"},
-	"Resources.accelerator": {doc: "Kind and count: H100, H100:8, H100:2+ or H100:1..8.",
-		later: "a market that sells processors only cannot honour it"},
+		later: "disks that are rented by size", fix: "leave it out: a machine has the disk that its engine gives it"},
+	"Resources.accelerator": {doc: "Kind and count: one H100, exactly H100:8, at least H100:2+, or from H100:1..8; " +
+		"any:2 is two GPUs of any kind. " +
+		"Where no offer has it scrimp refuses the job; with --force the job waits until one does."},
 	"Resources.zones":    {doc: "Zones or regions it may run in. All unless set."},
 	"Resources.capacity": {doc: "Kinds of capacity it may use. All unless set; any is all."},
 
-	"Variant.name":       {doc: "Of the alternative; each has another."},
+	"Variant.name": {doc: "Of the alternative; each has another."},
+	"Variant.engine": {doc: "Engine, or engine/zone, that it is held to; of Slurm a zone is a partition. An entry that " +
+		"says nothing else is a place for the job's own resources, and for alternatives that name no engine."},
 	"Variant.resources":  {doc: "Instead of the job's."},
 	"Variant.env":        {doc: "Besides the job's."},
 	"Variant.args":       {doc: "Added to the job's arguments."},
@@ -97,7 +131,7 @@ var meanings = map[string]meaning{
 	"Rung.zones":     {doc: "Zones or regions."},
 	"Rung.use":       {doc: "Name of an alternative of any_of; the job's own resources unless set."},
 	"Rung.max_price": {doc: "Highest price of a machine's hour on this rung."},
-	"Rung.for": {doc: "How long to try before the next rung, market time; and how long this one rests after " +
+	"Rung.for": {doc: "How long to try before the next rung; and how long this one rests after " +
 		"its failures (30m unless set)."},
 	"Rung.failures": {doc: "Losses and refusals here until the job leaves this rung alone for a while and " +
 		"tries the next."},
@@ -113,12 +147,22 @@ var meanings = map[string]meaning{
 	"Model.precision": {doc: "Format of the matrix products; bf16 unless this or the program says another."},
 	"Model.tuning": {doc: "Which weights are trained: all of them unless set, or small matrices beside weights " +
 		"that are frozen in 16 (lora) or 4 bits (qlora)."},
+	"Model.features": {doc: "Columns of the table that boosted trees are grown on; 12 unless set."},
+	"Model.sharding": {doc: "What replicas share out: the optimiser (zero1), gradients too (zero2), weights too (zero3, " +
+		"fsdp). What the command or a file of its launcher says unless set, and refused where that says another. The " +
+		"program finds it in SCRIMP_SHARDING."},
+	"Model.tensor_parallel": {doc: "Over how many accelerators each layer is cut; likewise, in SCRIMP_TENSOR_PARALLEL. " +
+		"Times pipeline_parallel it must divide the accelerators."},
+	"Model.pipeline_parallel": {doc: "Into how many stages the layers are cut; likewise, in SCRIMP_PIPELINE_PARALLEL."},
+	"Model.activation_checkpointing": {doc: "What of the forward pass is computed again; likewise, in " +
+		"SCRIMP_ACTIVATION_CHECKPOINTING."},
 
-	"Work.steps":   {doc: "Optimiser steps; K, M, B and T are read as thousand to trillion."},
-	"Work.epochs":  {doc: "Passes over the data.", later: "planning goes by steps and time"},
-	"Work.samples": {doc: "Training samples.", later: "planning goes by steps and time"},
-	"Work.tokens":  {doc: "Training tokens.", later: "planning goes by steps and time"},
-	"Work.time":    {doc: "Expected time of an uninterrupted run on a machine of speed 1, market time."},
+	"Work.steps": {doc: "Optimiser steps, or boosted trees; K, M, B and T are read as thousand to trillion."},
+	"Work.epochs": {doc: "Passes over the data, for plan --catalog and check. A run goes by steps or time, or by " +
+		"the total that the program reports."},
+	"Work.samples": {doc: "Training samples, for the same; with steps, what a run measures is told in samples a second."},
+	"Work.tokens":  {doc: "Training tokens, for the same; with steps, what a run measures is told in tokens a second."},
+	"Work.time":    {doc: "Expected time of an uninterrupted run on a machine of speed 1."},
 
 	"Metric.name":      {doc: "As the program reports it."},
 	"Metric.goal":      {doc: "Which way is better."},
@@ -128,13 +172,18 @@ var meanings = map[string]meaning{
 
 	"Checkpoint.dir": {doc: "Folder the program saves to, below the work folder or absolute. The program " +
 		"finds it in SCRIMP_CHECKPOINT_DIR too."},
-	"Checkpoint.interval": {doc: "How often to save, wall time; auto follows what a save costs and how often " +
+	"Checkpoint.interval": {doc: "How often to save, in real time; auto follows what a save costs and how often " +
 		"machines are interrupted."},
 	"Checkpoint.keep":      {doc: "Newest versions that are kept."},
 	"Checkpoint.best":      {doc: "Keep the best by the metric too."},
 	"Checkpoint.every_nth": {doc: "Keep every Nth version too."},
 	"Checkpoint.store":     {doc: "Where they are kept: file:///… or s3://…. The server's data folder unless set."},
-	"Checkpoint.move_time": {doc: "What taking the newest one to another region adds to a restart, market time. " +
+	"Checkpoint.ranks": {doc: "Whose folder a checkpoint is, of a job on several machines: that of the first, which " +
+		"every machine gets back; or of all, of which each gets its own part back, on as many " +
+		"machines as before: nodes is one number then."},
+	"Checkpoint.given": {doc: "The folder brings a checkpoint along, from which the program may begin: how long the run " +
+		"takes is then no measure of all the work. scrimp run sets it where it finds files there."},
+	"Checkpoint.move_time": {doc: "What taking the newest one to another region adds to a restart. " +
 		"Zones of several regions are weighed with it."},
 	"Checkpoint.move_cost": {doc: "What that costs: weighed against a cheaper region, and counted by simulate."},
 
@@ -145,7 +194,7 @@ var meanings = map[string]meaning{
 
 	"Budget.dollars":    {doc: "In all, over every attempt."},
 	"Budget.gpu_hours":  {doc: "Hours times accelerators, in all."},
-	"Budget.wall_clock": {doc: "From the first machine on, market time."},
+	"Budget.wall_clock": {doc: "From the first machine on."},
 
 	"Retry.max": {doc: "How often at most."},
 	"Retry.codes": {doc: "Exit statuses that are tried again, 1 to 255. 75 always is; 137 (killed, most often for " +

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // Note is something the user should know about a job file that is not wrong.
@@ -20,13 +19,16 @@ func (n Note) String() string { return "`" + n.Field + "` " + n.Text }
 // secretName is how variables are called whose value should not be in a log.
 var secretName = regexp.MustCompile(`(?i)(^|_)(token|secret|password|passwd|api_?key|access_?key)$`)
 
-// notes says which fields this release keeps and does not use yet, and which
-// values had better be secrets.
-func notes(j Job) []Note {
-	list := later(reflect.ValueOf(j), "")
-	if r := j.Resources; r.CPUs.Max > r.CPUs.Min || r.Memory.Max > r.Memory.Min {
-		list = append(list, Note{"resources",
-			"has an upper limit, which is kept and not used yet: the cheapest machine with at least the lower one is taken"})
+// notes says what a run would refuse, where the job is read for something else, what a
+// run leaves to the program, and which values had better be secrets.
+func notes(j Job, u Use) []Note {
+	var list []Note
+	if u != Run {
+		for _, p := range j.Refused(Run) {
+			list = append(list, Note{p.Field, p.Cause + ", and a run is refused: " + p.Fix})
+		}
+	} else {
+		list = unread(j)
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
 		if secretName.MatchString(name) && j.Env[name] != "" {
@@ -34,23 +36,25 @@ func notes(j Job) []Note {
 				"looks like a secret, and env is kept in the log: name it under secrets instead"})
 		}
 	}
+	for i, name := range j.Inherit {
+		if secretName.MatchString(name) {
+			list = append(list, Note{fmt.Sprintf("inherit[%d]", i),
+				name + " looks like a secret: under secrets it is masked in the output, and reaches every machine"})
+		}
+	}
 	return list
 }
 
-// later returns the notes on fields that are kept and not used yet.
-func later(v reflect.Value, path string) []Note {
-	var list []Note
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name := strings.TrimPrefix(path+"."+fieldName(f), ".")
-		why := meaningOf(v.Type(), f).later
-		switch {
-		case v.Field(i).IsZero() || hasDefault(v.Field(i), f.Tag):
-		case why != "":
-			list = append(list, Note{name, "is kept and not used yet: " + why})
-		case f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType):
-			list = append(list, later(v.Field(i), name)...)
-		}
+// unread names what plans and checks go by and a run does not.
+func unread(j Job) (list []Note) {
+	if len(j.Data) > 0 {
+		list = append(list, Note{"data", "counts in check and plan --catalog; a run brings nothing: the program reads it " +
+			"itself"})
+	}
+	w := j.Work
+	if (w.Epochs > 0 || w.Samples > 0 || w.Tokens > 0) && w.Steps == 0 && w.Time == 0 {
+		list = append(list, Note{"work", "has neither steps nor time: a run goes by the total that the program reports, " +
+			"and cannot plan for a deadline before"})
 	}
 	return list
 }

@@ -61,30 +61,38 @@ const (
 	maxProblems = 50
 )
 
-// Parse reads a job file. name is what the job is called where the file does
-// not say, now is the market time against which the deadline is held. All that
-// is wrong is returned together, as Problems.
-func Parse(file string, text []byte, name string, now time.Time) (Job, []Note, error) {
+// Parse reads a job file for what u says. name is what the job is called where the
+// file does not say, after its program where name is "". now is the market time against which the deadline is
+// held. All that is wrong is returned together, as Problems, and what u does not honour with it. Settings
+// replace what the file says.
+func Parse(u Use, file string, text []byte, name string, now time.Time, settings ...Setting) (Job, []Note, error) {
 	r := reader{file: path.Base(file), at: map[string]place{}}
 	root, problem := document(text)
 	if problem != nil {
 		problem.File = r.file
 		return Job{}, nil, Problems{*problem}
 	}
+	return parse(u, r, root, name, now, settings...)
+}
+
+// parse makes a job of the fields below root.
+func parse(u Use, r reader, root *yaml.Node, name string, now time.Time, settings ...Setting) (Job, []Note, error) {
 	var j Job
 	r.value(root, reflect.ValueOf(&j).Elem(), "", "")
-	if j.Name == "" && r.at["name"] == (place{}) {
+	r.set(&j, settings)
+	if _, said := r.at["name"]; j.Name == "" && !said {
+		if name == "" {
+			name = ofProgram(j)
+		}
 		j.Name = Label(name)
 	}
-	for _, p := range check(j, now) {
-		r.add(p)
-	}
+	r.judge(j, u, now, settings)
 	if len(r.problems) > 0 {
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
 		return j, nil, r.problems
 	}
 	j.normalize()
-	return j, notes(j), nil
+	return j, notes(j, u), nil
 }
 
 // Validate reports, as Problems without lines, what is wrong with a job that

@@ -60,11 +60,13 @@ var (
 	budgetType   = reflect.TypeFor[Budget]()
 	progressType = reflect.TypeFor[Progress]()
 	dataType     = reflect.TypeFor[Data]()
+	variantType  = reflect.TypeFor[Variant]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
 // short says which field of a struct a single value goes to: budget: $4.00.
-var short = map[reflect.Type]string{budgetType: "dollars", progressType: "pattern", dataType: "path"}
+var short = map[reflect.Type]string{budgetType: "dollars", progressType: "pattern", dataType: "path",
+	variantType: "engine"}
 
 // room counts a node, and is false for those beyond what a file may hold, aliases followed.
 func (r *reader) room(n *yaml.Node, field string) bool {

@@ -79,8 +79,8 @@ func objectOf(t reflect.Type) object {
 
 func property(t reflect.Type, f reflect.StructField) object {
 	m := meaningOf(t, f)
-	if m.later != "" {
-		m.doc += " Kept and not used by this release: " + m.later + "."
+	if no := m.refused(); no != "" {
+		m.doc += " " + no
 	}
 	p := object{{"description", m.doc}}
 	if d, ok := f.Tag.Lookup("default"); ok {
@@ -89,10 +89,26 @@ func property(t reflect.Type, f reflect.StructField) object {
 	if eg := f.Tag.Get("eg"); eg != "" {
 		p = append(p, member{"examples", []any{plain(eg)}})
 	}
+	b := boundOf(t, fieldName(f))
 	if fieldName(f) == "command" {
-		return append(p, member{"type", []string{"string", "array"}}, member{"items", object{{"type", scalars}}})
+		return append(p, member{"type", []string{"string", "array"}}, member{"maxLength", b.bytes},
+			member{"items", object{{"type", scalars}}})
 	}
-	return append(p, formOf(f.Type, f.Tag)...)
+	return append(p, bounded(formOf(f.Type, f.Tag), f, b)...)
+}
+
+// bounded adds what the field may hold at most. Bytes are written as characters: no text of so many has fewer.
+func bounded(form object, f reflect.StructField, b bound) object {
+	switch {
+	case f.Type.Kind() == reflect.Map:
+		return append(form, member{"maxProperties", b.items},
+			member{"propertyNames", object{{"maxLength", b.key}}})
+	case f.Type.Kind() == reflect.Slice:
+		return append(form, member{"maxItems", b.items})
+	case f.Type.Kind() == reflect.String && f.Tag.Get("enum") == "":
+		return append(form, member{"maxLength", b.bytes})
+	}
+	return form
 }
 
 // plain is the value that a piece of YAML stands for.

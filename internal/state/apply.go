@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -39,11 +38,13 @@ func (s *State) Apply(e *Event, f Fact) {
 		ProbeAsked, RungFailed:
 		s.applyJob(e, f)
 	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
+		AllocationReduced,
 		AttemptBegan, BackedOff:
 		s.applyAllocation(e, f)
-	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled:
+	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled, TaskCut:
 		s.applyTask(e, f)
-	case StrayFound, InstanceRegistered, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed,
+	case StrayFound, InterruptionTaken,
+		InstanceRegistered, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed,
 		InstanceExtended, InstanceLeft, BillTaken, BillSplit, InstanceOwned, SeatLeft, SeatReleased,
 		InstanceCleaned:
 		s.applyInstance(e, f)
@@ -60,6 +61,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.begins(e.Body.(IncarnationBegun))
 	case ReserveSettled:
 		s.stock(f.Offer).Settled = s.now
+	case JobPlaced, JobPinned:
+		s.applyRound(f)
 	case JobArchived, JobRehydrated:
 		s.applyArchive(e, f)
 	default:
@@ -146,7 +149,8 @@ func (s *State) applyJob(e *Event, f Fact) {
 	case JobChanged:
 		s.changed(e, s.touched(f.Job))
 	case JobPriced:
-		s.touched(f.Job).r.OnDemand = &f.OnDemand
+		r := &s.touched(f.Job).r
+		r.OnDemand, r.OnDemandOffer = &f.OnDemand, f.Offer
 	case Decided:
 		j := s.touched(f.Job)
 		if f.SameRejected && j.r.Last != nil {
@@ -232,11 +236,11 @@ func (s *State) held(e *Event, f JobHeld) {
 // it counts no more.
 func (s *State) reopened(j *Job) {
 	since := j.r.Finished
-	j.r.Finished, j.r.OnDemand, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", s.now
+	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
 	r := j.runs()
 	r.Reopened++
 	r.Ending, r.EndingWhy, r.Retries, r.UnsavedLosses, r.Fallback, r.MigratingTo = "", "", 0, 0, nil, ""
-	r.Learned.Failures, r.Learned.Seen = 0, policy.Seen{}
+	r.Learned.Failures, r.Learned.SetUp, r.Learned.Seen = 0, setUps{}, policy.Seen{}
 	r.Began = shifted(r.Began, s.now.Sub(since))
 }
 
@@ -314,16 +318,17 @@ func (s *State) Post(p *ledger.Posting) {
 		st.Idle = st.Idle.Add(costOf(p))
 		return
 	}
-	a := s.AttemptOf(p.Owner.Attempt)
-	if a == nil {
+	k := s.TaskOf(p.Owner.Task)
+	if k == nil {
 		if i := s.instances[p.Owner.Instance]; i != nil && p.Category == ledger.Overhead {
-			i.r.Posted = i.r.Posted.Add(costOf(p))
+			s.postStray(i, costOf(p))
 		}
 		s.postIdle(p)
 		return
 	}
+	a := k.attempt
 	j := s.touched(a.r.Job)
-	t := &a.r.Task
+	t := &k.r
 	before := t.Posted.Add(t.Rules)
 	if t.Uses == nil {
 		t.Uses = map[ledger.Use]money.Amount{}
@@ -347,7 +352,7 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 	if t.Machine.Prepaid {
 		st := s.stock(t.Machine.Offer)
-		st.Used = st.Used.Add(amount)
+		st.Used = st.Used.Add(t.Machine.Owned(amount))
 	}
 	if r := j.runs(); slices.Contains(r.Attempts[:r.Closed], a) {
 		r.Settled = r.Settled.Add(t.Posted.Add(t.Rules).Sub(before))
@@ -374,13 +379,6 @@ func costOf(p *ledger.Posting) money.Amount {
 
 // CostOf is what a posting adds to what was spent.
 func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }
-
-// clone is a copy of an attempt that later changes leave alone.
-func (a *Attempt) clone() *Attempt {
-	c := *a
-	c.r.Task.Uses, c.r.Task.Bill = maps.Clone(a.r.Task.Uses), maps.Clone(a.r.Task.Bill)
-	return &c
-}
 
 // Replay takes an event of the log, by its number, with what was decided about it then:
 // no rule is run. Numbers may be missing, of samples that were dropped.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -25,7 +26,11 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 	case AllocationRequested:
 		s.requested(f)
 	case AllocationQueued:
-		s.pending(f.Allocation).r.Queued = s.now
+		a := s.pending(f.Allocation)
+		if a.r.Queued.IsZero() {
+			a.r.Queued = s.now
+		}
+		a.r.Detail = f.Detail
 	case AllocationGranted:
 		s.granted(e, f)
 	case AttemptBegan:
@@ -38,6 +43,10 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 		j.runs().Leaving = append(slices.Clone(j.runs().Leaving), a)
 		s.tried(a)
 		s.index(j)
+	case AllocationReduced:
+		a := s.pending(f.Allocation)
+		a.r.Machine.Speed = cmp.Or(max(a.r.Machine.Speed, 0), 1) * float64(f.Nodes) / float64(a.r.Nodes)
+		a.r.Nodes = f.Nodes
 	case AllocationClosed:
 		a := s.pending(f.Allocation)
 		move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, f.Phase)
@@ -67,10 +76,10 @@ func (s *State) requested(f AllocationRequested) {
 	j := s.touched(f.Job)
 	r := j.runs()
 	r.Epoch++
-	a := &Allocation{allocationRecord{
+	a := &Allocation{r: allocationRecord{
 		ID: fmt.Sprintf("%s.%d", j.r.ID, r.Epoch), Job: j.r.ID, Epoch: r.Epoch, Offers: []market.OfferID{f.Machine.Offer},
 		Machine: f.Machine, Nodes: f.Nodes, Rate: f.Rate, Most: f.Most, Variant: f.Variant, Rung: f.Rung,
-		Transfer: f.Transfer, Requested: s.now, Portion: f.Portion,
+		Transfer: f.Transfer, Requested: s.now, Portion: f.Portion, Keeps: f.Keeps,
 	}}
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Pending)
 	r.Asked = a
@@ -147,13 +156,13 @@ func (s *State) granted(e *Event, f AllocationGranted) {
 	}
 	i := &Instance{r: instanceRecord{
 		ID: f.Instance, Allocation: a.r.ID, Job: a.r.Job, Machine: a.r.Machine, Rate: r.Rate, From: from,
-		Seats: []Seat{{Attempt: a.r.ID, Rank: len(a.r.Instances), Portion: a.r.Portion}},
+		Seats: []Seat{{Attempt: a.r.ID, Portion: a.r.Portion}},
 	}}
 	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
 	s.joins(i)
 	s.instances[i.r.ID] = i
 	s.lists(i)
-	a.r.Instances = append(slices.Clone(a.r.Instances), i.r.ID)
+	a.gets(i, grant{Instance: i.r.ID, From: from, Rate: r.Rate})
 	for _, scope := range scopes {
 		key := ScopeKey(scope, &a.r.Machine)
 		if b, known := s.backoffs[key]; known && !b.Until.After(s.now) {
@@ -169,31 +178,70 @@ func (s *State) joins(i *Instance) {
 	}
 }
 
-// began makes the attempt of an allocation that is complete.
+// gets gives the allocation a machine.
+func (a *Allocation) gets(i *Instance, g grant) {
+	a.r.Granted, a.machines = append(slices.Clone(a.r.Granted), g), append(slices.Clone(a.machines), i)
+}
+
+// byRank puts the machines of an allocation in the order of ranks: those of the attempt before
+// as they were, then the others as they came.
+func (a *Allocation) byRank() {
+	order := make([]int, len(a.r.Granted))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		p, q := a.r.Granted[x].Rank, a.r.Granted[y].Rank
+		if p > 0 && q > 0 {
+			return p - q
+		}
+		return q - p // one of them, or both, are new: 0
+	})
+	granted, machines := make([]grant, len(order)), make([]*Instance, len(order))
+	for n, from := range order {
+		granted[n], machines[n] = a.r.Granted[from], a.machines[from]
+	}
+	a.r.Granted, a.machines = granted, machines
+}
+
+// task is the task of a rank of the attempt.
+func (a *Allocation) task(t *Attempt, rank int, j *Job) *Task {
+	g, i := &a.r.Granted[rank], a.machines[rank]
+	for n := range i.r.Seats {
+		if i.r.Seats[n].Attempt == a.r.ID && rank > 0 {
+			i.r.Seats = slices.Clone(i.r.Seats)
+			i.r.Seats[n].Rank = rank
+		}
+	}
+	k := &Task{attempt: t, instance: i, r: taskRecord{
+		Rank: rank, Instance: g.Instance, Machine: a.r.Machine, Portion: a.r.Portion, From: g.From, Settled: g.From,
+		Rate: g.Rate, Warm: g.Warm, Before: g.Before,
+		Learned: learnedTask{First: j.SavedStep(), Step: j.SavedStep(), Kept: g.From},
+	}}
+	if a.r.Portion != nil {
+		k.r.Machine.GPUs = len(a.r.Portion.Devices)
+	}
+	move(NextTask, "task", k.Name(), &k.r.Phase, Assigned)
+	return k
+}
+
+// began makes the attempt of an allocation that is complete, or of what it got of its machines.
 func (s *State) began(f AttemptBegan) {
 	a := s.pending(f.Attempt)
 	j := s.jobs[a.r.Job]
-	i := s.instances[a.r.Instances[0]]
-	t := &Attempt{instance: i, r: attemptRecord{
+	t := &Attempt{r: attemptRecord{
 		ID: a.r.ID, Job: a.r.Job, Epoch: a.r.Epoch, Variant: a.r.Variant, Rung: a.r.Rung, Transfer: a.r.Transfer,
 		Requested: a.r.Requested, Most: a.r.Most,
-		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, Portion: a.r.Portion,
-			From: i.r.From, Settled: i.r.From, Rate: i.r.Rate,
-			Learned: learnedTask{
-				First: j.SavedStep(), Step: j.SavedStep(), Kept: i.r.From,
-			}},
 	}}
-	if a.r.Portion != nil {
-		t.r.Task.Machine.GPUs = len(a.r.Portion.Devices)
+	if f.Partial {
+		t.r.Wanted = a.r.Nodes
 	}
-	if i.Shared() {
-		k := &t.r.Task
-		k.Warm, k.Before, k.Rate = true, i.Cost(s.now), i.PresentRate()
-		k.From, k.Settled, k.Learned.Kept = s.now, s.now, s.now
+	a.byRank()
+	for rank := range a.r.Granted {
+		t.tasks = append(t.tasks, a.task(t, rank, j))
 	}
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Granted)
 	move(NextAttempt, "attempt", t.r.ID, &t.r.Phase, Underway)
-	move(NextTask, "task", t.r.ID, &t.r.Task.Phase, Assigned)
 	r := j.runs()
 	// An allocation that was granted although it was being cancelled may be older than
 	// the newest: attempts stand in the order of their epochs.
@@ -208,7 +256,7 @@ func (s *State) began(f AttemptBegan) {
 	}
 	s.attempts[t.r.ID] = t
 	s.dropped(a)
-	if n == len(r.Attempts)-1 && !j.r.State.Over() {
+	if n == len(r.Attempts)-1 && !j.r.State.Over() && !f.Partial {
 		j.r.UnplacedSince = time.Time{}
 		r.CheckpointRegion = a.r.Machine.Region
 	}

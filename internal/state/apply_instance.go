@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"scrimp/internal/market"
@@ -27,7 +28,7 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		s.instances[i.r.ID] = i
 	case InstanceRegistered:
 		i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
-		i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated}
+		i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
 		if i.r.Phase == Provisioning {
 			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
 		}
@@ -35,19 +36,21 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		i := s.instance(f.Instance)
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
 		i.r.Release = f.Why
-		for _, a := range s.SeatedAll(i) {
-			a.r.Task.End = cmp.Or(a.r.Task.End, f.End)
+		for _, t := range s.TasksOn(i) {
+			t.r.End = cmp.Or(t.r.End, f.End)
 		}
 	case SeatReleased:
-		a := s.attempt(f.Attempt)
-		a.r.Leaving, a.r.LeaveBy, a.r.Task.End = f.Why, f.By, cmp.Or(a.r.Task.End, f.End)
-		s.isLeaving(a)
+		t := s.task(f.Attempt, f.Node)
+		t.r.Leaving, t.r.LeaveBy, t.r.End = f.Why, f.By, cmp.Or(t.r.End, f.End)
+		s.isLeaving(t)
 	case SeatLeft:
 		s.left(f)
 	case InstanceCleaned:
 		s.instance(f.Instance).idle().Clean = s.now
 	case BillSplit:
 		s.split(f)
+	case InterruptionTaken:
+		s.instance(f.Instance).r.Announced = e.Body.(InterruptionAnnounced).At
 	case InstanceMissing:
 		s.instance(f.Instance).r.Missing = s.now
 	case InstanceListed:
@@ -67,8 +70,8 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		i := s.instance(f.Instance)
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
 		i.r.Lost = false
-		for _, a := range s.SeatedAll(i) {
-			s.leaves(i, a)
+		for _, t := range s.TasksOn(i) {
+			s.leaves(i, t)
 		}
 	}
 }
@@ -88,7 +91,7 @@ func (s *State) instance(id string) *Instance {
 	return i
 }
 
-// seated is the attempt whose first task has the instance's seat, or nil.
+// seated is the attempt that has the instance's first seat, or nil.
 func (s *State) seated(i *Instance) *Attempt {
 	if len(i.r.Seats) == 0 {
 		return nil
@@ -107,45 +110,49 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	}
 	move(NextInstance, "instance", i.r.ID, &i.r.Phase, to)
 	i.r.Until, i.r.Cause, i.r.Lost, i.r.Disowned, i.r.Release = f.Until, f.Cause, f.GivenUp, false, ""
-	a := s.seated(i)
-	if a != nil || i.idle() != nil {
-		s.lasted(i, a)
+	if b, ok := e.Body.(InstanceEnded); ok && b.Announced && i.r.Announced.IsZero() {
+		i.r.Announced = f.Until
+	}
+	if !i.Stray() {
+		s.lasted(i)
 	}
 	if idle := i.idle(); idle != nil {
 		idle.Until = laterOf(f.Until, idle.From)
 	}
 	s.lists(i)
-	if a == nil {
-		return
-	}
-	ends := append([]SeatEnd{{Attempt: a.r.ID, Lost: f.Lost, Unsaved: f.Unsaved}}, f.Others...)
-	for _, end := range ends {
-		s.cutOff(e, i, end, &f)
+	first := SeatEnd{Lost: f.Lost, Unsaved: f.Unsaved}
+	for n, t := range s.TasksOn(i) {
+		if n == 0 {
+			s.cutOff(e, t, first, f.GivenUp)
+			continue
+		}
+		at := slices.IndexFunc(f.Others, func(x SeatEnd) bool { return x.Attempt == t.attempt.r.ID })
+		s.cutOff(e, t, f.Others[at], f.GivenUp)
 	}
 }
 
-// cutOff ends the attempt of a seat with its instance.
-func (s *State) cutOff(e *Event, i *Instance, end SeatEnd, f *InstanceClosed) {
-	a := s.attempt(end.Attempt)
-	j := s.jobs[a.r.Job]
-	t := &a.r.Task
-	t.Until, t.Cause, t.LastRate = laterOf(f.Until, t.From), f.Cause, a.Rate()
+// cutOff ends a task with its instance.
+func (s *State) cutOff(e *Event, k *Task, end SeatEnd, givenUp bool) {
+	i := k.instance
+	j := s.touched(k.attempt.r.Job)
+	t := &k.r
+	t.Until, t.Cause, t.LastRate = laterOf(i.r.Until, t.From), i.r.Cause, k.Rate()
 	if b, ok := e.Body.(InstanceEnded); ok {
 		t.Notice = b.Notice
 	}
-	if f.Cause == "interrupted" && t.End == "" {
+	if i.r.Cause == "interrupted" && t.End == "" {
 		t.End = "interrupted"
 	}
 	if t.End == "" {
-		t.End = f.Cause
+		t.End = i.r.Cause
 	}
 	t.LostTime += end.Lost
 	if end.Unsaved {
 		j.runs().UnsavedLosses++
 	}
-	s.attemptOver(j, a)
-	if !f.GivenUp {
-		s.leaves(i, a)
+	s.taskOver(j, k)
+	if !givenUp {
+		s.leaves(i, k)
 	}
 }
 
@@ -156,13 +163,20 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// attemptOver closes an attempt whose end, cause and cost are known.
-func (s *State) attemptOver(j *Job, a *Attempt) {
-	r, t := j.runs(), &a.r.Task
+// taskOver closes a task whose end, cause and cost are known, and with the last one its attempt.
+func (s *State) taskOver(j *Job, k *Task) {
+	a, r, t := k.attempt, j.runs(), &k.r
 	if t.Phase != Ended {
-		move(NextTask, "task", a.r.ID, &t.Phase, Ended)
+		move(NextTask, "task", k.Name(), &t.Phase, Ended)
 	}
 	r.GPUServed += time.Duration(t.Machine.GPUs) * t.Until.Sub(t.From)
+	if t.Leaving != "" {
+		s.leaving = slices.DeleteFunc(slices.Clone(s.leaving), func(x *Task) bool { return x == k })
+	}
+	s.index(j)
+	if a.Until().IsZero() {
+		return
+	}
 	move(NextAttempt, "attempt", a.r.ID, &a.r.Phase, Over)
 	delete(s.attempts, a.r.ID)
 	for r.Closed < len(r.Attempts) && !r.Attempts[r.Closed].Live() {
@@ -173,45 +187,45 @@ func (s *State) attemptOver(j *Job, a *Attempt) {
 	s.index(j)
 }
 
-// lasted learns how long machines of an offer of spot last.
-func (s *State) lasted(i *Instance, a *Attempt) {
+// lasted learns how long machines of an offer of spot last. It goes by what their provider says:
+// a program's word would change the choices of all.
+func (s *State) lasted(i *Instance) {
 	l := s.offers[i.r.Machine.Offer]
 	if l == nil || i.r.Machine.Capacity != market.Spot {
 		return
 	}
 	l.r.Hazard.Served += i.r.Until.Sub(i.r.From)
-	if i.r.Cause == "interrupted" || a != nil && !a.r.Noticed.IsZero() { // given back early, but taken all the same
+	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // given back early, but interrupted all the same
 		l.r.Hazard.Lost++
 	}
 }
 
 // leaves lets go of an instance that costs nothing more. One that was shared is kept for its bill.
-func (s *State) leaves(i *Instance, a *Attempt) {
+func (s *State) leaves(i *Instance, t *Task) {
 	if i.Shared() {
-		s.rises(i, a)
+		s.rises(i, t)
 		return
 	}
-	a.instance = nil
+	t.instance = nil
 	delete(s.instances, i.r.ID)
 }
 
 func (s *State) extended(f InstanceExtended) {
 	i := s.instance(f.Instance)
-	a := s.seated(i)
-	if a == nil {
+	if s.seated(i) == nil {
 		if idle := &i.r.Idles[len(i.r.Idles)-1]; f.Until.After(idle.Until) {
 			idle.Until, i.r.Until, i.r.Cause = f.Until, f.Until, f.Cause
 		}
 		return
 	}
-	for _, a := range s.SeatedAll(i) {
-		t := &a.r.Task
+	for _, k := range s.TasksOn(i) {
+		t := &k.r
 		if !f.Until.After(t.Until) {
 			continue
 		}
 		more := f.Until.Sub(t.Until)
 		t.LostTime += more
-		s.jobs[a.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
+		s.jobs[k.attempt.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
 		t.Until, t.Cause = f.Until, f.Cause
 	}
 	if f.Until.After(i.r.Until) {
@@ -225,9 +239,13 @@ func (s *State) billed(e *Event, id string) {
 	for _, l := range b.Lines {
 		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
 	}
-	if a := s.AttemptOf(b.Launch); a != nil && a.r.Task.Instance == id {
+	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an allocation
+		i.r.Bill = bill
+		return
+	}
+	if a := s.AttemptOf(b.Launch); a != nil && a.On(id) != nil {
 		s.touched(a.r.Job)
-		a.r.Task.Bill = bill
+		a.On(id).r.Bill = bill
 		return
 	}
 	if i := s.instances[id]; i != nil && i.Stray() {

@@ -1,19 +1,22 @@
 package state
 
+import "fmt"
+
 func (s *State) applyTask(e *Event, f Fact) {
 	switch f := f.(type) {
 	case TaskClaimed:
-		a := s.attempt(f.Attempt)
 		b := e.Body.(AgentClaimed)
-		move(NextTask, "task", a.r.ID, &a.r.Task.Phase, Starting)
-		a.r.Task.Claimed, a.r.Task.By = s.now, b.By
-		s.spoke(a)
+		t := s.task(f.Attempt, b.Node)
+		move(NextTask, "task", t.Name(), &t.r.Phase, Starting)
+		t.r.Claimed, t.r.By = s.now, b.By
+		s.spoke(t)
 	case TaskStarted:
 		s.started(e, f)
 	case NoticeTaken:
-		a := s.attempt(f.Attempt)
-		a.r.Noticed, a.r.TakenAt = s.now, e.Body.(NoticeGiven).Until
-		if i := a.instance; i != nil {
+		b := e.Body.(NoticeGiven)
+		t := s.task(f.Attempt, b.Node)
+		t.r.Noticed, t.r.TakenAt = s.now, b.Until
+		if i := t.instance; i != nil {
 			i.r.Noticed = s.now
 		}
 	case DrainRequested:
@@ -22,17 +25,22 @@ func (s *State) applyTask(e *Event, f Fact) {
 		if f.MigratesTo != "" {
 			s.jobs[a.r.Job].runs().MigratingTo = f.MigratesTo
 		}
-		if i := a.instance; i != nil && i.r.Phase == Ready && len(i.r.Seats) == 1 {
-			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Draining)
+		for _, t := range a.tasks {
+			if i := t.instance; i != nil && i.r.Phase == Ready && len(i.r.Seats) == 1 {
+				move(NextInstance, "instance", i.r.ID, &i.r.Phase, Draining)
+			}
 		}
 	case TaskEnded:
 		s.ended(e, f)
 	case TimeSettled:
-		a := s.attempt(f.Attempt)
-		a.r.Task.Settled = f.Until
-		if f.Until.After(a.r.Task.Learned.Kept) {
-			a.r.Task.Learned.Kept = f.Until
+		t := s.task(f.Attempt, f.Node)
+		t.r.Settled = f.Until
+		if f.Until.After(t.r.Learned.Kept) {
+			t.r.Learned.Kept = f.Until
 		}
+	case TaskCut:
+		t := s.task(f.Attempt, f.Node)
+		s.cutOff(e, t, SeatEnd{Lost: f.Lost}, t.instance.r.Lost)
 	}
 }
 
@@ -46,34 +54,49 @@ func (s *State) attempt(id string) *Attempt {
 	return a
 }
 
+// task is a rank of the attempt of that name, and its job about to be changed.
+func (s *State) task(attempt string, node int) *Task {
+	t := s.attempt(attempt).Rank(node)
+	if t == nil {
+		panic(fmt.Sprintf("state: a fact about rank %d of attempt %s, which it does not have", node, attempt))
+	}
+	return t
+}
+
 // spoke notes that the agent of an instance has been heard of.
-func (s *State) spoke(a *Attempt) {
-	if i := a.instance; i != nil && i.r.Phase == Provisioning {
+func (s *State) spoke(t *Task) {
+	if i := t.instance; i != nil && i.r.Phase == Provisioning {
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
 	}
 }
 
 func (s *State) started(e *Event, f TaskStarted) {
-	a := s.attempt(f.Attempt)
-	j := s.jobs[a.r.Job]
 	b := e.Body.(AttemptStarted)
-	move(NextTask, "task", a.r.ID, &a.r.Task.Phase, TaskRunning)
-	a.r.Task.Started, a.r.Task.Restored = s.now, b.Restored
-	j.runs().Learned.SavedWork = f.Work
-	for _, l := range f.Lost {
-		s.attempt(l.Attempt).r.Task.LostTime = l.Lost
+	t := s.task(f.Attempt, b.Node)
+	move(NextTask, "task", t.Name(), &t.r.Phase, TaskRunning)
+	t.r.Started, t.r.Restored = s.now, b.Restored
+	if b.Node == 0 {
+		s.jobs[t.attempt.r.Job].runs().Learned.SavedWork = f.Work
 	}
-	s.spoke(a)
+	for _, l := range f.Lost {
+		s.task(l.Attempt, l.Node).r.LostTime = l.Lost
+	}
+	s.spoke(t)
 }
 
 func (s *State) ended(e *Event, f TaskEnded) {
-	a := s.attempt(f.Attempt)
-	b := e.Body.(AttemptEnded)
-	t := &a.r.Task
-	move(NextTask, "task", a.r.ID, &t.Phase, Ended)
+	b, reported := e.Body.(AttemptEnded)
+	if !reported { // nothing is left of it, and it said nothing
+		b = AttemptEnded{Node: e.Body.(TaskGone).Node, Reason: "terminated"}
+	}
+	k := s.task(f.Attempt, b.Node)
+	a, t := k.attempt, &k.r
+	move(NextTask, "task", k.Name(), &t.Phase, Ended)
 	t.Over, t.End, t.Exit = s.now, b.Reason, b.Exit
 	t.LostTime += f.Lost
-	a.r.DrainBy = s.now // it is given back at once
+	if a.Task() == Ended {
+		a.r.DrainBy = s.now // it is given back at once
+	}
 	j := s.jobs[a.r.Job]
 	if s.cfg.TimingOf(t.Machine.Provider).Idle > 0 {
 		s.demand(j.User()).Left = s.now
@@ -82,10 +105,15 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	if b.Outputs != "" {
 		r.Outputs = b.Outputs
 	}
-	if !j.r.State.Over() {
-		r.Exit = b.Exit
-		if b.Error != "" || r.Ending == "" {
-			j.r.Detail = b.Error
-		}
+	if j.r.State.Over() {
+		return
+	}
+	r.Exit = a.Exit()
+	r.Learned.SetUp = r.Learned.SetUp.failed(f.Attempt, b.SetupStatus)
+	switch gang := len(a.tasks) > 1; {
+	case gang && a.telling() == k && b.Error != "":
+		j.r.Detail = fmt.Sprintf("node %d: %s", b.Node, b.Error)
+	case !gang && (b.Error != "" || r.Ending == ""):
+		j.r.Detail = b.Error
 	}
 }

@@ -59,8 +59,9 @@ func ReadJob(record json.RawMessage) (*Job, error) {
 	if j.r.Run = stored.Run; stored.Run == nil {
 		return j, nil
 	}
-	for _, a := range stored.Attempts {
-		j.r.Run.Attempts = append(j.r.Run.Attempts, &Attempt{r: a})
+	for n := range stored.Attempts {
+		a := &stored.Attempts[n]
+		j.r.Run.Attempts = append(j.r.Run.Attempts, a.attempt())
 	}
 	return j, nil
 }
@@ -97,8 +98,10 @@ func (s *State) InUse(j *Job) bool {
 		return true
 	}
 	for _, a := range j.Attempts() {
-		if a.instance != nil {
-			return true
+		for _, t := range a.tasks {
+			if t.instance != nil {
+				return true
+			}
 		}
 	}
 	for _, i := range s.instances {

@@ -139,17 +139,21 @@ func (s *State) count(j *Job, by int) {
 	}
 	*sum.of(j.r.State) = by
 	for _, try := range j.Attempts() {
-		if try.Taken() {
-			sum.Interruptions += by
+		for _, t := range try.tasks {
+			if t.Taken() {
+				sum.Interruptions += by
+			}
 		}
 	}
 	key := ArchiveKey{owner.Dimensions, owner.Currency, s.hour(ledger.HourOf(last))}
 	s.sums(key, sum)
 	for _, try := range j.Attempts() {
-		gpuHours(try, func(hour int64, d time.Duration) {
-			key.Hour = s.hour(hour)
-			s.sums(key, ArchiveSum{GPUs: time.Duration(by) * d})
-		})
+		for _, t := range try.tasks {
+			gpuHours(t, func(hour int64, d time.Duration) {
+				key.Hour = s.hour(hour)
+				s.sums(key, ArchiveSum{GPUs: time.Duration(by) * d})
+			})
+		}
 	}
 }
 
@@ -161,8 +165,8 @@ func (s *State) sums(k ArchiveKey, more ArchiveSum) {
 	}
 }
 
-// gpuHours calls f with the GPU time of an attempt in each hour.
-func gpuHours(a *Attempt, f func(hour int64, d time.Duration)) {
+// gpuHours calls f with the GPU time of a task in each hour.
+func gpuHours(a *Task, f func(hour int64, d time.Duration)) {
 	if a.GPUs() == 0 || a.Instance() == "" {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Config is what the core works by. It enters as an event, so that a log
-// replays the same whatever a later release would set. Spans are market time.
+// replays the same whatever a later release would set. Spans go by the market's clock.
 type Config struct {
 	MaxRunning int            `json:"max_running"`   // jobs that may hold a machine at once
 	Detect     time.Duration  `json:"detect_ns"`     // how long a loss can go unnoticed
@@ -75,7 +75,7 @@ func (c *Config) Sells(provider string) bool {
 	return named || c.Providers == nil
 }
 
-// DefaultConfig suits one user on one machine at market speed 1.
+// DefaultConfig suits one user on one machine on a market in real time.
 func DefaultConfig() Config {
 	return Config{
 		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -35,16 +36,31 @@ func (j *Job) clone() *Job {
 func (j *Job) Copy() *Job {
 	c := j.clone()
 	for _, a := range c.Attempts() {
-		if a.instance == nil {
-			continue
+		for _, t := range a.tasks {
+			t.instance = t.instance.copied()
 		}
-		i := *a.instance
-		if i.series != nil {
-			i.series = &Series{slices.Clone(i.series.list)}
+	}
+	for _, a := range append([]*Allocation{c.run().Asked}, c.run().Leaving...) {
+		if a != nil {
+			a.machines = slices.Clone(a.machines)
+			for n, i := range a.machines {
+				a.machines[n] = i.copied()
+			}
 		}
-		a.instance = &i
 	}
 	return c
+}
+
+// copied is the instance with its prices as they are now; nil of nil.
+func (i *Instance) copied() *Instance {
+	if i == nil {
+		return nil
+	}
+	c := *i
+	if c.series != nil {
+		c.series = &Series{slices.Clone(c.series.list)}
+	}
+	return &c
 }
 
 // Same reports whether two states have the job alike; learned says whether what was
@@ -63,7 +79,20 @@ func (j *Job) compared(learned bool) *Job {
 	c := j.clone()
 	c.r.Run.Learned = learnedJob{}
 	for _, a := range c.r.Run.Attempts {
-		a.r.Task.Learned, a.r.Task.LastRate = learnedTask{}, 0
+		for _, t := range a.tasks {
+			t.r.Learned, t.r.LastRate = learnedTask{}, 0
+		}
+	}
+	return c
+}
+
+// clone is a copy of an attempt that later changes leave alone.
+func (a *Attempt) clone() *Attempt {
+	c := &Attempt{r: a.r, tasks: make([]*Task, len(a.tasks))}
+	for n, t := range a.tasks {
+		k := *t
+		k.attempt, k.r.Uses, k.r.Bill = c, maps.Clone(t.r.Uses), maps.Clone(t.r.Bill)
+		c.tasks[n] = &k
 	}
 	return c
 }

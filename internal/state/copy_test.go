@@ -38,7 +38,7 @@ func TestACopyOfAJobStaysAsItIs(t *testing.T) {
 	at(40*time.Minute, state.Progressed{Attempt: "j.1", Message: 2, Step: 100}, nil)
 	at(50*time.Minute, state.Tick{}, nil, state.InstanceReleased{Instance: "i", Why: "test"})
 	posted := ledger.Posting{Amount: money.Picos(7), Phase: ledger.Accrued, To: ledger.Cost(ledger.Compute, ledger.Useful),
-		Owner: ledger.Owner{Tenant: "default", Attempt: "j.1"}}
+		Owner: ledger.Owner{Tenant: "default", Attempt: "j.1", Task: "j.1/0"}}
 	at(time.Hour, state.Tick{}, []ledger.Posting{posted})
 
 	if asked.Asked() == nil || asked.Asked().Phase() != state.Pending || len(asked.Attempts()) != 0 {

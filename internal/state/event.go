@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -39,8 +40,11 @@ type Terms struct {
 	Variant  string       `json:"variant,omitempty"`
 	Parent   string       `json:"parent,omitempty"`
 	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
-	Nodes    int          `json:"nodes,omitempty"`
-	Need     plan.Need    `json:"need"`
+	// Nodes is how many machines it runs on at once, at most; LeastNodes how many at least, where
+	// that is less. Its work and speed are those on all of them. 0: one.
+	Nodes      int       `json:"nodes,omitempty"`
+	LeastNodes int       `json:"least_nodes,omitempty"`
+	Need       plan.Need `json:"need"`
 
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Promise       float64        `json:"promise,omitempty"` // share of such jobs that are in time
@@ -68,6 +72,12 @@ type Terms struct {
 	RetryCodes []int         `json:"retry_codes,omitempty"`
 	Notify     bool          `json:"notify,omitempty"`
 }
+
+// Most is how many machines a job runs on at once at most, and Fewest at least.
+func (t *Terms) Most() int { return max(1, t.Nodes) }
+
+// Fewest is how many it needs.
+func (t *Terms) Fewest() int { return cmp.Or(t.LeastNodes, t.Most()) }
 
 // Source is a checkpoint of another job that was copied to a new one.
 type Source struct {
@@ -216,6 +226,14 @@ type (
 		Cause    string        `json:"cause"`               // terminated, interrupted, stopped
 		Notice   time.Duration `json:"notice_ns,omitempty"` // wall time; a fact for the receipt, which no rule reads
 		Launch   string        `json:"launch,omitempty"`    // the allocation that it was rented for, where that is known
+		// Announced: its provider had said that it would interrupt it, however it ended.
+		Announced bool `json:"announced,omitempty"`
+	}
+	// InterruptionAnnounced: a provider says that it will interrupt an instance, and when.
+	// What a program or its agent says of that is NoticeGiven, and concerns its job only.
+	InterruptionAnnounced struct {
+		Instance string    `json:"instance"`
+		At       time.Time `json:"at"`
 	}
 	// BillReceived: what the provider charges for an instance in all, as far as it knows
 	// now. It may come at any time after its end was told, and again: the newest bill
@@ -252,11 +270,13 @@ type (
 	// AgentClaimed: the agent on an instance has its task.
 	AgentClaimed struct {
 		Attempt string `json:"attempt"`
-		By      string `json:"by,omitempty"` // who: a hash of what only that machine has; "" from agents that made none
+		Node    int    `json:"node,omitempty"` // rank of whoever says so
+		By      string `json:"by,omitempty"`   // who: a hash of what only that machine has; "" from agents that made none
 	}
 	// AttemptStarted: the program runs.
 	AttemptStarted struct {
 		Attempt  string        `json:"attempt"`
+		Node     int           `json:"node,omitempty"` // rank of whoever says so
 		Message  int64         `json:"message"`
 		Restored string        `json:"restored,omitempty"`
 		Step     int64         `json:"step"`
@@ -295,6 +315,7 @@ type (
 	// NoticeGiven: the provider will take the machine.
 	NoticeGiven struct {
 		Attempt string    `json:"attempt"`
+		Node    int       `json:"node,omitempty"` // rank of whoever says so
 		Message int64     `json:"message"`
 		Source  string    `json:"source"`
 		Until   time.Time `json:"until"`
@@ -302,13 +323,18 @@ type (
 	// UsageSeen: what the machine did since the last one.
 	UsageSeen struct {
 		Attempt string  `json:"attempt"`
+		Node    int     `json:"node,omitempty"` // rank of whoever says so
 		Message int64   `json:"message"`
 		CPU     float64 `json:"cpu"`
 		Memory  int64   `json:"memory"`
+		// GPU is the highest share of time in which one of the GPUs that the job asks for was in use; nil: it
+		// asks for none, or nobody knows.
+		GPU *float64 `json:"gpu,omitempty"`
 	}
 	// AttemptEnded: the program runs no longer and what it left is kept.
 	AttemptEnded struct {
 		Attempt string `json:"attempt"`
+		Node    int    `json:"node,omitempty"` // rank of whoever says so
 		Message int64  `json:"message"`
 		Reason  string `json:"reason"` // completed, failed, drained, setup
 		Exit    int    `json:"exit"`
@@ -316,10 +342,13 @@ type (
 		Saved   bool   `json:"saved"`
 		Outputs string `json:"outputs,omitempty"`
 		Error   string `json:"error,omitempty"`
+		// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
+		SetupStatus int `json:"setup_status,omitempty"`
 	}
 	// AgentSilent: nothing was heard of an attempt's agent for too long.
 	AgentSilent struct {
 		Attempt string    `json:"attempt"`
+		Node    int       `json:"node,omitempty"` // rank of whoever says so
 		Since   time.Time `json:"since"`
 	}
 )

@@ -9,7 +9,8 @@ type MachineRegistered struct {
 	Key        string    `json:"key"`        // Ed25519, public, in base64
 	Version    string    `json:"version"`
 	Wire       int       `json:"wire"`
-	Boot       time.Time `json:"boot"` // when the agent began, by its own clock
+	Boot       time.Time `json:"boot"`              // when the agent began, by its own clock
+	Address    string    `json:"address,omitempty"` // by which other machines reach it
 	CPUs       int       `json:"cpus"`
 	Memory     int64     `json:"memory"` // bytes; 0: unknown
 	Root       bool      `json:"root,omitempty"`
@@ -26,6 +27,7 @@ type MachineCleaned struct {
 // it, and nothing of it is left.
 type TaskGone struct {
 	Attempt string `json:"attempt"`
+	Node    int    `json:"node,omitempty"` // rank that the machine had
 }
 
 // Kind implements Body.

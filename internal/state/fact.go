@@ -68,10 +68,11 @@ type (
 	JobChanged struct {
 		Job string `json:"job"`
 	}
-	// JobPriced: what its work would have cost on-demand when its last machine was gone.
+	// JobPriced: what its work would have cost on-demand when its last machine was gone, and where.
 	JobPriced struct {
-		Job      string       `json:"job"`
-		OnDemand money.Amount `json:"on_demand"`
+		Job      string         `json:"job"`
+		OnDemand money.Amount   `json:"on_demand"`
+		Offer    market.OfferID `json:"offer,omitempty"`
 	}
 	// Decided: a decision that changed something. Foreseen is set with the first that says
 	// what the job will cost.
@@ -114,10 +115,13 @@ type (
 		// to be rented.
 		Instance string   `json:"instance,omitempty"`
 		Portion  *Portion `json:"portion,omitempty"` // that the task gets of the machine; nil: all
+		// Keeps are machines of the job's attempt before that it gets when they are free.
+		Keeps []string `json:"keeps,omitempty"`
 	}
 	// AllocationQueued: the provider has it in its queue.
 	AllocationQueued struct {
 		Allocation string `json:"allocation"`
+		Detail     string `json:"detail,omitempty"` // why it waits, and until when the provider expects it to
 	}
 	// AllocationGranted: it was given a machine.
 	AllocationGranted struct {
@@ -128,6 +132,11 @@ type (
 	AllocationCancelling struct {
 		Allocation string `json:"allocation"`
 		Why        string `json:"why"`
+	}
+	// AllocationReduced: it does with so many machines, since no more are to be had.
+	AllocationReduced struct {
+		Allocation string `json:"allocation"`
+		Nodes      int    `json:"nodes"`
 	}
 	// AllocationClosed: it leads to nothing: it was refused, has expired or is cancelled.
 	AllocationClosed struct {
@@ -141,55 +150,6 @@ type (
 		Until time.Time `json:"until,omitzero"`
 	}
 )
-
-// Facts about attempts and their tasks.
-type (
-	// AttemptBegan: an allocation is complete, and the job's next attempt has its machines.
-	AttemptBegan struct {
-		Attempt string `json:"attempt"`
-		// Adopted: it was granted although it was given up, and the job, which waited, uses it.
-		Adopted bool `json:"adopted,omitempty"`
-	}
-	// TaskClaimed: the agent of a machine has its task.
-	TaskClaimed struct {
-		Attempt string `json:"attempt"`
-	}
-	// TaskStarted: the program runs. Lost says what earlier attempts lost by it, where
-	// that changed; Work is the useful work in the checkpoint that it began from.
-	TaskStarted struct {
-		Attempt string        `json:"attempt"`
-		Work    time.Duration `json:"work_ns"`
-		Lost    []LostTime    `json:"lost,omitempty"`
-	}
-	// NoticeTaken: the provider will take its machine.
-	NoticeTaken struct {
-		Attempt string `json:"attempt"`
-	}
-	// DrainRequested: it is asked to save and end, and given back at By at the latest.
-	DrainRequested struct {
-		Attempt string    `json:"attempt"`
-		Why     string    `json:"why"`
-		By      time.Time `json:"by"`
-		// MigratesTo is the offer for which the machine is left; "": none.
-		MigratesTo market.OfferID `json:"migrates_to,omitempty"`
-	}
-	// TaskEnded: its program runs no longer.
-	TaskEnded struct {
-		Attempt string        `json:"attempt"`
-		Lost    time.Duration `json:"lost_ns,omitempty"` // time lost by it
-	}
-	// TimeSettled: the use of an attempt's time is posted up to then.
-	TimeSettled struct {
-		Attempt string    `json:"attempt"`
-		Until   time.Time `json:"until"`
-	}
-)
-
-// LostTime is what an attempt has lost in all.
-type LostTime struct {
-	Attempt string        `json:"attempt"`
-	Lost    time.Duration `json:"lost_ns"`
-}
 
 // Facts about instances.
 type (
@@ -210,16 +170,19 @@ type (
 	// is to end the task by By. End is what it ends as, where that is not said otherwise.
 	SeatReleased struct {
 		Attempt string    `json:"attempt"`
+		Node    int       `json:"node,omitempty"`
 		Why     string    `json:"why"`
 		End     string    `json:"end,omitempty"`
 		By      time.Time `json:"by"`
 	}
-	// SeatLeft: a task of an instance is over for good, and the machine stays: where Attempt is
-	// set, for others that have seats there; else it waits for the next job of the same user
+	// SeatLeft: a task of an instance is over for good, and the machine stays: where Next is set,
+	// for that allocation of the same job; where Attempt alone is, for others that have seats
+	// there; else it waits for the next job of the same user
 	// until Keep at the latest, and Most is held for that. Lost is time lost by it.
 	SeatLeft struct {
 		Instance string        `json:"instance"`
 		Attempt  string        `json:"attempt,omitempty"`
+		Next     string        `json:"next,omitempty"`
 		Keep     time.Time     `json:"keep,omitzero"`
 		Most     money.Amount  `json:"most,omitzero"`
 		Lost     time.Duration `json:"lost_ns,omitempty"`
@@ -237,6 +200,10 @@ type (
 		Instance string `json:"instance"`
 	}
 	InstanceListed struct {
+		Instance string `json:"instance"`
+	}
+	// InterruptionTaken: its provider will interrupt it.
+	InterruptionTaken struct {
 		Instance string `json:"instance"`
 	}
 	// InstanceClosed: it is billed no longer. Until is corrected to lie in its life; Lost

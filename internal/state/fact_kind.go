@@ -24,6 +24,7 @@ func (AllocationQueued) Fact() string     { return "allocation_queued" }
 func (AllocationGranted) Fact() string    { return "allocation_granted" }
 func (AllocationCancelling) Fact() string { return "allocation_cancelling" }
 func (AllocationClosed) Fact() string     { return "allocation_closed" }
+func (AllocationReduced) Fact() string    { return "allocation_reduced" }
 func (BackedOff) Fact() string            { return "backed_off" }
 func (AttemptBegan) Fact() string         { return "attempt_began" }
 func (TaskClaimed) Fact() string          { return "task_claimed" }
@@ -32,9 +33,11 @@ func (NoticeTaken) Fact() string          { return "notice_taken" }
 func (DrainRequested) Fact() string       { return "drain_requested" }
 func (TaskEnded) Fact() string            { return "task_ended" }
 func (TimeSettled) Fact() string          { return "time_settled" }
+func (TaskCut) Fact() string              { return "task_cut" }
 func (StrayFound) Fact() string           { return "stray_found" }
 func (InstanceReleased) Fact() string     { return "instance_released" }
 func (InstanceRegistered) Fact() string   { return "instance_registered" }
+func (InterruptionTaken) Fact() string    { return "interruption_taken" }
 func (InstanceMissing) Fact() string      { return "instance_missing" }
 func (InstanceListed) Fact() string       { return "instance_listed" }
 func (InstanceClosed) Fact() string       { return "instance_closed" }
@@ -82,6 +85,7 @@ func init() {
 	reads[AllocationGranted]()
 	reads[AllocationCancelling]()
 	reads[AllocationClosed]()
+	reads[AllocationReduced]()
 	reads[BackedOff]()
 	reads[AttemptBegan]()
 	reads[TaskClaimed]()
@@ -90,9 +94,11 @@ func init() {
 	reads[DrainRequested]()
 	reads[TaskEnded]()
 	reads[TimeSettled]()
+	reads[TaskCut]()
 	reads[StrayFound]()
 	reads[InstanceReleased]()
 	reads[InstanceRegistered]()
+	reads[InterruptionTaken]()
 	reads[InstanceMissing]()
 	reads[InstanceListed]()
 	reads[InstanceClosed]()

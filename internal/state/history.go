@@ -48,7 +48,7 @@ func OwnerOf(j *Job) ledger.Dimensions {
 	o := j.Terms().Owner
 	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(),
 		Kind: cmp.Or(j.Terms().JobKind, "experiment"),
-		Tags: ledger.TagText(o.Tags)}
+		Tags: ledger.TagText(o.Labels())}
 }
 
 // HistoryOf is j alone, and when its last machine ended; false where it has had none or

@@ -50,9 +50,6 @@ func (i *Instance) idle() *Idle {
 // Idles are its spans without a task, in order.
 func (i *Instance) Idles() []Idle { return i.r.Idles }
 
-// Before is what the machine of the attempt had cost when it took its seat.
-func (a *Attempt) Before() money.Amount { return a.r.Task.Before }
-
 // Served are the attempts that had the machine and left it, in order.
 func (i *Instance) Served() []string { return i.r.Served }
 
@@ -72,21 +69,38 @@ func (s *State) left(f SeatLeft) {
 		a = s.attempt(f.Attempt)
 	}
 	j := s.jobs[a.r.Job]
-	t := &a.r.Task
-	t.Until, t.Cause, t.LastRate = s.now, Kept, a.Rate()
+	k := a.On(i.r.ID)
+	t := &k.r
+	t.Until, t.Cause, t.LastRate = s.now, Kept, k.Rate()
 	t.LostTime += f.Lost
-	if f.Attempt == "" {
-		if i.r.Phase == Draining {
-			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+	if i.r.Phase == Draining && (f.Next != "" || f.Attempt == "") {
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+	}
+	switch {
+	case f.Next != "" || f.Attempt != "":
+		if t.End == "" {
+			t.End = "terminated"
 		}
+	default:
 		i.r.Idles = append(slices.Clone(i.r.Idles), Idle{
 			Owner: idleOwner(j, i, len(i.r.Idles)), User: j.User(), After: a.r.ID, From: s.now, Keep: f.Keep, Most: f.Most,
 		})
-	} else if t.End == "" {
-		t.End = "terminated"
 	}
-	s.attemptOver(j, a)
-	s.rises(i, a)
+	i.r.Several = i.r.Several || f.Next != ""
+	s.taskOver(j, k)
+	s.rises(i, k)
+	if f.Next != "" {
+		s.follows(s.pending(f.Next), i, t.Rank)
+	}
+}
+
+// follows gives a machine that an attempt has left to the next one of its job.
+func (s *State) follows(a *Allocation, i *Instance, rank int) {
+	a.gets(i, grant{Instance: i.r.ID, From: s.now, Rate: i.PresentRate(), Before: i.Cost(s.now), Rank: rank + 1,
+		Warm: true})
+	i.r.Seats = append(slices.Clone(i.r.Seats), Seat{Attempt: a.r.ID})
+	i.r.Job = a.r.Job
+	s.lists(i)
 }
 
 // Kept is the cause of the end of an attempt whose machine was kept for the next job.
@@ -165,7 +179,7 @@ func (s *State) split(f BillSplit) {
 	for _, p := range f.Parts {
 		if a := s.AttemptOf(p.Attempt); a != nil {
 			s.touched(a.r.Job)
-			a.r.Task.Bill = p.Bill
+			a.On(i.r.ID).r.Bill = p.Bill
 			continue
 		}
 		if _, idle := s.idleOf(p.Task); idle != nil {

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,9 @@ type JobRecord struct {
 	// that it waits for, or had to wait for; never changed, but for another
 	Approval *Approval     `json:"approval,omitempty"`
 	Foreseen *money.Amount `json:"foreseen,omitempty"` // expected cost at its first decision; nil: nobody could say
-	// what its work would have cost there when it ended; nil: not ended, or no such machine was for sale
-	OnDemand *money.Amount `json:"on_demand,omitempty"`
+	// what its work would have cost on-demand when it ended; nil: not ended, or no such machine was for sale
+	OnDemand      *money.Amount  `json:"on_demand,omitempty"`
+	OnDemandOffer market.OfferID `json:"on_demand_offer,omitempty"`
 
 	Run *runRecord `json:"-"` // nil: it never asked for a machine
 }
@@ -81,16 +83,36 @@ type runRecord struct {
 	ProbeOf          market.OfferID       `json:"probe_of,omitempty"`
 	UnsavedLosses    int                  `json:"unsaved_losses,omitempty"` // machines lost with all that was done on them
 	MigratingTo      market.OfferID       `json:"migrating_to,omitempty"`   // it leaves its machine for this one
-	Fallback         []plan.FallbackState `json:"fallback,omitempty"`       // by rung of its ladder
+	Placing          placing              `json:"placing,omitzero"`
+	Pin              pin                  `json:"pin,omitzero"`
+	Fallback         []plan.FallbackState `json:"fallback,omitempty"` // by rung of its ladder
 
 	Learned learnedJob `json:"learned"`
+}
+
+// setUps is how often in a row, since the last step, the set-up of a job failed the same way.
+type setUps struct {
+	Attempt string `json:"attempt"` // the last whose set-up failed: each counts once, whatever its nodes
+	Status  int    `json:"status"`
+	Alike   int    `json:"alike"`
+}
+
+func (u setUps) failed(attempt string, status int) setUps {
+	switch {
+	case status == 0 || u.Attempt == attempt:
+		return u
+	case u.Status == status:
+		return setUps{attempt, status, u.Alike + 1}
+	}
+	return setUps{attempt, status, 1}
 }
 
 // learnedJob is what was observed of a job's work, from samples and events.
 type learnedJob struct {
 	Failures  int                `json:"failures,omitempty"` // attempts in a row that made no step
-	Step      int64              `json:"step,omitzero"`      // newest seen
-	Total     int64              `json:"total,omitzero"`     // steps of the whole job; 0 unknown
+	SetUp     setUps             `json:"set_up,omitzero"`
+	Step      int64              `json:"step,omitzero"`  // newest seen
+	Total     int64              `json:"total,omitzero"` // steps of the whole job; 0 unknown
 	EpochSeen float64            `json:"epoch_seen,omitempty"`
 	Metrics   map[string]float64 `json:"metrics,omitempty"`
 	SavedStep int64              `json:"saved_step,omitzero"` // in the newest verified checkpoint
@@ -99,8 +121,9 @@ type learnedJob struct {
 	Seen      policy.Seen        `json:"seen,omitzero"`
 	StepRate  float64            `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
 	Pace      policy.Pace        `json:"pace,omitzero"`
-	PaceFrom  time.Time          `json:"pace_from,omitzero"` // of the span that is being measured
-	PaceStep  int64              `json:"pace_step,omitempty"`
+	Block     policy.Span        `json:"block,omitzero"` // what of the next look at its spread was seen
+	Tempo     policy.Tempo       `json:"tempo,omitzero"`
+	WarmUp    time.Duration      `json:"warm_up_ns,omitempty"`   // before the first step; 0: none, or unknown
 	Restart   time.Duration      `json:"restart_ns,omitempty"`   // measured; 0 unknown
 	SaveCost  time.Duration      `json:"save_cost_ns,omitempty"` // measured; 0 unknown
 }
@@ -162,6 +185,9 @@ func (j *Job) Approval() *Approval      { return j.r.Approval }
 func (j *Job) Foreseen() *money.Amount  { return j.r.Foreseen }
 func (j *Job) OnDemand() *money.Amount  { return j.r.OnDemand }
 
+// OnDemandOffer is where.
+func (j *Job) OnDemandOffer() market.OfferID { return j.r.OnDemandOffer }
+
 // PausedSince is since when it is paused; zero: it is not. Reopened is how often it was
 // over and resumed.
 func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
@@ -190,6 +216,7 @@ func (j *Job) Epoch() int                     { return j.run().Epoch }
 func (j *Job) Attempts() []*Attempt           { return j.run().Attempts }
 func (j *Job) Settled() money.Amount          { return j.run().Settled }
 func (j *Job) Retries() int                   { return j.run().Retries }
+func (j *Job) SetUpsAlike() int               { return j.run().Learned.SetUp.Alike }
 func (j *Job) Failures() int                  { return j.run().Learned.Failures }
 func (j *Job) GPUServed() time.Duration       { return j.run().GPUServed }
 func (j *Job) Outputs() string                { return j.run().Outputs }
@@ -206,6 +233,15 @@ func (j *Job) Fallback() []plan.FallbackState { return j.run().Fallback }
 
 // Asked is the allocation that it waits for; nil: none.
 func (j *Job) Asked() *Allocation { return j.run().Asked }
+
+// Wanted are all its allocations that are pending or being given up.
+func (j *Job) Wanted() []*Allocation {
+	r := j.run()
+	if r.Asked == nil {
+		return r.Leaving
+	}
+	return append(r.Leaving[:len(r.Leaving):len(r.Leaving)], r.Asked)
+}
 
 // Cancelling are the allocations that are being given up and not answered yet.
 func (j *Job) Cancelling() []*Allocation { return j.run().Leaving }
@@ -233,9 +269,11 @@ func (j *Job) Total() int64 {
 // MeasuredRestart is what a move took; 0: none was measured.
 func (j *Job) MeasuredRestart() time.Duration { return j.run().Learned.Restart }
 
-// Restart is what a move takes: measured, else as the job's terms say.
+// Restart is what a move takes: measured, else as the job's terms say, and what the program
+// needs before its first step.
 func (j *Job) Restart() time.Duration {
-	return cmp.Or(max(j.run().Learned.Restart, 0), j.r.Terms.Restart)
+	l := &j.run().Learned
+	return cmp.Or(max(l.Restart, 0), j.r.Terms.Restart) + l.WarmUp
 }
 
 // Begin is from when on the job could run: its submission, or its approval.
@@ -267,8 +305,10 @@ func (j *Job) Live() *Attempt {
 	return nil
 }
 
-// Holds reports whether the job has a machine or asks for one.
-func (j *Job) Holds() bool { return j.Asked() != nil || j.Live() != nil }
+// Holds reports whether the job has a machine, of whichever attempt, or asks for one.
+func (j *Job) Holds() bool {
+	return j.Asked() != nil || slices.ContainsFunc(j.Open(), (*Attempt).Live)
+}
 
 // Open are the attempts from the first on that may still cost something.
 func (j *Job) Open() []*Attempt {
@@ -282,23 +322,21 @@ func (j *Job) Costs() bool {
 	if r.Asked != nil || len(r.Leaving) > 0 {
 		return true
 	}
-	for _, a := range j.Open() {
-		if a.Live() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.Open(), (*Attempt).Live)
 }
 
-// Spent returns what the job has cost by t, to the last unit.
+// Spent returns what the job has cost by t, exactly.
 func (j *Job) Spent(t time.Time) money.Amount {
 	spent := j.Settled()
 	for _, a := range j.Open() {
 		if a.Live() {
-			spent = spent.Add(a.Cost(t))
+			spent = spent.Add(a.Cost(t)).Add(a.Rules())
 		} else { // over, while one before it is still being given back
 			spent = spent.Add(a.Posted()).Add(a.Rules())
 		}
+	}
+	for _, a := range j.Wanted() { // of gangs that are not complete
+		spent = spent.Add(a.Cost(t))
 	}
 	return spent
 }

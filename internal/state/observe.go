@@ -34,86 +34,97 @@ func (s *State) Observe(e *Event) (news bool) {
 	return true
 }
 
-// heardFrom is the attempt that a message is from, with its number.
-func heardFrom(b Body) (attempt string, message int64) {
+// heardFrom is the attempt and the rank that a message is from, with its number.
+func heardFrom(b Body) (attempt string, node int, message int64) {
 	switch b := b.(type) {
 	case AttemptStarted:
-		return b.Attempt, b.Message
+		return b.Attempt, b.Node, b.Message
 	case Progressed:
-		return b.Attempt, b.Message
+		return b.Attempt, 0, b.Message
 	case CheckpointSaved:
-		return b.Attempt, b.Message
+		return b.Attempt, 0, b.Message
 	case CheckpointRefused:
-		return b.Attempt, b.Message
+		return b.Attempt, 0, b.Message
 	case NoticeGiven:
-		return b.Attempt, b.Message
+		return b.Attempt, b.Node, b.Message
 	case UsageSeen:
-		return b.Attempt, b.Message
+		return b.Attempt, b.Node, b.Message
 	case AttemptEnded:
-		return b.Attempt, b.Message
+		return b.Attempt, b.Node, b.Message
 	}
-	return "", 0
+	return "", 0, 0
 }
 
 // hears takes a message of an agent. Message 0 is no agent's and always heard.
 func (s *State) hears(b Body) bool {
-	attempt, message := heardFrom(b)
+	attempt, node, message := heardFrom(b)
 	a := s.attempts[attempt]
-	if a == nil || message != 0 && message <= a.r.Task.Learned.Heard {
+	if a == nil {
+		return false
+	}
+	t := a.Rank(node)
+	if t == nil || !t.Live() || message != 0 && message <= t.r.Learned.Heard {
 		return false
 	}
 	j := s.touched(a.r.Job)
-	l := &a.r.Task.Learned
+	l := &t.r.Learned
 	l.Heard = max(l.Heard, message)
 	switch b := b.(type) {
 	case AttemptStarted:
-		s.seesStart(j, a, b)
+		s.seesStart(j, t, b)
 	case Progressed:
 		s.seesProgress(j, a, b)
 	case CheckpointSaved:
 		s.seesSave(j, a, b)
 	case UsageSeen:
-		s.seesUsage(j, a, b)
+		s.seesUsage(t, b)
 	case AttemptEnded:
-		s.seesProgramEnd(j, a, b)
+		s.seesProgramEnd(j, a, t, b)
 	}
 	return true
 }
 
 // seesStart learns what a restart takes. What the checkpoint really holds counts from
 // here on, and not what was last heard of.
-func (s *State) seesStart(j *Job, a *Attempt, b AttemptStarted) {
-	if p := a.r.Task.Phase; p != Assigned && p != Starting {
+func (s *State) seesStart(j *Job, k *Task, b AttemptStarted) {
+	if p := k.r.Phase; p != Assigned && p != Starting {
 		return
 	}
-	l, t := &j.runs().Learned, &a.r.Task.Learned
+	a, l, t := k.attempt, &j.runs().Learned, &k.r.Learned
 	t.First, t.Step = b.Step, b.Step
-	l.SavedStep = b.Step
-	if b.Restored == "" {
-		l.SavedStep = 0
+	if k.r.Rank == 0 {
+		l.SavedStep = b.Step
+		if b.Restored == "" {
+			l.SavedStep = 0
+		}
+	}
+	if j.r.Terms.IdleLimit > 0 {
+		t.IdleFrom = s.now
+	}
+	for _, other := range a.tasks { // it begins with the last of a gang
+		if other != k && other.r.Started.IsZero() {
+			return
+		}
 	}
 	restart := max(0, s.now.Sub(a.r.Requested)-a.r.Transfer)
 	switch {
-	case a.r.Task.Warm: // no machine had to be rented: it says nothing of a move
+	case a.Warm(): // no machine had to be rented: it says nothing of a move
 	case l.Restart == 0:
 		l.Restart = max(restart, time.Nanosecond)
 	default:
 		l.Restart = (2*l.Restart + restart) / 3
 	}
-	if j.r.Terms.IdleLimit > 0 {
-		t.IdleFrom = s.now
-	}
 }
 
 func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
-	if a.r.Task.Phase != TaskRunning {
+	if a.tasks[0].r.Phase != TaskRunning {
 		return
 	}
-	r, t := j.runs(), &a.r.Task.Learned
+	r, t := j.runs(), &a.tasks[0].r.Learned
 	l := &r.Learned
 	if b.Step > t.Step {
 		t.Step = b.Step
-		l.Failures = 0
+		l.Failures, l.SetUp = 0, setUps{}
 	}
 	l.Step = t.Step
 	l.EpochSeen = max(l.EpochSeen, b.Epoch)
@@ -127,47 +138,11 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 	l.Seen, _ = l.Seen.Judge(j.r.Terms.Metric, b.Objective(j.r.Terms.Metric))
 }
 
-// paceSpan is the shortest time over which a pace is measured.
-const paceSpan = time.Minute
-
-// seesPace measures how fast j goes. The first steps of an attempt are slow (imports,
-// caches, compilation): its pace counts once it has run for three restarts and made
-// ten steps, and from there, as all that is left is done at that pace. Until a minute
-// and ten steps of it were seen, what an earlier attempt showed holds, or all of this
-// one's time.
-func (s *State) seesPace(j *Job, a *Attempt) {
-	l, t := &j.runs().Learned, &a.r.Task.Learned
-	span, steps := s.now.Sub(a.r.Task.Started), t.Step-t.First
-	if span < 3*j.Restart() || steps < 10 {
-		return
-	}
-	if t.Paced.IsZero() {
-		t.Paced, t.PacedStep = s.now, t.Step
-	}
-	since := s.now.Sub(t.Paced)
-	seen := since >= paceSpan && t.Step-t.PacedStep >= 10
-	if seen {
-		span, steps = since, t.Step-t.PacedStep
-	}
-	speed := cmp.Or(max(a.Speed(), 0), 1)
-	if seen || l.Pace.Looks == 0 {
-		l.StepRate = float64(steps) / span.Hours() / speed
-	}
-	if l.PaceFrom.Before(a.r.Task.Started) { // its first steps are behind it
-		l.PaceFrom, l.PaceStep = s.now, t.Step
-		return
-	}
-	if span := s.now.Sub(l.PaceFrom); span >= paceSpan && t.Step > l.PaceStep {
-		l.Pace = l.Pace.See(float64(t.Step-l.PaceStep)/span.Hours()/speed, span)
-		l.PaceFrom, l.PaceStep = s.now, t.Step
-	}
-}
-
 func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
-	if a.r.Task.Started.IsZero() {
+	if a.tasks[0].r.Started.IsZero() {
 		return
 	}
-	l, t := &j.runs().Learned, &a.r.Task.Learned
+	l, t := &j.runs().Learned, &a.tasks[0].r.Learned
 	captured := b.Captured
 	if captured.After(s.now) {
 		captured = s.now
@@ -175,11 +150,14 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	if captured.Before(t.Kept) {
 		captured = t.Kept
 	}
-	if over := a.r.Task.Over; !over.IsZero() && captured.After(over) {
+	if over := a.tasks[0].r.Over; !over.IsZero() && captured.After(over) {
 		captured = over
 	}
 	l.SavedWork += time.Duration(float64(captured.Sub(t.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
 	t.Kept = captured
+	for _, k := range a.tasks[1:] {
+		k.saved(captured)
+	}
 	l.SavedStep, l.HasSaved = max(l.SavedStep, b.Step), true
 	t.Step = max(t.Step, b.Step)
 	l.Step = max(l.Step, t.Step)
@@ -195,35 +173,63 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	}
 }
 
-// IdleBelow is how many processors a program uses at least that does something.
-const IdleBelow = 0.05
+// saved takes that the work of a rank up to then is in a checkpoint.
+func (t *Task) saved(captured time.Time) {
+	if over := t.r.Over; !over.IsZero() && captured.After(over) {
+		captured = over
+	}
+	if !t.r.Started.IsZero() && captured.After(t.r.Learned.Kept) {
+		t.r.Learned.Kept = captured
+	}
+}
+
+// IdleBelow is how many processors a program uses at least that does something, and GPUIdleBelow for what share
+// of the time one of its GPUs is in use: drivers count in hundredths.
+const (
+	IdleBelow    = 0.05
+	GPUIdleBelow = 0.005
+)
+
+// Idle reports whether the machine did nothing that counts. Of a job that asks for GPUs only they do: what its
+// processors do meanwhile, such as waiting in a loop, is not what is paid for. Where nobody knows of the GPUs
+// the processors count.
+func (b UsageSeen) Idle() bool {
+	if b.GPU != nil {
+		return *b.GPU < GPUIdleBelow
+	}
+	return b.CPU < IdleBelow
+}
 
 // seesUsage learns the mean of the processors in use over the time that it was seen for.
-func (s *State) seesUsage(_ *Job, a *Attempt, b UsageSeen) {
-	if a.r.Task.Phase != TaskRunning {
+func (s *State) seesUsage(k *Task, b UsageSeen) {
+	if k.r.Phase != TaskRunning {
 		return
 	}
-	t := &a.r.Task.Learned
-	span := max(1, s.now.Sub(a.r.Task.Started)-t.CPUSeen)
+	t := &k.r.Learned
+	span := max(1, s.now.Sub(k.r.Started)-t.CPUSeen)
 	t.CPUSeen += span
 	t.CPU += (b.CPU - t.CPU) * float64(span) / float64(t.CPUSeen)
 	switch {
-	case b.CPU >= IdleBelow:
+	case !b.Idle():
 		t.IdleFrom = time.Time{}
 	case t.IdleFrom.IsZero():
 		t.IdleFrom = s.now
 	}
 }
 
-func (s *State) seesProgramEnd(j *Job, a *Attempt, b AttemptEnded) {
-	if a.r.Task.Phase == Ended {
+// seesProgramEnd learns of a program's end: when the last one of an attempt completes, all that they did is kept.
+func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
+	if k.r.Phase == Ended {
 		return
 	}
 	l := &j.runs().Learned
-	if b.Reason == "completed" && !a.r.Task.Started.IsZero() {
-		l.SavedWork += time.Duration(float64(s.now.Sub(a.r.Task.Learned.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
+	others := slices.ContainsFunc(a.tasks, func(o *Task) bool {
+		return o != k && (o.r.Phase != Ended || o.r.End != "completed")
+	})
+	if b.Reason == "completed" && !a.tasks[0].r.Started.IsZero() && !others {
+		l.SavedWork += time.Duration(float64(s.now.Sub(a.tasks[0].r.Learned.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
 	}
-	if b.Step > 0 {
+	if b.Step > 0 && k.r.Rank == 0 {
 		l.Step = max(b.Step, l.SavedStep)
 	}
 }

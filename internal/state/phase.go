@@ -154,7 +154,7 @@ const (
 
 // Stage is that of the attempt.
 func (a *Attempt) Stage() Stage {
-	switch t := a.r.Task.Phase; {
+	switch t := a.Task(); {
 	case !a.Live():
 		return StageTerminated
 	case t == Ended:

@@ -72,19 +72,19 @@ func (s *State) sits(a *Allocation, i *Instance) {
 		idle.Until, idle.Taken = s.now, a.r.ID
 	}
 	before := i.r.Seats
+	a.gets(i, grant{Instance: i.r.ID, From: s.now, Rate: i.PresentRate(), Before: i.Cost(s.now), Warm: true})
 	i.r.Seats = append(slices.Clone(before), Seat{Attempt: a.r.ID, Portion: a.r.Portion})
 	if i.r.Job == "" {
 		i.r.Job = a.r.Job
 	}
 	if len(before) > 0 && len(i.r.Spans) == 0 {
-		first := &s.AttemptOf(before[0].Attempt).r.Task
+		first := &s.AttemptOf(before[0].Attempt).On(i.r.ID).r
 		i.r.Spans = []span{{From: first.From, Cost: first.Before, Seats: before}}
 	}
 	if len(before) > 0 {
 		i.r.Several = true
 		s.spans(i)
 	}
-	a.r.Instances = append(slices.Clone(a.r.Instances), i.r.ID)
 	s.lists(i)
 }
 
@@ -98,12 +98,12 @@ func (s *State) spans(i *Instance) {
 	i.r.Spans = list
 }
 
-// rises takes an attempt's seat from it.
-func (s *State) rises(i *Instance, a *Attempt) {
-	i.r.Seats = slices.DeleteFunc(slices.Clone(i.r.Seats), func(x Seat) bool { return x.Attempt == a.r.ID })
-	i.r.Served = append(slices.Clone(i.r.Served), a.r.ID)
-	a.instance = nil
-	s.leaving = slices.DeleteFunc(slices.Clone(s.leaving), func(x *Attempt) bool { return x == a })
+// rises takes a task's seat from it.
+func (s *State) rises(i *Instance, t *Task) {
+	attempt := t.attempt.r.ID
+	i.r.Seats = slices.DeleteFunc(slices.Clone(i.r.Seats), func(x Seat) bool { return x.Attempt == attempt })
+	i.r.Served = append(slices.Clone(i.r.Served), attempt)
+	t.instance = nil
 	switch {
 	case len(i.r.Seats) == 0:
 		i.r.Job, i.r.Spans = "", nil
@@ -181,19 +181,26 @@ func (s *State) SeatedAll(i *Instance) (list []*Attempt) {
 	return list
 }
 
-// Leaving are the attempts whose seats are being taken from them while others keep theirs, by name.
-func (s *State) Leaving() []*Attempt { return s.leaving }
-
-// isLeaving keeps an attempt among those.
-func (s *State) isLeaving(a *Attempt) {
-	byName := func(x *Attempt, id string) int { return cmp.Compare(x.r.ID, id) }
-	if n, found := slices.BinarySearchFunc(s.leaving, a.r.ID, byName); !found {
-		s.leaving = slices.Insert(slices.Clone(s.leaving), n, a)
+// TasksOn are the tasks that have the instance, in the order of their seats.
+func (s *State) TasksOn(i *Instance) (list []*Task) {
+	for _, a := range s.SeatedAll(i) {
+		if t := a.On(i.r.ID); t != nil {
+			list = append(list, t)
+		}
 	}
+	return list
 }
 
-// Portion is what the attempt has of its machine; nil: all of it.
-func (a *Attempt) Portion() *Portion { return a.r.Task.Portion }
+// Leaving are the tasks whose seats are being taken from them while others keep theirs, by
+// attempt and rank.
+func (s *State) Leaving() []*Task { return s.leaving }
 
-// Beside reports whether others have seats on its machine too.
-func (a *Attempt) Beside() bool { return a.instance != nil && len(a.instance.r.Seats) > 1 }
+// isLeaving keeps a task among those.
+func (s *State) isLeaving(t *Task) {
+	before := func(x, y *Task) int {
+		return cmp.Or(cmp.Compare(x.attempt.r.ID, y.attempt.r.ID), cmp.Compare(x.r.Rank, y.r.Rank))
+	}
+	if n, found := slices.BinarySearchFunc(s.leaving, t, before); !found {
+		s.leaving = slices.Insert(slices.Clone(s.leaving), n, t)
+	}
+}

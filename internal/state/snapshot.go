@@ -49,7 +49,7 @@ type storedJob struct {
 	*JobRecord
 	Order    uint64              `json:"order"`
 	Run      *runRecord          `json:"run,omitempty"`
-	Attempts []attemptRecord     `json:"attempts,omitempty"`
+	Attempts []storedAttempt     `json:"attempts,omitempty"`
 	Asked    *allocationRecord   `json:"asked,omitempty"`
 	Leaving  []*allocationRecord `json:"leaving,omitempty"`
 	// Last stands for that of the record: its Rejected is the number, from 1, of the
@@ -73,7 +73,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 14
+const SnapshotVersion = 21
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -218,18 +218,13 @@ func (r *Restorer) Add(p Part) {
 			continue
 		}
 		j.r.Run = stored.Run
-		for _, a := range stored.Attempts {
-			t := &Attempt{r: a, instance: s.instances[a.Task.Instance]}
-			if t.instance != nil && !t.instance.seats(t.r.ID) {
-				t.instance = nil // it left it, or another has been given a machine of that name since
+		for i := range stored.Attempts {
+			a := stored.Attempts[i].attempt()
+			j.r.Run.Attempts = append(j.r.Run.Attempts, a)
+			if a.Live() {
+				s.attempts[a.r.ID] = a
 			}
-			j.r.Run.Attempts = append(j.r.Run.Attempts, t)
-			if t.Live() {
-				s.attempts[t.r.ID] = t
-			}
-			if t.r.Leaving != "" && t.instance != nil {
-				s.isLeaving(t)
-			}
+			s.seatAgain(a)
 		}
 		if stored.Asked != nil {
 			j.r.Run.Asked = s.adds(*stored.Asked)
@@ -241,8 +236,24 @@ func (r *Restorer) Add(p Part) {
 	}
 }
 
+// seatAgain gives the tasks of an attempt the machines on which they have seats.
+func (s *State) seatAgain(a *Attempt) {
+	for _, t := range a.tasks {
+		// where it has none it left it, or another has been given a machine of that name since
+		if i := s.instances[t.r.Instance]; i != nil && i.seats(a.r.ID) {
+			t.instance = i
+			if t.r.Leaving != "" && t.Live() {
+				s.isLeaving(t)
+			}
+		}
+	}
+}
+
 func (s *State) adds(r allocationRecord) *Allocation {
-	a := &Allocation{r}
+	a := &Allocation{r: r}
+	for _, g := range r.Granted {
+		a.machines = append(a.machines, s.instances[g.Instance])
+	}
 	s.allocations[r.ID] = a
 	return a
 }
@@ -277,7 +288,7 @@ func storedOf(j *Job) storedJob {
 		return stored
 	}
 	for _, a := range j.r.Run.Attempts {
-		stored.Attempts = append(stored.Attempts, a.r)
+		stored.Attempts = append(stored.Attempts, a.stored())
 	}
 	if a := j.r.Run.Asked; a != nil {
 		stored.Asked = &a.r

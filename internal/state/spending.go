@@ -175,3 +175,13 @@ func (s *State) reached(limit string) {
 		}
 	}
 }
+
+// postStray adds what a machine cost that nobody of ours asked for, also to what was used of a
+// reservation.
+func (s *State) postStray(i *Instance, cost money.Amount) {
+	i.r.Posted = i.r.Posted.Add(cost)
+	if i.r.Machine.Prepaid {
+		st := s.stock(i.r.Machine.Offer)
+		st.Used = st.Used.Add(i.r.Machine.Owned(cost))
+	}
+}

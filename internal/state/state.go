@@ -39,7 +39,7 @@ type State struct {
 	instances   map[string]*Instance   // that may cost something or be billed; strays and shared ones for ever
 	waiting     []*Instance            // without a task, sorted by ID
 	partly      []*Instance            // whose tasks all have a part of it, sorted by ID
-	leaving     []*Attempt             // whose seats are taken from them, sorted by ID
+	leaving     []*Task                // whose seats are taken from them, by attempt and rank
 	demands     map[string]*Demand     // by user
 	offers      map[market.OfferID]*Listing
 	sale        []*Listing // sorted by ID
@@ -226,7 +226,13 @@ func (s *State) AttemptOf(name string) *Attempt {
 
 // MachineOf is a machine of the offer.
 func MachineOf(o *market.Offer) Machine {
+	var terms *market.Reservation
+	if o.Reserved.Marginal > 0 {
+		kept := o.Reserved
+		terms = &kept
+	}
 	return Machine{
+		Terms: terms,
 		Offer: o.ID, Provider: o.Provider, Region: o.Region, Zone: o.Zone, Type: o.Machine, Capacity: o.Capacity,
 		Speed: o.Speed, GPUs: o.Accelerators, Currency: o.Currency, Prepaid: o.Reserved.Count > 0,
 	}

@@ -109,7 +109,6 @@ func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 	var waits sync.WaitGroup
 	waits.Go(func() {
 		for every := s.cfg.Lease; wait.For(ctx, every) == nil; every = s.cfg.Lease / 4 {
-			//nolint:gosec // a process id
 			_, _ = s.pool.Exec(ctx,
 				`SELECT pg_terminate_backend(b) FROM leader, unnest(pg_blocking_pids($1)) b WHERE until < clock_timestamp()`,
 				int32(backend))

@@ -8,13 +8,24 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// The output of programs lies in plain files beside the database, one an
-// attempt: a program that prints 100 MB a second then costs appends to a file,
+// The output of programs lies in plain files beside the database, one for each rank
+// of an attempt: a program that prints 100 MB a second then costs appends to a file,
 // and no transaction waits for it. It is not synced: what a crash of the whole
 // machine loses there, the agent's own file still has, and the offset asks for it.
+
+// RankLog is the name of a rank's output: the attempt's for rank 0, ATTEMPT~RANK for the others.
+// No attempt has ~ in its name.
+func RankLog(attempt string, node int) string {
+	if node == 0 {
+		return attempt
+	}
+	return attempt + "~" + strconv.Itoa(node)
+}
 
 // logFiles keeps the output of programs in a folder.
 type logFiles struct{ dir string }
@@ -46,6 +57,7 @@ func (s logFiles) AppendLog(_ context.Context, attempt string, offset int64, dat
 		return end, nil // a hole, or nothing new
 	}
 	data = data[end-offset:]
+	_ = noteTime(path, end, time.Now()) // where its time cannot be kept, the output is
 	n, err := f.WriteAt(data, end)
 	if err != nil {
 		return end + int64(n), fmt.Errorf("write log of %s: %w: is the disk of %s full?", attempt, err, s.dir)
@@ -107,14 +119,32 @@ func (s logFiles) Logs(_ context.Context) ([]string, error) {
 	return names, nil
 }
 
-// SyncLogs makes all output durable.
-func (s logFiles) SyncLogs() error {
-	names, err := s.Logs(context.Background())
+// DropLog implements Store.
+func (s logFiles) DropLog(_ context.Context, attempt string) error {
+	path, err := s.logPath(attempt)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		f, err := os.Open(filepath.Join(s.dir, "logs", name+".log"))
+	for _, file := range []string{timesPath(path), seriesOf(path), path} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove log of %s: %w", attempt, err)
+		}
+	}
+	return nil
+}
+
+// SyncLogs makes all output and measurements durable.
+func (s logFiles) SyncLogs() error {
+	list, err := os.ReadDir(filepath.Join(s.dir, "logs"))
+	if err != nil {
+		return fmt.Errorf("list logs: %w", err)
+	}
+	for _, file := range list {
+		name := file.Name()
+		if end := filepath.Ext(name); end != ".log" && end != seriesEnd {
+			continue
+		}
+		f, err := os.Open(filepath.Join(s.dir, "logs", name))
 		if err != nil {
 			return fmt.Errorf("write log of %s: %w", name, err)
 		}

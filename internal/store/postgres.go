@@ -50,7 +50,7 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	}
 	pc, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w: write postgres://USER@HOST/DATABASE", err)
+		return nil, fmt.Errorf("open the database: %w", errAddress) // the library's own words may repeat the password
 	}
 	pc.MaxConns = max(pc.MaxConns, 8)
 	// the library's is longer than a takeover may take
@@ -76,6 +76,11 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	}
 	return s, nil
 }
+
+// errAddress says nothing of the address itself.
+var errAddress = errors.New("its address cannot be read, and is not repeated here since it may hold a password: " +
+	"write postgres://USER@HOST:PORT/DATABASE?sslmode=MODE, % and what else is no letter or digit of a name as %25 and " +
+	"so on, and the password in PGPASSWORD or ~/.pgpass")
 
 // migrate applies what is missing, each in a transaction of its own. Of several
 // servers that start at once one does it and the others wait.

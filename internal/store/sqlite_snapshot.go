@@ -159,7 +159,7 @@ func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
 		return snap, false, fmt.Errorf("read snapshot: %w", err)
 	}
 	snap.State = make([]byte, 0, size)
-	rows, err := tx.QueryContext(ctx, "SELECT bytes FROM snapshot_part WHERE "+where, seq)
+	rows, err := tx.QueryContext(ctx, "SELECT bytes FROM snapshot_part WHERE "+where, seq) //nolint:gosec // where is ours
 	if err != nil {
 		return snap, false, fmt.Errorf("read snapshot: %w", err)
 	}

@@ -97,14 +97,28 @@ type Store interface {
 	// PostingsOf returns those of the events after one and up to another.
 	PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error]
 
-	// AppendLog adds output of an attempt at an offset and returns the new end.
+	// AppendLog adds output of an attempt, or of another rank of it than 0 by its RankLog, at an
+	// offset and returns the new end.
 	// What is there already is passed over; a hole is refused: the end comes back unchanged.
 	AppendLog(ctx context.Context, attempt string, offset int64, data []byte) (end int64, err error)
 	// ReadLog returns at most limit bytes from offset; none at the end.
 	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
-	// Logs returns the attempts that have output, sorted.
+	// LogTimes returns when output arrived, without the first skip entries; none is known of output that was
+	// restored from a backup.
+	LogTimes(ctx context.Context, attempt string, skip int) ([]LogTime, error)
+	// Logs returns the names under which there is output, sorted.
 	Logs(ctx context.Context) ([]string, error)
+	// AppendSeries adds to what the machine of a rank was measured to do, by the name of its output, and
+	// PutSeries replaces it whole or not at all. What a server that is killed wrote last may be torn.
+	AppendSeries(ctx context.Context, attempt string, b []byte) error
+	PutSeries(ctx context.Context, attempt string, b []byte) error
+	// Series returns it; nothing where there is none.
+	Series(ctx context.Context, attempt string) ([]byte, error)
+	// AllSeries returns the bytes of each by its name.
+	AllSeries(ctx context.Context) (map[string]int64, error)
+	// DropLog removes the output of that name and its measurements; what is not there is removed.
+	DropLog(ctx context.Context, attempt string) error
 
 	// Place says where the log lies: another place than that of the log it was copied or
 	// restored from, and the same for as long as it is not moved.

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,20 +24,26 @@ import (
 
 // Folder is what a folder held when it was looked at.
 type Folder struct {
-	root    string
-	entries []entry
+	root    string // that is read; "": the entries say where their content is
+	entries iter.Seq2[Entry, error]
 	tag     string
 }
 
-type entry struct {
-	header *tar.Header
-	size   int64 // of its content
+// Entry is a file, a folder or a link.
+type Entry struct {
+	Header *tar.Header
+	Open   func() (io.ReadCloser, error) // the content of a file that lies in no folder
+}
+
+// Of is a folder that lies nowhere as one. Tag must change with what its entries hold.
+func Of(tag string, entries iter.Seq2[Entry, error]) *Folder {
+	return &Folder{tag: tag, entries: entries}
 }
 
 // Scan lists a folder: files, folders and links with their permissions and times.
 // What else lies in it (sockets, devices) is left out. One that is missing is empty.
 func Scan(root string) (*Folder, error) {
-	f := &Folder{root: root}
+	var list []Entry
 	sum := sha256.New()
 	err := filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
 		if at == root && errors.Is(err, fs.ErrNotExist) {
@@ -52,15 +60,29 @@ func Scan(root string) (*Folder, error) {
 		if err != nil || h == nil {
 			return err
 		}
-		f.entries = append(f.entries, entry{h, h.Size})
+		list = append(list, Entry{Header: h})
 		_, _ = fmt.Fprintf(sum, "%q %q %o %d %d\n", h.Name, h.Linkname, h.Mode, h.Size, h.ModTime.UnixNano())
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", root, err)
 	}
-	f.tag = hex.EncodeToString(sum.Sum(nil)[:16])
+	f := &Folder{tag: hex.EncodeToString(sum.Sum(nil)[:16]), entries: each(list)}
+	if len(list) > 0 { // else it may be missing
+		f.root = root
+	}
 	return f, nil
+}
+
+// each are the entries of a list.
+func each(list []Entry) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
 // header describes a file, a folder or a link; nil is none of these.
@@ -93,7 +115,7 @@ func (f *Folder) Tag() string { return f.tag }
 // all of it. It reads through no link of the folder.
 func (f *Folder) Write(ctx context.Context, to io.Writer, offset int64) (sum uint32, err error) {
 	var root *os.Root
-	if len(f.entries) > 0 { // else it may be missing
+	if f.root != "" {
 		if root, err = os.OpenRoot(f.root); err != nil {
 			return 0, err
 		}
@@ -102,28 +124,32 @@ func (f *Folder) Write(ctx context.Context, to io.Writer, offset int64) (sum uin
 	all := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	out := bufio.NewWriterSize(io.MultiWriter(all, &skip{to: to, left: offset}), 256<<10)
 	t := tar.NewWriter(out)
-	for _, e := range f.entries {
-		if err := context.Cause(ctx); err != nil {
+	for e, err := range f.entries {
+		if err := cmp.Or(context.Cause(ctx), err); err != nil {
 			return 0, err
 		}
 		if err := writeOne(t, root, e); err != nil {
-			return 0, fmt.Errorf("send %s: %w", e.header.Name, err)
+			return 0, fmt.Errorf("send %s: %w", e.Header.Name, err)
 		}
 	}
 	err = errors.Join(t.Close(), out.Flush())
 	return all.Sum32(), err
 }
 
-func writeOne(t *tar.Writer, root *os.Root, e entry) error {
-	if err := t.WriteHeader(e.header); err != nil || e.header.Typeflag != tar.TypeReg {
+func writeOne(t *tar.Writer, root *os.Root, e Entry) error {
+	if err := t.WriteHeader(e.Header); err != nil || e.Header.Typeflag != tar.TypeReg {
 		return err
 	}
-	in, err := root.Open(filepath.FromSlash(e.header.Name))
+	open := e.Open
+	if open == nil {
+		open = func() (io.ReadCloser, error) { return root.Open(filepath.FromSlash(e.Header.Name)) }
+	}
+	in, err := open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	_, err = io.CopyN(t, in, e.size)
+	_, err = io.CopyN(t, in, e.Header.Size)
 	return err
 }
 

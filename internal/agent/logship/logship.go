@@ -38,6 +38,7 @@ type Shipper struct {
 	cuts    *cuts
 	fixed   bool        // the file system gives nothing back
 	lost    atomic.Bool // the server said later that it has less
+	full    atomic.Bool // the server had no room the last time, and has not taken all since
 }
 
 // New ships the file at path. It calls caught each time the log is finished and
@@ -119,18 +120,25 @@ func (s *Shipper) Run(ctx context.Context) {
 // did not answer it is asked next where it stands.
 func (s *Shipper) rest(err error, pause time.Duration, offset *int64, final bool) time.Duration {
 	if later, ok := errors.AsType[*wire.LaterError](err); ok { // it knows where it stands, and when to go on
+		if later.Full {
+			s.full.Store(true)
+		}
 		return min(max(later.After, 100*time.Millisecond), logError)
 	}
 	if err != nil {
 		*offset = -1
 		return min(2*pause, logError)
 	}
+	s.full.Store(false)
 	if final {
 		s.caught()
 		return logError
 	}
 	return max(pollLogs, time.Duration(s.every.Load()))
 }
+
+// Full reports whether the server has said that it has no room, and may not have all since.
+func (s *Shipper) Full() bool { return s.full.Load() }
 
 // Finish says that nothing is written any more. It is called once.
 func (s *Shipper) Finish() {

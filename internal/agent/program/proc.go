@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // ticksPerSecond is the unit of CPU time in /proc: USER_HZ, which Linux fixes at 100 for its interface.
@@ -107,58 +106,6 @@ func holds(environ []byte, mark string) bool {
 	return false
 }
 
-// Usage is what a program used since the measurement before.
-type Usage struct {
-	CPU       float64 // cores
-	Memory    int64   // bytes resident; memory that processes share counts for each
-	Read      int64   // bytes from disks
-	Written   int64   // bytes to disks
-	Processes int
-}
-
-// Meter measures a program. The zero value is not usable: see NewMeter.
-type Meter struct {
-	group int
-	at    time.Time
-	ticks int64
-	io    map[int][2]int64
-}
-
-// NewMeter measures the program of this group from now on.
-func NewMeter(group int, now time.Time) *Meter {
-	m := &Meter{group: group, io: map[int][2]int64{}}
-	m.Measure(now)
-	return m
-}
-
-// Measure returns what was used since the last call. It is false where the system cannot tell.
-func (m *Meter) Measure(now time.Time) (Usage, bool) {
-	members := family(processes(), m.group)
-	if len(members) == 0 {
-		return Usage{}, false
-	}
-	u := Usage{Processes: len(members)}
-	var ticks int64
-	seen := make(map[int][2]int64, len(members))
-	for _, p := range members {
-		ticks += p.ticks
-		u.Memory += p.rss
-		read, written, ok := diskIO(p.pid)
-		if !ok {
-			continue
-		}
-		before := m.io[p.pid]
-		u.Read += max(0, read-before[0])
-		u.Written += max(0, written-before[1])
-		seen[p.pid] = [2]int64{read, written}
-	}
-	if span := now.Sub(m.at).Seconds(); !m.at.IsZero() && span > 0 {
-		u.CPU = float64(max(0, ticks-m.ticks)) / ticksPerSecond / span
-	}
-	m.at, m.ticks, m.io = now, ticks, seen
-	return u, true
-}
-
 // family returns the processes of group and all that descend from them, whatever their group.
 func family(all []process, group int) []process {
 	in := make(map[int]bool)
@@ -182,22 +129,4 @@ func family(all []process, group int) []process {
 		}
 	}
 	return out
-}
-
-func diskIO(pid int) (read, written int64, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
-	if err != nil {
-		return 0, 0, false
-	}
-	for line := range strings.Lines(string(b)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes numbers
-		switch name {
-		case "read_bytes":
-			read = n
-		case "write_bytes":
-			written = n
-		}
-	}
-	return read, written, true
 }

@@ -37,6 +37,7 @@ type Program struct {
 	mark  string
 	main  chan struct{} // closed when the main process has ended
 	exit  Exit
+	cage  *cage // nil: this process may make none
 	guard *guard
 	once  sync.Once
 }
@@ -49,13 +50,13 @@ func Start(s Spec) (*Program, error) {
 	if len(s.Args) == 0 {
 		return nil, errors.New("start the program: it has no command")
 	}
-	p := &Program{mark: s.Mark, main: make(chan struct{})}
+	p := &Program{mark: s.Mark, main: make(chan struct{}), cage: newCage()}
 	started := make(chan error, 1)
 	go p.run(s, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Args[0], err)
 	}
-	g, err := startGuard(p.group)
+	g, err := startGuard(p.group, p.cage.path())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the guard of %s: %w", s.Args[0], err), p.Kill())
 	}
@@ -72,18 +73,29 @@ func (p *Program) run(s Spec, started chan<- error) {
 	if s.Mark != "" {
 		env = append(append([]string(nil), env...), s.Mark)
 	}
-	cmd := exec.Command(s.Args[0], s.Args[1:]...)
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, env, ownSession(s.User)
-	if s.Output != nil {
-		cmd.Stdout, cmd.Stderr = s.Output, s.Output
+	begin := func() (*exec.Cmd, error) {
+		cmd := exec.Command(s.Args[0], s.Args[1:]...)
+		cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, env, ownSession(s.User, p.cage)
+		if s.Output != nil {
+			cmd.Stdout, cmd.Stderr = s.Output, s.Output
+		}
+		return cmd, startMain(cmd)
 	}
-	if err := cmd.Start(); err != nil {
+	cmd, err := begin()
+	if err != nil && p.cage != nil { // a sandbox may let one be made, and no process be started in it
+		p.cage.remove()
+		p.cage = nil
+		cmd, err = begin()
+	}
+	if err != nil {
 		started <- err
 		return
 	}
 	p.group = cmd.Process.Pid
+	_ = goesFirst(p.group) // it is the kernel's choice otherwise
 	started <- nil
-	err := cmd.Wait()
+	err = cmd.Wait()
+	ended(cmd)
 	p.exit = exitOf(cmd.ProcessState, err)
 	close(p.main)
 }
@@ -129,9 +141,12 @@ func (p *Program) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Kill ends every process of the program at once, also those that left its
-// group but carry its mark, and waits until they are gone.
+// Kill ends every process of the program at once, and waits until they are gone: those of its control group,
+// and where it has none those of its group and those that left it but carry its mark.
 func (p *Program) Kill() error {
+	if err := p.cage.kill(); err != nil {
+		return err
+	}
 	deadline := time.Now().Add(killPatience)
 	for {
 		if err := p.Signal(syscall.SIGKILL); err != nil {
@@ -158,28 +173,35 @@ func (p *Program) Close() error {
 		if p.guard != nil {
 			p.guard.release()
 		}
+		p.cage.remove()
 	})
 	return err
 }
 
 // guard is a small process of its own that waits for the agent to die, which
-// closes the pipe between them, and then kills the program's group. It covers
+// closes the pipe between them, and then kills the program's groups. It covers
 // what the kernel's parent-death signal does not: the children of the main process.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-func startGuard(group int) (*guard, error) {
-	cmd := exec.Command("/bin/sh", "-c", `read -r word || kill -s KILL -- "-$1" 2>/dev/null`, "scrimp-guard",
-		fmt.Sprint(group))
+// watch kills the group $1 and all of the control group $2, where there is one, and removes that.
+const watch = `read -r word && exit
+kill -s KILL -- "-$1" 2>/dev/null
+[ -n "$2" ] || exit
+echo 1 >"$2/cgroup.kill"
+for n in 1 2 3 4 5 6 7 8 9; do rmdir "$2" 2>/dev/null && exit; sleep 1; done`
+
+func startGuard(group int, cage string) (*guard, error) {
+	cmd := exec.Command("/bin/sh", "-c", watch, "scrimp-guard", fmt.Sprint(group), cage)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := startMain(cmd); err != nil {
 		return nil, errors.Join(err, pipe.Close())
 	}
 	return &guard{cmd, pipe}, nil
@@ -193,6 +215,7 @@ func (g *guard) release() {
 		_ = g.cmd.Process.Kill() // it is gone or stuck; either way it must not fire later
 	}
 	_ = g.cmd.Wait()
+	ended(g.cmd)
 }
 
 // signals that a job file may name.

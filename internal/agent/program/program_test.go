@@ -16,10 +16,21 @@ import (
 	"scrimp/internal/await"
 )
 
+// plays are what the test binary is in a process of its own, by the variable that says so.
+var plays = map[string]func() int{}
+
 // TestMain lets the test binary play the agent that is killed.
 func TestMain(m *testing.M) {
+	for name, play := range plays {
+		if os.Getenv(name) != "" {
+			os.Exit(play())
+		}
+	}
 	if os.Getenv("SCRIMP_TEST_REAPER") != "" {
 		os.Exit(playReaper())
+	}
+	if os.Getenv("SCRIMP_TEST_ORPHANS") != "" {
+		os.Exit(playOrphans())
 	}
 	if script := os.Getenv("SCRIMP_TEST_AGENT"); script != "" {
 		p, err := Start(Spec{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(), Output: os.Stdout})
@@ -155,6 +166,22 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	}
 }
 
+// A program has its signals, however the agent was started: with nohup, or in the background of a shell.
+func TestWhatTheAgentIgnoresEndsAProgram(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"INT", "QUIT", "HUP", "USR1", "ALRM"} {
+		agent := exec.Command("/bin/sh", "-c", `trap "" INT QUIT HUP USR1 ALRM; exec "$0"`, self)
+		agent.Env = append(os.Environ(), "SCRIMP_TEST_AGENT=kill -"+name+" $$; echo lives")
+		out, err := agent.Output()
+		if err != nil || len(out) > 0 {
+			t.Errorf("%s: the program printed %q after it, %v", name, out, err)
+		}
+	}
+}
+
 func TestUsageCountsTheCoresInUse(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")
@@ -188,5 +215,39 @@ func TestParseSignal(t *testing.T) {
 	}
 	if _, err := ParseSignal("KILL"); err == nil {
 		t.Error("KILL was taken: a program cannot save after it")
+	}
+}
+
+// A program in a control group is measured by what the group counts, and by its processes where the group does not.
+func TestAControlGroupIsMeasuredByWhatItCounts(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := readCage(dir); ok {
+		t.Error("a group that counts nothing is read")
+	}
+	write("cpu.stat", "usage_usec 1000000\nuser_usec 900000\n")
+	write("cgroup.procs", "11\n12\n")
+	if _, ok := readCage(dir); ok {
+		t.Error("a group that does not count memory is read")
+	}
+	write("memory.current", "5000\n")
+	write("memory.stat", "anon 3000\nfile 1500\n")
+	write("io.stat", "8:0 rbytes=100 wbytes=20 rios=1\n8:16 rbytes=1 wbytes=2\n")
+	begin := time.Unix(1000, 0)
+	m := &Meter{cage: dir, at: begin}
+	m.last, _ = readCage(dir)
+	write("cpu.stat", "usage_usec 9000000\n")
+	write("io.stat", "8:0 rbytes=600 wbytes=20\n8:16 rbytes=11 wbytes=4\n")
+	u, ok := m.Measure(begin.Add(4 * time.Second))
+	if want := (Usage{CPU: 2, Memory: 3500, Read: 510, Written: 2, Processes: 2}); !ok || u != want {
+		t.Errorf("%+v %v, want %+v", u, ok, want)
+	}
+	write("cgroup.procs", "")
+	if u, ok := m.Measure(begin.Add(5 * time.Second)); ok {
+		t.Errorf("a group without processes uses %+v", u)
 	}
 }

@@ -17,7 +17,7 @@ func As(user int) *syscall.Credential {
 	if user <= 0 {
 		return nil
 	}
-	id := uint32(user) //nolint:gosec // users are drawn below 2^31
+	id := uint32(user) // users are drawn below 2^31
 	return &syscall.Credential{Uid: id, Gid: id, Groups: []uint32{}}
 }
 
@@ -42,17 +42,28 @@ func of(user int) (list []int) {
 }
 
 // KillUser ends every process of a user that is a task's alone, and waits until none is
-// left: those too that left group, session and environment behind. It looks twice, since one
+// left: those too that left group, session and environment behind. It halts them first, until a look finds none that
+// runs, so that one which forks without end cannot go on in children; and it looks twice, since one
 // that forks and ends while it looks could be missed.
 func KillUser(user int) error {
 	if user <= 0 || user == os.Getuid() {
 		return errors.New("end the processes of a user: it is no task's own")
 	}
-	none := 0
-	for deadline := time.Now().Add(killPatience); ; time.Sleep(5 * time.Millisecond) {
+	deadline := time.Now().Add(killPatience)
+	halted := map[int]bool{}
+	for more := true; more && time.Now().Before(deadline); {
+		more = false
+		for _, pid := range of(user) {
+			if !halted[pid] {
+				halted[pid], more = true, true
+				_ = syscall.Kill(pid, syscall.SIGSTOP) // gone already, most likely
+			}
+		}
+	}
+	for none := 0; ; time.Sleep(5 * time.Millisecond) {
 		left := of(user)
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
+			_ = syscall.Kill(pid, syscall.SIGKILL) // likewise
 		}
 		if len(left) > 0 {
 			none = 0

@@ -16,7 +16,15 @@ import (
 	"scrimp/internal/api"
 )
 
-// Merge adds newer progress to older progress that was not sent yet.
+// What a program may name: so many metrics, with names of so many bytes, and so many reports in one post. More are left
+// out; the server takes fewer still.
+const (
+	mostMetrics = 1000
+	longestName = 128
+	mostReports = 1000
+)
+
+// Merge adds newer progress to older progress that was not sent yet, and makes it its own.
 // Metrics that only the older one has stay: programs print loss and accuracy on lines of their own.
 func Merge(older, newer api.Step) api.Step {
 	if newer.Step == 0 {
@@ -28,33 +36,39 @@ func Merge(older, newer api.Step) api.Step {
 	if newer.Epoch == 0 {
 		newer.Epoch = older.Epoch
 	}
-	metrics := maps.Clone(older.Metrics)
-	if metrics == nil {
-		metrics = map[string]float64{}
-	}
-	maps.Copy(metrics, newer.Metrics)
-	broken := slices.Concat(older.Broken, newer.Broken)
-	slices.Sort(broken)
-	newer.Broken = slices.Compact(broken)
+	metrics, broken := older.Metrics, older.Broken
 	for _, name := range newer.Broken {
-		if _, again := newer.Metrics[name]; !again {
-			delete(metrics, name)
+		at, known := slices.BinarySearch(broken, name)
+		if !known && len(broken) < mostMetrics {
+			broken = slices.Insert(broken, at, name)
+		}
+		delete(metrics, name)
+	}
+	if metrics == nil && len(newer.Metrics) > 0 {
+		metrics = make(map[string]float64, len(newer.Metrics))
+	}
+	for name, v := range newer.Metrics {
+		if _, known := metrics[name]; known || len(metrics) < mostMetrics {
+			metrics[name] = v
 		}
 	}
-	newer.Metrics = nil
+	newer.Metrics, newer.Broken = nil, nil
 	if len(metrics) > 0 {
 		newer.Metrics = metrics
 	}
-	if len(newer.Broken) == 0 {
-		newer.Broken = nil
+	if len(broken) > 0 {
+		newer.Broken = broken
 	}
 	return newer
 }
 
 // setMetric adds a metric, or marks it where it is not a finite number.
 func setMetric(s *api.Step, name string, value float64) {
+	if len(name) > longestName || len(s.Metrics) >= mostMetrics {
+		return
+	}
 	if math.IsNaN(value) || math.IsInf(value, 0) {
-		if !slices.Contains(s.Broken, name) {
+		if len(s.Broken) < mostMetrics && !slices.Contains(s.Broken, name) {
 			s.Broken = append(s.Broken, name)
 		}
 		return
@@ -126,6 +140,9 @@ func ParseAll(b []byte) (all []api.Step, err error) {
 	if quoted := quoteNaN(b); bytes.HasPrefix(bytes.TrimSpace(quoted), []byte("[")) {
 		if err := json.Unmarshal(quoted, &list); err != nil {
 			return nil, fmt.Errorf("progress is no JSON list: %w", err)
+		}
+		if len(list) > mostReports {
+			return nil, fmt.Errorf("%d reports in one list, want %d or fewer", len(list), mostReports)
 		}
 	}
 	for _, one := range list {

@@ -313,7 +313,8 @@ func (s *Saver) Flush(ctx context.Context) error {
 }
 
 // Final looks at what the ended program left, and captures it where it is a
-// whole checkpoint. kept says that the newest capture holds all that it left.
+// whole checkpoint; m is said about it unless the program announced it. kept says that
+// the newest capture holds all that it left.
 func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err error) {
 	if s.vault == nil {
 		return false, nil
@@ -334,6 +335,9 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 	if !e.whole() {
 		s.log.Info("what the program left may be torn; the checkpoint before it counts")
 		return false, nil
+	}
+	if e.Said != nil {
+		m = e.Said.Meta
 	}
 	return true, s.Take(ctx, m, false)
 }

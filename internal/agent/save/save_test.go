@@ -69,6 +69,9 @@ func TestWorkIsCountedUpToTheBeginningOfTheSave(t *testing.T) {
 	}
 }
 
+// by is a save that was announced at that time at the earliest.
+func by(seconds float64) *Announced { return &Announced{By: at(seconds)} }
+
 func TestOnlyWholeCheckpointsAreTakenAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -87,6 +90,13 @@ func TestOnlyWholeCheckpointsAreTakenAtTheEnd(t *testing.T) {
 		{"no handler, at rest", Ending{changed: true, Asked: at(5), Status: 143, Signaled: true, last: at(3), Ended: at(5.001)}, true},
 		{"overstayed in a save", Ending{changed: true, Asked: at(5), Killed: true, Status: 137, Signaled: true, last: at(9.9), Ended: at(10)}, false},
 		{"overstayed at rest", Ending{changed: true, Asked: at(5), Killed: true, Status: 137, Signaled: true, last: at(7), Ended: at(10)}, true},
+		{"crash right after a save that it announced", Ending{changed: true, Status: 1, last: at(9.9), Ended: at(10), told: true, Said: by(9.9)}, true},
+		{"crash in the save after one that it announced", Ending{changed: true, Status: 1, last: at(9.9), Ended: at(10), told: true, Said: by(9.8)}, false},
+		{"it announced its save and would not end", Ending{changed: true, Asked: at(5), Killed: true, Status: 137, last: at(9.9), Ended: at(10), told: true, Said: by(9.9)}, true},
+		{"failed with its gang after it announced", Ending{changed: true, Heard: true, Status: 1, last: at(9.9), Ended: at(10), told: true, Said: by(9.7)}, true},
+		{"died in its gang of a signal, perhaps in another save", Ending{changed: true, Heard: true, Status: 134, Signaled: true, last: at(9.9), Ended: at(10), told: true, Said: by(9.7)}, false},
+		{"failed with its gang and announced nothing", Ending{changed: true, Heard: true, Status: 1, last: at(9.9), Ended: at(10)}, false},
+		{"ended with its gang in order", Ending{changed: true, Heard: true, Status: 143, last: at(9.9), Ended: at(10)}, true},
 	} {
 		c.e.quiet = time.Second
 		if got := c.e.whole(); got != c.want {

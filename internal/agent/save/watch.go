@@ -162,7 +162,24 @@ type Ending struct {
 	last     time.Time // newest change of the folder
 	Ended    time.Time // when the program was gone
 	quiet    time.Duration
+	Heard    bool       // its gang was being ended, which a program may hear of from another rank's
+	Said     *Announced // a save of which nothing is captured; nil: there is none
 }
+
+// Announced is a save that the program has said is complete.
+type Announced struct {
+	Meta Meta
+	By   time.Time // a file that was written later need not belong to it
+}
+
+// announced reports whether what the program left is the save that it announced last. Where it
+// heard of the end and went, it began no other.
+func (e Ending) announced() bool {
+	return e.Said != nil && (e.Heard && !e.Signaled || !e.last.After(e.Said.By))
+}
+
+// endsOnTerm is the status of a program that ends in order because of SIGTERM.
+const endsOnTerm = 128 + 15
 
 // whole reports whether what the program left is a complete checkpoint, so
 // that it may be published. A program that died in the middle of a save leaves a
@@ -173,6 +190,8 @@ func (e Ending) whole() bool {
 	}
 	rested := e.Ended.Sub(e.last) >= e.quiet // it was not saving when it died
 	switch {
+	case e.announced():
+		return true
 	case e.Killed:
 		return rested && !e.told
 	case !e.Asked.IsZero() && !e.Signaled:
@@ -181,7 +200,7 @@ func (e Ending) whole() bool {
 		// The main process died of our signal, a shell for instance. What was
 		// written later was written by one that handled it.
 		return rested || e.last.After(e.Asked.Add(10*time.Millisecond))
-	case e.Status == 0:
+	case e.Status == 0 || e.Heard && e.Status == endsOnTerm:
 		return true
 	}
 	return rested && !e.told

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"scrimp/internal/confined"
 )
 
 // plain are the bits that a copy has too. What else a mode says (a user to run as, a pipe,
@@ -20,7 +22,7 @@ const plain = fs.ModePerm | fs.ModeDir | fs.ModeSymlink
 
 // walk visits a tree without following its links: a program may have made them.
 func walk(root *os.Root, except string, visit func(name string, info fs.FileInfo) error) error {
-	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	return confined.Walk(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -210,7 +212,7 @@ func remove(path string) error {
 	}
 	_ = filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
 		if e != nil && e.IsDir() {
-			return os.Chmod(at, 0o700) //nolint:gosec // a folder must be entered to be emptied
+			return os.Chmod(at, 0o700) // a folder must be entered to be emptied
 		}
 		return err
 	})
@@ -224,5 +226,5 @@ func disk(dir string) (free, whole int64, err error) {
 		return 0, 0, fmt.Errorf("look at the disk of %s: %w", dir, err)
 	}
 	size := int64(s.Bsize)                                     //nolint:unconvert // 32 bits on other systems
-	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil //nolint:gosec // no disk has 2^63 bytes
+	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil // no disk has 2^63 bytes
 }

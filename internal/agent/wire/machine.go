@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,8 +37,8 @@ func DialMachine(address, instance string, key ed25519.PrivateKey, token string)
 		return nil, err
 	}
 	m := &Machine{token: token}
-	m.http = &HTTP{base: base, client: &http.Client{Transport: transport}, patience: api.PullWait + answerTime,
-		heard: m.heard}
+	m.http = &HTTP{base: base, client: client(transport), patience: api.PullWait + answerTime,
+		heard: m.heard, ways: []*http.Transport{transport}}
 	m.http.show = func(r *http.Request, body []byte) {
 		if r.URL.Path == registerPath {
 			r.Header.Set("Authorization", "Bearer "+m.token)
@@ -56,6 +57,9 @@ func (m *Machine) heard(resp *http.Response) {
 		m.off.Store(int64(time.Until(at)))
 	}
 }
+
+// Trust sets the certificates that the server's is held against, before the first call; nil: the system's.
+func (m *Machine) Trust(roots *x509.CertPool) { m.http.Trust(roots) }
 
 // Close drops the connection.
 func (m *Machine) Close() { m.http.Close() }

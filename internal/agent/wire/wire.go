@@ -5,6 +5,8 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +34,10 @@ type Server interface {
 	Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error)
 	// Exec hands in the result of a command.
 	Exec(ctx context.Context, id string, result api.ExecResult) error
+	// SessionInput waits a little for what was typed into a session from an offset on; ErrBad says that it is over.
+	SessionInput(ctx context.Context, id string, offset int64) (api.SessionInput, error)
+	// SessionOutput hands in output of a session; ErrBad says that it is over.
+	SessionOutput(ctx context.Context, id string, offset int64, chunk []byte) error
 }
 
 // A caller acts on these with errors.Is, never on the text.
@@ -44,6 +50,7 @@ var (
 // server has no room now.
 type LaterError struct {
 	After time.Duration
+	Full  bool // the server has no room for it
 	err   error
 }
 
@@ -59,6 +66,11 @@ const answerTime = 10 * time.Second
 // call on a connection that is just being closed fails.
 const idleTime = 8 * time.Second
 
+// pingAfter is after how long without a word a connection that all calls share is asked whether it lives, and how
+// long it has to answer. A call that is given up leaves it as it is, and after a cable was out for a while it would
+// stall for as long again.
+const pingAfter = 4 * time.Second
+
 // maxAnswer bounds what a server may answer.
 const maxAnswer = 16 << 20
 
@@ -72,6 +84,18 @@ type HTTP struct {
 	show     func(*http.Request, []byte) // who asks, given the body
 	heard    func(*http.Response)        // nil: nobody listens
 	store    *httpblob.Bucket            // nil: a machine's own connection moves nothing
+	ways     []*http.Transport
+}
+
+// Trust sets the certificates that the server's is held against, before the first call; nil: the system's.
+func (s *HTTP) Trust(roots *x509.CertPool) {
+	if roots == nil {
+		return
+	}
+	for _, t := range s.ways {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+		t.ForceAttemptHTTP2 = true // as without a configuration of one's own
+	}
 }
 
 // Dial returns the Server at address: unix:///path/to.sock, http://host:port
@@ -89,16 +113,25 @@ func Dial(address string, token func() string) (*HTTP, error) {
 	transport.MaxIdleConnsPerHost = 2
 	moves, _, _ := over(u) // it was right a moment ago
 	moves.MaxIdleConnsPerHost = 16
-	store := httpblob.NewBucket(base+"/v1/agent", &http.Client{Transport: moves}, token)
+	store := httpblob.NewBucket(base+"/v1/agent", client(moves), token)
 	store.Socket = u.Scheme == "unix"
 	show := func(r *http.Request, _ []byte) { r.Header.Set("Authorization", "Bearer "+token()) }
-	return &HTTP{base: base, client: &http.Client{Transport: transport}, patience: answerTime, show: show,
-		store: store}, nil
+	return &HTTP{base: base, client: client(transport), patience: answerTime, show: show,
+		store: store, ways: []*http.Transport{transport, moves}}, nil
+}
+
+// client follows no redirect: another address would be shown the token, and believed as the server is.
+func client(t *http.Transport) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+		return fmt.Errorf("%w: it leads elsewhere, to %s: give the machines the address that it has there", ErrBad,
+			(&url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host}).String())
+	}}
 }
 
 // over returns the way to a server, and what addresses begin with on it.
 func over(u *url.URL) (t *http.Transport, base string, err error) {
-	t = &http.Transport{IdleConnTimeout: idleTime}
+	t = &http.Transport{IdleConnTimeout: idleTime,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}}
 	switch u.Scheme {
 	case "unix":
 		var d net.Dialer
@@ -159,6 +192,21 @@ func (s *HTTP) Exec(ctx context.Context, id string, result api.ExecResult) error
 	return s.json(ctx, http.MethodPost, "/v1/agent/exec/"+url.PathEscape(id), result, nil)
 }
 
+// SessionInput implements Server.
+func (s *HTTP) SessionInput(ctx context.Context, id string, offset int64) (in api.SessionInput, err error) {
+	err = s.json(ctx, http.MethodGet, sessionPath(id, "input", offset), nil, &in)
+	return in, err
+}
+
+// SessionOutput implements Server.
+func (s *HTTP) SessionOutput(ctx context.Context, id string, offset int64, chunk []byte) error {
+	return s.do(ctx, http.MethodPost, sessionPath(id, "output", offset), "application/octet-stream", chunk, nil)
+}
+
+func sessionPath(id, what string, offset int64) string {
+	return "/v1/agent/exec/" + url.PathEscape(id) + "/" + what + "?offset=" + strconv.FormatInt(offset, 10)
+}
+
 func (s *HTTP) json(ctx context.Context, method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -196,7 +244,7 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 	if err := problem(resp.StatusCode, answer); err != nil {
 		if s, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil && s >= 0 &&
 			resp.StatusCode >= http.StatusTooManyRequests {
-			err = &LaterError{time.Duration(s) * time.Second, err}
+			err = &LaterError{time.Duration(s) * time.Second, resp.StatusCode == http.StatusInsufficientStorage, err}
 		}
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}

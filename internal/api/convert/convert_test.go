@@ -162,7 +162,7 @@ func TestTypesThatDifferAreRefused(t *testing.T) {
 
 // None and an empty list are not the same: one is null.
 func TestNoneAndEmptyStayApart(t *testing.T) {
-	none, empty := To[[]client.Team]([]identity.Team(nil)), To[[]client.Team]([]identity.Team{})
+	none, empty := To[[]client.Grant]([]identity.Grant(nil)), To[[]client.Grant]([]identity.Grant{})
 	if none != nil || empty == nil {
 		t.Errorf("none became %#v, empty %#v", none, empty)
 	}

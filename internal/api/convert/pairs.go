@@ -41,7 +41,6 @@ var Pairs = [][2]reflect.Type{
 	of[client.Role, identity.Role](),
 	of[client.Run, measured.Run](),
 	of[client.Spender, budget.Spender](),
-	of[client.Team, identity.Team](),
 	of[client.Terms, core.Terms](),
 	of[client.Threshold, budget.Threshold](),
 	of[client.Trace, market.Trace](),

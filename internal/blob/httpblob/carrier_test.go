@@ -19,7 +19,7 @@ func TestBuffersAreLentAndGivenBack(t *testing.T) {
 		content[i] = byte(i * i >> 9)
 	}
 	want := crc32.Checksum(content, castagnoli)
-	h := Handler{Room: func() error { return nil }}
+	h := Handler{Room: func(int) error { return nil }}
 	carry := func() (largest int) {
 		var got bytes.Buffer
 		widest := writerFunc(func(p []byte) (int, error) { largest = max(largest, len(p)); return got.Write(p) })

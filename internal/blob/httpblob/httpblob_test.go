@@ -18,7 +18,8 @@ import (
 // handler is the store without a server around it.
 func handler(folder *blob.Folder) httpblob.Handler {
 	free := func() error { return nil }
-	return httpblob.Handler{Folder: folder, Owns: func(string) bool { return true }, Room: free, Live: free}
+	return httpblob.Handler{Folder: folder, Owns: func(string) bool { return true }, Live: free,
+		Room: func(int) error { return nil }}
 }
 
 // routes serves a handler that is made for each request.

@@ -8,12 +8,14 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
 	"gocloud.dev/blob/driver"
 
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/blob"
 )
 
@@ -22,7 +24,8 @@ import (
 type Handler struct {
 	Folder *blob.Folder
 	Owns   func(key string) bool // whether the caller may name the key, or list by it as a prefix
-	Room   func() error          // asked while a content comes: why no more of it may be taken
+	Writes func(key string) bool // whether the caller may write or delete it besides; nil: any of its own
+	Room   func(n int) error     // asked before n bytes of a content are kept: why they may not be
 	Live   func() error          // asked before a blob appears or goes: why the caller may change nothing any more
 }
 
@@ -32,6 +35,14 @@ func (h Handler) own(key string) (string, error) {
 		return "", fmt.Errorf("%w: %.200q", ErrOwn, key)
 	}
 	return key, h.Folder.Linkless(key)
+}
+
+// changed is own, of a key that the caller may write or delete.
+func (h Handler) changed(key string) (string, error) {
+	if h.Writes != nil && !h.Writes(key) {
+		return "", fmt.Errorf("%w: another machine of the gang writes %.200q", ErrOwn, key)
+	}
+	return h.own(key)
 }
 
 // Read answers with a blob, or with what its head says of it.
@@ -59,7 +70,7 @@ func (h Handler) Read(w http.ResponseWriter, r *http.Request) error {
 // Write takes a blob's content. The blob appears whole or not at all.
 func (h Handler) Write(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	key, err := h.own(query.Get("key"))
+	key, err := h.changed(query.Get("key"))
 	if err != nil {
 		return err
 	}
@@ -106,7 +117,7 @@ func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func
 		opts.BeforeWrite = func(as func(any) bool) error { as(&l); return nil }
 		defer l.Leave()
 	}
-	if err := h.Room(); err != nil {
+	if err := h.Room(0); err != nil {
 		return err
 	}
 	to, err := h.Folder.NewTypedWriter(ctx, key, "", &opts)
@@ -142,7 +153,7 @@ func (h Handler) copy(to io.Writer, from io.Reader) (sum uint32, err error) {
 		n, err = from.Read(buffer)
 		sum = crc32.Update(sum, castagnoli, buffer[:n])
 		if n > 0 {
-			if room := h.Room(); room != nil {
+			if room := h.Room(n); room != nil {
 				return sum, room
 			}
 			if _, werr := to.Write(buffer[:n]); werr != nil {
@@ -160,7 +171,7 @@ func (h Handler) copy(to io.Writer, from io.Reader) (sum uint32, err error) {
 
 // Delete removes a blob.
 func (h Handler) Delete(w http.ResponseWriter, r *http.Request) error {
-	key, err := h.own(r.URL.Query().Get("key"))
+	key, err := h.changed(r.URL.Query().Get("key"))
 	if err == nil {
 		err = h.Live()
 	}
@@ -230,6 +241,9 @@ func decode(from io.Reader, into any) error {
 	}
 	if len(text) > mostJSON {
 		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, mostJSON>>20)
+	}
+	if err := bound.Check(reflect.TypeOf(into).Elem(), text); err != nil {
+		return fmt.Errorf("%w: %w", ErrBad, err)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%w: %w", ErrBad, err)

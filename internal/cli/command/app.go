@@ -3,12 +3,15 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/cli/show"
@@ -21,10 +24,28 @@ func (e Exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // Exit statuses. A plan that is not feasible is no error of the program.
 const (
-	Failed     Exit = 1
-	Infeasible Exit = 2
-	JobFailed  Exit = 3
+	Failed     Exit = 1   // an error, which stderr says
+	Infeasible Exit = 2   // a plan, a check or a simulation is not feasible, or offers finds no matching offers
+	JobFailed  Exit = 3   // the job failed or was stopped
+	TimedOut   Exit = 124 // the time that was given is over, as timeout(1) has it
 )
+
+// Verdict is an error that ends the program with a status of its own.
+type Verdict struct {
+	Exit Exit
+	Err  error
+}
+
+func (v *Verdict) Error() string { return v.Err.Error() }
+func (v *Verdict) Unwrap() error { return v.Err }
+
+// Status is the program's exit status after err.
+func Status(err error) Exit {
+	if v, ok := errors.AsType[*Verdict](err); ok {
+		return v.Exit
+	}
+	return Failed
+}
 
 // App is what every command is given.
 type App struct {
@@ -44,10 +65,48 @@ func (a *App) Print(v any) error {
 	return e.Encode(v)
 }
 
+// Fault writes an error to stderr; a program reads which job it is about, "": of none.
+func (a *App) Fault(job string, err error) {
+	text := strings.TrimSpace(err.Error())
+	if !a.JSON {
+		fmt.Fprintln(a.Err, "scrimp: "+show.Lines(text)) // some of it is what a server says
+		return
+	}
+	said := map[string]string{"error": text}
+	if job != "" {
+		said["job"] = job
+	}
+	_ = json.NewEncoder(a.Err).Encode(said)
+}
+
+// Each does something for each job, says of each where it failed, and goes on. One job alone fails as it is.
+func (a *App) Each(ctx context.Context, jobs []string, do func(job string) error) error {
+	if len(jobs) == 1 {
+		return do(jobs[0])
+	}
+	failed := false
+	for i, job := range jobs {
+		if slices.Contains(jobs[:i], job) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := do(job); err != nil {
+			a.Fault(job, err)
+			failed = true
+		}
+	}
+	if failed {
+		return Failed
+	}
+	return nil
+}
+
 // Printf writes what was asked for.
 func (a *App) Printf(format string, args ...any) { fmt.Fprintf(a.Out, format, harmless(args)...) }
 
-// Notef writes progress and notes to the error stream.
+// Notef writes progress and notes to stderr.
 func (a *App) Notef(format string, args ...any) { fmt.Fprintf(a.Err, format, harmless(args)...) }
 
 // harmless is what is printed without all that would steer a terminal: servers, the

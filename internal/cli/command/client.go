@@ -23,6 +23,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/marketfile"
 	"scrimp/internal/receipt"
 	"scrimp/internal/server"
 	"scrimp/internal/wait"
@@ -74,6 +75,9 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	if err == nil {
 		v, err := c.Server(ctx)
 		if c.Far || err == nil && (v.Build == Build() || v.Shared) {
+			if err == nil {
+				err = hasMarket(v, market)
+			}
 			return c, err
 		}
 		if err := a.handOver(ctx, c, v.PID); err != nil {
@@ -91,6 +95,18 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 		return nil, err
 	}
 	return a.begun(ctx, log, before, why)
+}
+
+// hasMarket refuses a market file that is not the server's.
+func hasMarket(v api.Server, file string) error {
+	if file == "" {
+		return nil
+	}
+	wanted, err := marketfile.Load(file)
+	if err == nil && wanted.Name != v.Market.Name {
+		err = server.OtherMarket(file, v.Market.Name)
+	}
+	return err
 }
 
 // handOver ends a server of another build.
@@ -295,7 +311,7 @@ func (a *App) With(f func(ctx context.Context, c *Client, args []string) error) 
 	}
 }
 
-// Waiting says on the error stream that machines wait for a decision.
+// Waiting says on stderr that machines wait for a decision.
 func (a *App) Waiting(ctx context.Context, c *Client) {
 	if v, err := c.Server(ctx); err == nil && v.Undecided > 0 {
 		a.Notef("%s.\n", show.Waiting(v.Undecided))

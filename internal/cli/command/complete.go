@@ -2,10 +2,12 @@ package command
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
+	"scrimp/internal/catalog"
 )
 
 // Every is of all jobs: it says, as Live does, which a shell offers.
@@ -14,16 +16,23 @@ func Every(api.Job) bool { return true }
 // Live is of jobs that are not closed.
 func Live(j api.Job) bool { return !j.Closed }
 
-// CompleteJob offers the ids of the jobs in keep as the first argument. It asks a server
-// that runs and starts none: a key in a shell must cost nothing.
+// CompleteJob offers the ids of the jobs in keep as the first argument.
 func (a *App) CompleteJob(keep func(api.Job) bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, part string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			if cmd.Name() == "exec" {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		return a.CompleteJobs(keep)(cmd, args, part)
+	}
+}
+
+// CompleteJobs offers the ids of the jobs in keep that are no arguments yet. It asks a server
+// that runs and starts none: a key in a shell must cost nothing.
+func (a *App) CompleteJobs(keep func(api.Job) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		c, err := a.Open(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -34,7 +43,7 @@ func (a *App) CompleteJob(keep func(api.Job) bool) cobra.CompletionFunc {
 		}
 		var ids []cobra.Completion
 		for _, j := range all {
-			if keep(j) {
+			if keep(j) && !slices.Contains(args, j.ID) {
 				ids = append(ids, cobra.CompletionWithDesc(j.ID, j.State))
 			}
 		}
@@ -68,4 +77,18 @@ func CompleteFolder(*cobra.Command, []string, string) ([]cobra.Completion, cobra
 // CompleteMarket offers the built-in markets beside files.
 func CompleteMarket(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"calm", "stormy"}, cobra.ShellCompDirectiveDefault
+}
+
+// Words offers these words.
+func Words(list ...cobra.Completion) cobra.CompletionFunc {
+	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// CompleteAccelerator offers the kinds of accelerators that the catalogue knows.
+func CompleteAccelerator(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	for _, a := range catalog.Accelerators() {
+		names = append(names, a.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -2,11 +2,17 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
+	"strconv"
 
+	serverapi "scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/server/kept"
@@ -34,27 +40,87 @@ func (c *Client) SendFolder(ctx context.Context, folder string) (work string, er
 	return work, nil
 }
 
-// FetchOutputs copies a job's outputs here, each file checked against its hash.
-func (c *Client) FetchOutputs(ctx context.Context, job, to string) error {
+// FetchOutputs copies what a machine of a job has kept of its outputs to an empty folder,
+// each file checked against its hash.
+func (c *Client) FetchOutputs(ctx context.Context, job string, node int, to string) error {
 	if c.Far {
-		r, err := c.Request(ctx, http.MethodGet, OfJob(job, "/outputs"))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = r.Body.Close() }()
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			return fmt.Errorf("copy outputs: %w", err)
-		}
-		if err := workdir.Unpack(r.Body, to); err != nil {
-			return fmt.Errorf("copy outputs: %w", err)
-		}
-		return nil
+		return c.unpack(ctx, OfJob(job, "/outputs?node=")+strconv.Itoa(node), to)
 	}
 	bucket, err := blob.Open(ctx, kept.Address(c.Dir))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bucket.Close() }()
-	_, err = checkpoint.Open(bucket, kept.OwnKeys(job)).Fetch(ctx, job, to)
+	_, err = checkpoint.Open(bucket, kept.OwnKeys(job)).Fetch(ctx, serverapi.OutputsName(job, node), to)
 	return err
+}
+
+// FetchCheckpoint copies the files of a checkpoint to an empty folder.
+func (c *Client) FetchCheckpoint(ctx context.Context, job, name, to string) error {
+	return c.unpack(ctx, OfJob(job, "/checkpoints/")+url.PathEscape(name), to)
+}
+
+// unpack writes the files that the server answers with to an empty folder.
+func (c *Client) unpack(ctx context.Context, path, to string) error {
+	r, err := c.Request(ctx, http.MethodGet, path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Body.Close() }()
+	return workdir.Unpack(r.Body, to)
+}
+
+// FillFolder lets fill write to an empty folder, and moves what it wrote to a folder that may
+// hold something: files of the same path are replaced, once all is here, and others stay.
+func FillFolder(to string, fill func(dir string) error) (err error) {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(to) }() // where it is empty
+	stage, err := os.MkdirTemp(to, ".scrimp-get-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
+	if err := fill(stage); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(to) // what lies there may have links
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return moveAll(root, filepath.Base(stage), ".")
+}
+
+// moveAll moves what is in a folder into another one of the same root.
+func moveAll(root *os.Root, from, to string) error {
+	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(from))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		source, target := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		there, err := root.Lstat(target)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case there.IsDir() && e.IsDir():
+			if err := moveAll(root, source, target); err != nil {
+				return err
+			}
+			continue
+		case there.IsDir():
+			return fmt.Errorf("%s is a folder here and a file there: move it away", target)
+		case e.IsDir():
+			if err := root.Remove(target); err != nil {
+				return err
+			}
+		}
+		if err := root.Rename(source, target); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -19,7 +19,8 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []est
 	q = estimate.Request{
 		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero,
 		TP: f.tp, PP: f.pp,
-		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
+		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Features: f.features,
+		Decoded: f.decoded, Program: f.program, Price: f.price,
 	}
 	for _, read := range []func(*estimate.Request) error{f.counts, f.tuning} {
 		if err := read(&q); err != nil {

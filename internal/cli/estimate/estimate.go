@@ -23,9 +23,11 @@ type estimateFlags struct {
 	model, gpu, precision, checkpointing, resize, program string
 	tokens, rows                                          string
 	seq, micro, global, gather, epochs, trees, depth      float64
-	tp, pp, price                                         float64
+	tp, pp, price, features                               float64
+	decoded, models                                       bool
 	zero                                                  int
 	kinds                                                 []string // that --gpu may mean, where it is several
+	counted                                               bool     // --gpu says how many
 	lora, qlora                                           bool
 
 	batch     string
@@ -44,7 +46,7 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8; H100 is all forms that it is sold in (default: "+
 		"every kind with a price)")
 	s.StringVar(&f.precision, "precision", "bf16", "`format` of the matrix products: fp32, tf32, fp16, bf16, fp8, "+
-		"fp4; bf16-true keeps weights and optimiser in it too")
+		"fp4; fp16 where an accelerator has no bf16; bf16-true keeps weights and optimiser in it too")
 	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer, or the most that its file says "+
 		"it takes)")
 	s.Float64Var(&f.micro, "micro", 0, "`samples` an accelerator takes in at a time (default: the largest power of "+
@@ -62,11 +64,17 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	s.StringVar(&f.rows, "rows", "", "`count` of samples, or of a table's rows (default: none)")
 	s.Float64Var(&f.trees, "trees", 0, "boosted trees: how many")
 	s.Float64Var(&f.depth, "depth", 0, "boosted trees: how deep")
+	s.Float64Var(&f.features, "features", 0, "boosted trees: columns of the table (default 12, and the answer says so)")
+	s.BoolVar(&f.decoded, "decoded", false, "images come decoded, or the accelerator decodes them (default: the host's "+
+		"processors do)")
 	s.StringVar(&f.resize, "resize", "", "progressive resizing as `pixels:share,…`: 128:0.5,224:0.5; one size without "+
 		"a share (default: 224 throughout)")
 	s.StringVar(&f.program, "program", "", "`source` of the calibration's runs that your program is the same as "+
 		"(default: one that nothing is known of)")
-	s.Float64Var(&f.price, "price", 0, "`dollars` an hour for all accelerators (default: the lowest list price on demand)")
+	s.Float64Var(&f.price, "price", 0, "`dollars` an hour for all accelerators (default: the lowest list price on "+
+		"demand of machines that carry them)")
+	s.BoolVar(&f.models, "models", false, "list the published models with their names at huggingface.co (default: "+
+		"estimate)")
 	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object "+
 		"is written for each (default: none)")
 	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+learn.TableName+
@@ -84,13 +92,17 @@ func (a *app) estimateCmd() *cobra.Command {
 	var f estimateFlags
 	cmd := &cobra.Command{
 		Use:   "estimate --model WHAT",
-		Short: "Say what a training run needs: memory, time and dollars", GroupID: command.GroupMoney,
+		Short: "Estimate memory, time and dollars of a training run", GroupID: command.GroupMoney,
 		Long: `Estimates memory by component, throughput, time and dollars of a training run, each with a range that
-holds what is measured in four of five cases, and a sentence that says where it comes from.
+holds four of five measured runs, and a sentence that names the source.
 
-A model is a published name (llama-3-8b, resnet-50), a config.json in the form of Hugging Face, an ONNX
-file, a shape ("transformer layers=32 dim=4096 heads=32 vocab=32000", "cnn gmacs=4.1 activations=11.1
-params=25.6M", "trees"), or a measurement ("measured: 120 samples/s on L4").
+N accelerators are those of one machine where one is sold that carries them, and else of several, with the
+network between them; its processors decode images. The answer names the machine.
+
+A model is a published name (llama-3-8b, meta-llama/Llama-3.1-8B-Instruct, resnet-50; --models lists them), a
+config.json in the form of Hugging Face, an ONNX file, a shape ("transformer layers=32 dim=4096 heads=32
+vocab=32000", "cnn gmacs=4.1 activations=11.1 params=25.6M", "trees features=28"), or a measurement
+("measured: 120 samples/s on L4").
 
 It learns from measured runs: those of the data folder's jobs that name their model and ran on an
 accelerator (--measured lists them), measured.csv in the data folder, and --calibrate, tables in the form of
@@ -100,7 +112,7 @@ Exit status: 0 done, 1 error.`,
 		Example: "  scrimp estimate --model llama-3-8b --tokens 2B --precision bf16 --gpu H100-SXM-80GB:8 --zero 3\n" +
 			"  scrimp estimate --model mistral-7b --qlora --tokens 10M\n" +
 			"  scrimp estimate --model config.json --lora --seq 4096 --epochs 3 --rows 50k\n" +
-			"  scrimp estimate --model trees --rows 10M --trees 500 --depth 8 --gpu T4\n" +
+			"  scrimp estimate --model trees --rows 10M --trees 500 --depth 8 --features 28 --gpu T4\n" +
 			"  scrimp estimate --model resnet-50 --rows 1.28M --epochs 90 --resize 128:0.5,224:0.5 --runs 40 --per week\n" +
 			"  scrimp estimate --batch rows.csv --calibrate calib.csv --json",
 		Args: cobra.NoArgs,
@@ -119,6 +131,9 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	}
 	if f.most < 0 {
 		return fmt.Errorf("--limit %d: must be a whole number from 0 up; 0 shows all", f.most)
+	}
+	if f.models {
+		return a.models()
 	}
 	if f.accuracy || f.measured {
 		return a.past(ctx, f)
@@ -156,16 +171,16 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
+	f.counted = q.Count > 0
 	dates := prices.Dates()
 	if q.Price > 0 {
 		dates = ""
 	}
-	return a.answer(e, q, f.kinds, runs, f.most, dates)
+	return a.answer(e, q, f, runs, dates)
 }
 
 // answer prints one estimate, or the table of all accelerators.
-func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, runs float64, most int,
-	dates string) error {
+func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags, runs float64, dates string) error {
 	whole := func(o estimate.Option) show.Estimate {
 		v := show.Estimate{Model: q.Model.Name, Option: o}
 		if runs > 0 {
@@ -184,21 +199,22 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, 
 		}
 		a.Printf("%s", show.EstimateOf(whole(o), a.Place()))
 		if o.Fits != nil && !*o.Fits {
-			a.help(e, q, nil)
+			a.help(e, q, f)
 		}
 		return nil
 	}
-	list, err := options(e, q, kinds)
+	list, err := options(e, q, f.kinds)
 	if err != nil {
 		return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
 	}
 	if !a.JSON {
-		a.Printf("%s", show.Options(q.Model.Name, list, most, dates, a.Place()))
+		a.Printf("%s", show.Options(list, f.most, dates, a.Place()))
 		switch {
 		case len(list) == 0:
-			a.help(e, q, kinds)
+			a.Printf("%s", show.NoOption(q.Model.Name, f.gpu, a.Place()))
+			a.help(e, q, f)
 		case list[0].Cost != nil:
-			a.Printf("%s", show.Knobs(knobs(e, q, kinds, list[0].Cost.Value), a.Place()))
+			a.Printf("%s", show.Knobs(knobs(e, q, f.kinds, list[0].Cost.Value), a.Place()))
 		}
 		if runs > 0 && len(list) > 0 {
 			a.Printf("\n%s", show.EstimateOf(whole(list[0]), a.Place()))
@@ -214,11 +230,26 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, 
 }
 
 // help says which flags would make a run fit.
-func (a *app) help(e *estimate.Estimator, q estimate.Request, kinds []string) {
-	list := knobs(e, q, kinds, 0)
+func (a *app) help(e *estimate.Estimator, q estimate.Request, f estimateFlags) {
+	list := knobs(e, q, f.kinds, 0)
 	if len(list) == 0 && q.Model.Text() {
-		a.Printf("%s", show.Unheld(a.Place()))
+		a.Printf("%s", show.Unheld(f.counted, a.Place()))
 		return
 	}
 	a.Printf("%s", show.Knobs(list, a.Place()))
+}
+
+// models lists the published models.
+func (a *app) models() error {
+	list := show.PublishedModels()
+	if !a.JSON {
+		a.Printf("%s", show.ModelTable(list, a.Place()))
+		return nil
+	}
+	for _, m := range list {
+		if err := a.Print(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }

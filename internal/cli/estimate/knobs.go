@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"scrimp/internal/cli/show"
@@ -16,15 +17,23 @@ func options(e *estimate.Estimator, q estimate.Request, kinds []string) ([]estim
 		return e.Options(q)
 	}
 	var list []estimate.Option
+	var lacking error
 	for _, k := range kinds {
 		q.Chip = k
 		o, err := e.Answer(q)
+		if errors.Is(err, estimate.ErrPrecision) {
+			lacking = err
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if o.Throughput != nil && (o.Fits == nil || *o.Fits) {
 			list = append(list, o)
 		}
+	}
+	if len(list) == 0 && lacking != nil {
+		return nil, lacking
 	}
 	slices.SortStableFunc(list, func(x, y estimate.Option) int {
 		if x.Cost == nil || y.Cost == nil {
@@ -35,43 +44,69 @@ func options(e *estimate.Estimator, q estimate.Request, kinds []string) ([]estim
 	return list, nil
 }
 
+// knob is a flag, or several, that changes how a run is trained.
+type knob struct {
+	flag string
+	on   bool // it changes something
+	set  func(*estimate.Request)
+}
+
+// Changes of a run that a knob makes.
+func share(x *estimate.Request)     { x.Zero = 3 }
+func recompute(x *estimate.Request) { x.Keep = estimate.KeepEnds }
+func lora(x *estimate.Request)      { x.Tuning = shape.LoRA }
+func qlora(x *estimate.Request)     { x.Tuning = shape.QLoRA }
+
 // knobs are the flags by which a transformer would fit, or cost less than least dollars
-// (0: whatever it costs), each with the cheapest that it leads to.
+// (0: whatever it costs), each with the cheapest that it leads to. Of small matrices beside frozen
+// weights, in 16 bits and in 4, the first of their ways that would do is proposed: by itself, with
+// activations computed again, and with the weights shared out too.
 func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least float64) []show.Knob {
-	if q.Model.Kind != shape.Transformer && q.Model.Kind != shape.Experts {
+	if !q.Model.Text() {
 		return nil
 	}
 	var list []show.Knob
-	for _, k := range []struct {
+	try := func(ways ...knob) {
+		for _, k := range ways {
+			if !k.on {
+				continue
+			}
+			if o, ok := turned(e, q, kinds, k, least); ok {
+				list = append(list, show.Knob{Flag: k.flag, Option: o})
+				return
+			}
+		}
+	}
+	shares, keeps := q.Zero < 3 && q.Count != 1, q.Keep != estimate.KeepEnds
+	both := func(x *estimate.Request) { share(x); recompute(x) }
+	try(knob{"--zero 3", shares, share})
+	try(knob{"--checkpointing full", keeps, recompute})
+	try(knob{"--zero 3 --checkpointing full", shares && keeps, both})
+	for _, t := range []struct {
 		flag string
 		on   bool
 		set  func(*estimate.Request)
-	}{
-		{"--zero 3", q.Zero < 3, func(x *estimate.Request) { x.Zero = 3 }},
-		{"--checkpointing full", q.Keep != estimate.KeepEnds, func(x *estimate.Request) { x.Keep = estimate.KeepEnds }},
-		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Request) {
-			x.Zero, x.Keep = 3, estimate.KeepEnds
-		}},
-		{"--lora", q.Tuning == shape.Full, func(x *estimate.Request) { x.Tuning = shape.LoRA }},
-		{"--qlora", q.Tuning != shape.QLoRA, func(x *estimate.Request) { x.Tuning = shape.QLoRA }},
-	} {
-		if !k.on {
-			continue
+	}{{"--lora", q.Tuning == shape.Full, lora}, {"--qlora", q.Tuning != shape.QLoRA, qlora}} {
+		with := func(more func(*estimate.Request)) func(*estimate.Request) {
+			return func(x *estimate.Request) { t.set(x); more(x) }
 		}
-		x := q
-		k.set(&x)
-		var found []estimate.Option
-		if x.Chip != "" {
-			if o, err := e.Answer(x); err == nil && (o.Fits == nil || *o.Fits) {
-				found = append(found, o)
-			}
-		} else {
-			found, _ = options(e, x, kinds) // what is no run at all is no proposal
-		}
-		if len(found) == 0 || least > 0 && (found[0].Cost == nil || found[0].Cost.Value > 0.98*least) {
-			continue
-		}
-		list = append(list, show.Knob{Flag: k.flag, Option: found[0]})
+		try(knob{t.flag, t.on, t.set},
+			knob{t.flag + " --checkpointing full", t.on && keeps, with(recompute)},
+			knob{t.flag + " --zero 3 --checkpointing full", t.on && shares, with(both)})
 	}
 	return list
+}
+
+// turned is the cheapest that a knob leads to, and false where it holds the run nowhere, or costs no less.
+func turned(e *estimate.Estimator, q estimate.Request, kinds []string, k knob, least float64) (o estimate.Option,
+	ok bool) {
+	x := q
+	k.set(&x)
+	if x.Chip != "" {
+		one, err := e.Answer(x)
+		o, ok = one, err == nil && (one.Fits == nil || *one.Fits)
+	} else if found, err := options(e, x, kinds); err == nil && len(found) > 0 { // what is no run at all is no proposal
+		o, ok = found[0], true
+	}
+	return o, ok && (least == 0 || o.Cost != nil && o.Cost.Value <= 0.98*least)
 }

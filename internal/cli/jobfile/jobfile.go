@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/api"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/spec"
 )
@@ -20,6 +22,7 @@ import (
 type Flags struct {
 	Env    []string
 	Market string
+	Terms  Terms
 }
 
 // Add gives a command the flags.
@@ -30,12 +33,16 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 }
 
-// Load reads the job file, or makes a job of the command after --.
-func Load(args []string, dash int, f Flags, now time.Time) (j spec.Job, folder string, notes []spec.Note,
-	err error) {
+// Load reads the job file for what use says, or makes a job of the command after --.
+func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec.Job, folder string,
+	notes []spec.Note, err error) {
+	settings := f.Terms.settings()
 	if dash >= 0 {
-		j, folder = spec.FromCommand(filepath.Base(args[0]), args), "."
-	} else if j, folder, notes, err = readJob(args[0], now); err != nil {
+		folder = "."
+		if j, err = spec.FromCommand(args).Set(use, now, settings...); err != nil {
+			return j, "", nil, err
+		}
+	} else if j, folder, notes, err = readJob(use, args[0], now, settings); err != nil {
 		return j, "", nil, err
 	}
 	if folder, err = filepath.Abs(folder); err != nil {
@@ -53,7 +60,8 @@ func Load(args []string, dash int, f Flags, now time.Time) (j spec.Job, folder s
 }
 
 // readJob reads a job file; its work folder is the file's own, or as it says.
-func readJob(file string, now time.Time) (j spec.Job, folder string, notes []spec.Note, err error) {
+func readJob(use spec.Use, file string, now time.Time, settings []spec.Setting) (j spec.Job, folder string,
+	notes []spec.Note, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
@@ -62,7 +70,7 @@ func readJob(file string, now time.Time) (j spec.Job, folder string, notes []spe
 	if err != nil {
 		return j, "", nil, err
 	}
-	if j, notes, err = spec.Parse(file, text, filepath.Base(folder), now); err != nil {
+	if j, notes, err = spec.Parse(use, file, text, filepath.Base(folder), now, settings...); err != nil {
 		if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" {
 			err = fmt.Errorf("%w: where %s is a program and no job file: scrimp run -- COMMAND %s", err, file, file)
 		}
@@ -77,7 +85,7 @@ func readJob(file string, now time.Time) (j spec.Job, folder string, notes []spe
 	return j, filepath.Join(folder, j.Workdir), notes, nil
 }
 
-// Note says on the error stream which fields of the file are not used.
+// Note says on stderr what to know of the file.
 func Note(a *command.App, list []spec.Note) {
 	for _, n := range list {
 		a.Notef("note: `%s` %s\n", n.Field, n.Text)
@@ -91,6 +99,33 @@ func Secrets(names []string) (map[string]string, error) {
 		value, ok := os.LookupEnv(name)
 		if !ok {
 			return nil, fmt.Errorf("secret %s is not in the environment: export it first", name)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// Shell is what a job gets of this shell: where programs and Python are found, and what its file
+// names under inherit. A server that is far from here gets none of it.
+func Shell(j spec.Job, far bool) (map[string]string, error) {
+	if far {
+		if len(j.Inherit) > 0 {
+			return nil, fmt.Errorf("`inherit` names %s of this shell, and a server that was logged in to gets nothing of it: "+
+				"write values under env, or name them under secrets", strings.Join(j.Inherit, ", "))
+		}
+		return nil, nil
+	}
+	values := map[string]string{}
+	for _, name := range api.Shell {
+		if value, ok := os.LookupEnv(name); ok {
+			values[name] = value
+		}
+	}
+	for _, name := range j.Inherit {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return nil, fmt.Errorf("`inherit` names %s, which is not set in this shell: export it, or take it out of inherit",
+				name)
 		}
 		values[name] = value
 	}

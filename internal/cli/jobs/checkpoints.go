@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,6 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/server/workdir"
 )
 
 func (a *app) checkpointsCmd() *cobra.Command {
@@ -48,28 +46,11 @@ func (a *app) checkpointsGetCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "get JOB[@CHECKPOINT]", Short: "Copy the files of a checkpoint here",
 		Args: command.Takes("JOB[@CHECKPOINT]"), ValidArgsFunction: a.CompleteJob(command.Every),
 		Long: "Copies the files of a job's newest checkpoint, or of the one that is named, here, each checked against its " +
-			"hash." + command.PlainExit,
+			"hash. What is there already is replaced, file by file; scrimp get JOB --checkpoint is the same." +
+			command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			job, name := cutCheckpoint(args[0])
-			if to == "" {
-				to = job + "-checkpoint"
-			}
-			r, err := c.Request(ctx, http.MethodGet, command.OfJob(job, "/checkpoints/")+url.PathEscape(name))
-			if err != nil {
-				return err
-			}
-			defer func() { _ = r.Body.Close() }()
-			if err := os.MkdirAll(to, 0o755); err != nil {
-				return fmt.Errorf("copy the checkpoint: %w", err)
-			}
-			if err := workdir.Unpack(r.Body, to); err != nil {
-				return fmt.Errorf("copy the checkpoint: %w", err)
-			}
-			if a.JSON {
-				return a.Print(map[string]string{"job": job, "checkpoint": name, "folder": to})
-			}
-			a.Printf("The checkpoint of %s is in %s\n", job, to)
-			return nil
+			return a.getCheckpoint(ctx, c, job, name, to)
 		})}
 	cmd.Flags().StringVarP(&to, "to", "o", "", "`folder` to copy to (default JOB-checkpoint)")
 	return cmd
@@ -104,7 +85,7 @@ const newest = "latest"
 // cutCheckpoint cuts JOB@CHECKPOINT; without a name it is the newest.
 func cutCheckpoint(text string) (job, name string) {
 	job, name, found := strings.Cut(text, "@")
-	if !found {
+	if !found || name == "" {
 		name = newest
 	}
 	return job, name

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -23,20 +24,31 @@ const jobsOfPage = 1000
 
 // listing says which jobs are listed.
 type listing struct {
-	open  bool // those that wait or run, the oldest first; else all, and the newest where not all are shown
-	limit int  // 0: all
+	open   bool // those that wait or run, the oldest first; else all, and the newest where not all are shown
+	limit  int  // 0: all
+	filter url.Values
+	sort   string // "": in order of submission
 }
 
 // back reports whether pages are read from the newest job backwards.
-func (l listing) back() bool { return !l.open && l.limit > 0 }
+func (l listing) back() bool { return !l.open && l.limit > 0 && l.sort == "" }
+
+// most is how many jobs are asked for: what is sorted is read whole before it is cut.
+func (l listing) most() int {
+	if l.sort != "" {
+		return 0
+	}
+	return l.limit
+}
 
 // query asks for the page at a place, after what was shown.
 func (l listing) query(shown int, at string) url.Values {
 	size := jobsOfPage
-	if l.limit > 0 {
-		size = min(size, l.limit-shown)
+	if most := l.most(); most > 0 {
+		size = min(size, most-shown)
 	}
 	q := url.Values{"limit": {strconv.Itoa(size)}}
+	maps.Copy(q, l.filter)
 	if l.back() {
 		q.Set("before", at)
 	} else {
@@ -53,14 +65,14 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 	a.Waiting(ctx, c)
 	var all []api.Job
 	shown, more, at := 0, true, ""
-	for more && (l.limit == 0 || shown < l.limit) {
+	for more && (l.most() == 0 || shown < l.most()) {
 		page, next, err := c.JobsPage(ctx, l.query(shown, at))
 		if err != nil {
 			return err
 		}
 		shown, at, more = shown+len(page), next, next != ""
 		switch {
-		case a.JSON && !l.back(): // as they come: a million do not have to fit in memory
+		case a.JSON && !l.back() && l.sort == "": // as they come: a million do not have to fit in memory
 			if err := a.printJobs(page); err != nil {
 				return err
 			}
@@ -70,7 +82,15 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 			all = append(all, page...)
 		}
 	}
-	if !a.JSON {
+	if l.sort != "" {
+		sortJobs(all, l.sort)
+		if more = l.limit > 0 && len(all) > l.limit; more {
+			all, shown = all[:l.limit], l.limit
+		}
+	}
+	if !a.JSON && len(all) == 0 && len(l.filter) > 0 {
+		a.Printf("No job matches. scrimp jobs lists all.\n")
+	} else if !a.JSON {
 		a.Printf("%s", show.Jobs(all, a.Place()))
 	} else if err := a.printJobs(all); err != nil {
 		return err
@@ -93,6 +113,10 @@ func (a *app) printJobs(list []api.Job) error {
 
 // leftOut says how many jobs are not shown.
 func (a *app) leftOut(ctx context.Context, c *command.Client, l listing, shown int) {
+	if len(l.filter) > 0 || l.sort != "" {
+		a.Notef("These are %d of the jobs that match; --all lists them all, --limit more or fewer.\n", shown)
+		return
+	}
 	var s api.Server
 	if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &s); err != nil { // the list is there all the same
 		a.Notef("There are more jobs; --all lists them.\n")
@@ -108,16 +132,22 @@ func (a *app) leftOut(ctx context.Context, c *command.Client, l listing, shown i
 // listCmd gives a listing its flags. A program gets all, where it does not say.
 func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 	limit, every := shownJobs, false
+	var f filterFlags
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many jobs are listed at most, where --json does not list all")
 	cmd.Flags().BoolVar(&every, "all", false, "list all of them (default: as --limit says)")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
+	f.add(cmd)
 	cmd.RunE = a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 		if every || a.JSON && !cmd.Flags().Changed("limit") {
 			limit = 0
 		} else if limit < 1 {
 			return fmt.Errorf("list jobs: --limit is %d: write how many are listed, or --all", limit)
 		}
-		return a.list(ctx, c, listing{open: open, limit: limit})
+		filter, err := f.query(ctx, c, a.Now())
+		if err != nil {
+			return err
+		}
+		return a.list(ctx, c, listing{open: open, limit: limit, filter: filter, sort: f.sort})
 	})
 	return cmd
 }
@@ -126,9 +156,12 @@ func (a *app) jobsCmd() *cobra.Command {
 	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent",
 		Args:    command.Takes(),
 		GroupID: command.GroupLook,
-		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. STEP " +
-			"is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
-			"ON-TIME the chance to meet it." + command.PlainExit}, false)
+		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. Flags " +
+			"choose among them, all of which must hold; --sort lists those first that cost most, are due soonest, and so on. " +
+			"STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
+			"ON-TIME the chance to meet it." + command.PlainExit,
+		Example: "  scrimp jobs\n  scrimp jobs --status running,queued --mine --sort deadline\n" +
+			"  scrimp jobs --name 'sweep-*' --since 7d --sort cost --limit 10\n  scrimp jobs --tag ticket=42 --json"}, false)
 }
 
 func (a *app) queueCmd() *cobra.Command {

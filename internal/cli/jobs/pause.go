@@ -16,30 +16,35 @@ import (
 
 func (a *app) pauseCmd() *cobra.Command {
 	var b api.Pause
-	cmd := &cobra.Command{Use: "pause JOB", Short: "Save a checkpoint and give the machine back, until resume",
-		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(command.Live),
+	cmd := &cobra.Command{Use: "pause JOB ...", Short: "Save a checkpoint and give the machine back, until resume",
+		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJobs(command.Live),
 		Long: "Asks the program to save, uploads and verifies the checkpoint, and gives the machine back. The job keeps " +
 			"its budget and its deadline, which runs on, and costs nothing until scrimp resume takes it up from its " +
-			"checkpoint; its wall-clock budget stands still. A job that waits is paused at once." + command.PlainExit,
+			"checkpoint; its wall-clock budget stands still. A job that waits is paused at once." + severalJobs +
+			command.PlainExit,
 		Example: "  scrimp pause train-lm\n  scrimp resume train-lm",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			var j api.Job
-			if err := c.Do(ctx, http.MethodPost, command.OfJob(args[0], "/pause"), b, &j); err != nil {
-				return err
-			}
-			switch {
-			case a.JSON:
-				return a.Print(j)
-			case j.State == "paused":
-				a.Printf("%s is paused. scrimp resume %s takes it up.\n", j.ID, j.ID)
-			default:
-				a.Printf("%s: %s. scrimp attach %s shows it.\n", j.ID, j.Detail, j.ID)
-			}
-			return nil
+			return a.Each(ctx, args, func(job string) error { return a.pause(ctx, c, job, b) })
 		})}
 	cmd.Flags().BoolVar(&b.Force, "force", false, "pause a job that keeps no checkpoints, and lose what it has done "+
 		"(default: it is refused)")
 	return cmd
+}
+
+func (a *app) pause(ctx context.Context, c *command.Client, job string, b api.Pause) error {
+	var j api.Job
+	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/pause"), b, &j); err != nil {
+		return err
+	}
+	switch {
+	case a.JSON:
+		return a.Print(j)
+	case j.State == "paused":
+		a.Printf("%s is paused. scrimp resume %s takes it up.\n", j.ID, j.ID)
+	default:
+		a.Printf("%s: %s. scrimp attach %s shows it.\n", j.ID, j.Detail, j.ID)
+	}
+	return nil
 }
 
 // termFlags are new terms of a job.
@@ -104,34 +109,27 @@ func (a *app) resumeCmd() *cobra.Command {
 	var f termFlags
 	var env []string
 	var detach bool
-	cmd := &cobra.Command{Use: "resume JOB", Short: "Let a job go on that is paused, stopped, cancelled or failed",
-		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(resumable),
+	cmd := &cobra.Command{Use: "resume JOB ...", Short: "Let jobs go on that are paused, stopped, cancelled or failed",
+		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJobs(resumable),
 		Long: "Takes a job up again from its newest checkpoint, as the same job with one receipt. One that is over is let " +
 			"in anew: budgets are weighed, and it may wait for approval. One that ran out of budget or time needs more of " +
 			"it. Secrets of a job that was over are taken from the environment again: they were forgotten then. It shows " +
-			"the job's progress as scrimp run does; Ctrl-C detaches, and the job goes on. A job that has succeeded is not " +
+			"the job's progress as scrimp run does; Ctrl-C detaches, and the job goes on. Several jobs are taken up, what " +
+			"fails is said, and it returns at once. A job that has succeeded is not " +
 			"resumed: scrimp rerun --from begins a new one from its checkpoint.\n\nExit status: 0 succeeded or detached, 1 " +
 			"error, 3 the job failed or was stopped.",
 		Example: "  scrimp resume train-lm --budget $40\n  scrimp resume train-lm --env BATCH=16 --detach",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			b := api.Resume{Changes: f.changes(), Env: env}
-			was, err := c.Job(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if was.Finished != nil {
-				if b.Secrets, err = a.secretsOf(ctx, c, args[0]); err != nil {
+			return a.Each(ctx, args, func(job string) error {
+				j, err := resume(ctx, c, job, api.Resume{Changes: f.changes(), Env: env})
+				switch {
+				case err != nil:
 					return err
+				case detach || len(args) > 1:
+					return a.detached(ctx, c, j)
 				}
-			}
-			var j api.Job
-			if err := c.Do(ctx, http.MethodPost, command.OfJob(args[0], "/resume"), b, &j); err != nil {
-				return err
-			}
-			if detach {
-				return a.detached(ctx, c, j)
-			}
-			return a.follow(ctx, c, j.ID)
+				return a.follow(ctx, c, j.ID)
+			})
 		})}
 	f.add(cmd)
 	cmd.Flags().StringArrayVar(&env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
@@ -139,19 +137,46 @@ func (a *app) resumeCmd() *cobra.Command {
 	return cmd
 }
 
+// resume takes a job up again, on the terms and with the variables in b.
+func resume(ctx context.Context, c *command.Client, job string, b api.Resume) (j api.Job, err error) {
+	was, err := c.Job(ctx, job)
+	if err != nil {
+		return j, err
+	}
+	if was.Finished != nil {
+		if err := ofShell(ctx, c, job, &b); err != nil {
+			return j, err
+		}
+	}
+	err = c.Do(ctx, http.MethodPost, command.OfJob(job, "/resume"), b, &j)
+	return j, err
+}
+
 func resumable(j api.Job) bool {
 	return j.State == "paused" || j.State == "stopped" || j.State == "failed" || j.State == "cancelled"
 }
 
-// secretsOf are the values of the secrets that a job's file names, from the environment.
-func (a *app) secretsOf(ctx context.Context, c *command.Client, job string) (map[string]string, error) {
+// ofShell adds the values of the secrets, and of the shell's variables, that a job's file names.
+func ofShell(ctx context.Context, c *command.Client, job string, b *api.Resume) error {
+	j, err := specOf(ctx, c, job)
+	if err == nil {
+		j, err = j.WithEnv(b.Env)
+	}
+	if err != nil {
+		return err
+	}
+	if b.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
+		return err
+	}
+	b.Shell, err = jobfile.Shell(j, c.Far)
+	return err
+}
+
+// specOf is a job's file as it was validated.
+func specOf(ctx context.Context, c *command.Client, job string) (spec.Job, error) {
 	var raw json.RawMessage
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/spec"), nil, &raw); err != nil {
-		return nil, err
+		return spec.Job{}, err
 	}
-	j, err := spec.Decode(raw)
-	if err != nil {
-		return nil, err
-	}
-	return jobfile.Secrets(j.Secrets)
+	return spec.Decode(raw)
 }

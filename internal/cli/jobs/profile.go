@@ -37,7 +37,7 @@ func (a *app) profileCmd() *cobra.Command {
 steps go, and what plan, simulate and the deadline policy should count on. The measured
 run is kept, as that of every run is: plan, check and the next run count on it, unless the job file says
 another work.time; the line for the job file is printed. The time counts from the first machine on, market
-time. It costs what it costs: the receipt stays.` + command.PlainExit,
+time. It costs what it costs: the receipt stays. Ctrl-C ends the run.` + command.PlainExit,
 		Example: "  scrimp profile job.yaml --for 3m",
 		Args:    command.TakesJob, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,6 +53,9 @@ time. It costs what it costs: the receipt stays.` + command.PlainExit,
 }
 
 func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Flags, length time.Duration) error {
+	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
+		return err
+	}
 	c, err := a.Ensure(ctx, f.Market)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	if err != nil {
 		return err
 	}
-	j, folder, _, err := jobfile.Load(args, dash, f, v.Market.Now)
+	j, folder, _, err := jobfile.Load(spec.Run, args, dash, f, v.Market.Now)
 	if err != nil {
 		return err
 	}
@@ -69,12 +72,15 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	j.Name = measured.Profile(j.Name)
 	j.Deadline, j.Notify = spec.Deadline{}, ""
 	j.Budget.WallClock = spec.Duration(length)
-	job, err := a.submit(ctx, c, j, folder, true) // it ends soon
+	job, err := a.submit(ctx, c, api.Submission{AcceptUnproven: true}, j, folder) // it ends soon
 	if err != nil {
 		return err
 	}
 	a.Notef("%s runs for %s\n", job.ID, draw.Span(length))
 	final, err := a.watch(ctx, c, job.ID, func(api.Job) {})
+	if ctx.Err() != nil && !final.Closed {
+		return a.endProfile(ctx, c, job.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -100,6 +106,16 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	}
 	a.Printf("%s", profileText(p))
 	return nil
+}
+
+// endProfile ends a run whose measure nobody waits for any more: it would cost for nothing.
+func (a *app) endProfile(ctx context.Context, c *command.Client, job string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/end"), api.End{}, nil); err != nil {
+		return fmt.Errorf("%s goes on: %w: scrimp cancel %s ends it", job, err, job)
+	}
+	return fmt.Errorf("broken off: %s is ended, and nothing is measured", job)
 }
 
 func profileText(p profiled) string {

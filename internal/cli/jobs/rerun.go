@@ -78,6 +78,9 @@ func (a *app) again(ctx context.Context, c *command.Client, job string, env []st
 		}
 		s.Spec = text
 	}
-	s.Secrets, err = jobfile.Secrets(j.Secrets)
+	if s.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
+		return s, err
+	}
+	s.Shell, err = jobfile.Shell(j, c.Far)
 	return s, err
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,30 +32,43 @@ func (a *app) runCmd() *cobra.Command {
 		Use:   "run job.yaml | run -- COMMAND [ARG ...]",
 		Short: "Run a job to its deadline for the least money",
 		Long: `Runs the job of a job file, or a command as it is, in a copy of its folder, and shows its progress on
-the error stream; the receipt is the output. At a terminal it says what the run would cost and asks
-first; -y or --json does not ask. Ctrl-C detaches; the job goes on. A job that may run on spot for more
-than two hours is refused where no earlier run of its name was seen to go on from a checkpoint, unless
---force; on a simulated market, whose speed is not 1, only seconds are lost, and it is not. A job that
-nothing on the market fits is refused as well: with --force it waits.
+stderr; the receipt goes to stdout. At a terminal it says what the run would cost and asks
+first; -y or --json does not ask. Ctrl-C detaches; the job goes on.
 
-Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
-		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n" +
-			"  scrimp run -- python3 train.py --epochs 3",
+A command after -- is named after its script. What it prints is the output here, before the receipt, and
+the files that it makes or changes in its work folder are kept for scrimp get: the newest, up to 1 GiB.
+It is resumed from what it saves in the folder that SCRIMP_CHECKPOINT_DIR names; what an interruption
+costs is said before it begins.
+
+The flags for name, deadline, budget, accelerator, capacity, priority and retries replace what the job file
+says, and are written as there.
+
+A job whose plan is not feasible is not run with -y, with --json or without a terminal, unless --force:
+scrimp says what would have to change. A job that may run on spot for more than two hours is refused where
+no earlier run of its name was seen to go on from a checkpoint, unless --force; on a simulated market, whose
+speed is not 1, only seconds are lost, and it is not. A job that nothing on the market fits is refused as
+well: with --force it waits.
+
+Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the job failed or was stopped.`,
+		Example: "  scrimp run job.yaml\n  scrimp run job.yaml --deadline \"in 6h\" --budget '$25' --gpu A100:2\n" +
+			"  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach, force)
 		},
 	}
 	f.Add(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
+	f.AddTerms(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent; what is not feasible is not run "+
+		"(default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job "+
-		"wait that nothing fits (default: refuse them)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a job run whose plan is not feasible, let a long run go on spot "+
+		"without proven checkpoints, and let a job wait that nothing fits (default: refuse them)")
 	return cmd
 }
 
 func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags, yes, detach, force bool) error {
-	if _, _, _, err := jobfile.Load(args, dash, f, a.Now()); err != nil { // before a server is started for it
+	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
 		return err
 	}
 	c, err := a.Ensure(ctx, f.Market)
@@ -64,47 +79,86 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if err != nil {
 		return err
 	}
-	j, folder, notes, err := jobfile.Load(args, dash, f, v.Market.Now)
+	j, folder, notes, err := jobfile.Load(spec.Run, args, dash, f, v.Market.Now)
 	if err != nil {
 		return err
 	}
 	jobfile.Note(a.App, notes)
+	if learn.Given(j, folder).Checkpoint.Given {
+		a.Notef("note: %s holds files already: the program may go on from them, so that nothing is learned from how long "+
+			"it takes\n", j.Checkpoint.Dir)
+	}
 	j, from := learn.From(ctx, a.App, c, j)
 	if !force && v.Market.Speed == 1 {
 		if err := cliplan.Proven(ctx, c, j); err != nil {
 			return err
 		}
 	}
-	if err := a.foretell(ctx, c, j, v, from, force); err != nil {
+	p, err := a.foretell(ctx, c, j, v, from, args, dash, force)
+	if err != nil {
 		return err
 	}
-	if _, asks := command.Terminal(a.Err); asks && !yes && !a.JSON && !a.confirmed(ctx, "Run it? [Y/n] ") {
-		return errors.New("not run")
+	if err := a.agreed(ctx, p, yes, force); err != nil {
+		return err
 	}
-	job, err := a.submit(ctx, c, j, folder, force)
+	job, err := a.submit(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force}, j, folder)
 	if err != nil {
 		return err
 	}
 	if detach {
 		return a.detached(ctx, c, job)
 	}
+	if dash >= 0 && !a.JSON {
+		return a.followOutput(ctx, c, job.ID)
+	}
 	return a.follow(ctx, c, job.ID)
 }
 
 // foretell shows what the job would cost; without force it refuses one that nothing fits.
-func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string,
-	force bool) error {
+func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string, args []string,
+	dash int, force bool) (show.Plan, error) {
 	p, err := cliplan.Predict(ctx, a.App, c, j, v)
 	if err != nil {
-		return err
+		return p, err
 	}
-	p.WorkFrom = from
+	if p.WorkFrom = from; dash >= 0 {
+		p = p.OfCommand(j.Checkpoint.Dir)
+	}
 	if !a.JSON {
 		a.Notef("%s", p.Text(a.Line()))
 	}
+	if !force && p.Unsold {
+		return p, fmt.Errorf("not run: %s: `resources.accelerator` is %s, and nothing on this market has it: leave it out, "+
+			"ask for one that scrimp market lists, or name an engine that sells it in engines.yaml (scrimp plan --catalog says "+
+			"what could be rented); with --force the job waits until something has it", filepath.Base(args[0]),
+			j.Resources.Accelerator)
+	}
 	if !force && never(p) {
-		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
+		return p, errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
 			"waits until something does")
+	}
+	return p, nil
+}
+
+// agreed asks before money is spent, where somebody is there to be asked. A plan that is not feasible goes ahead
+// only where they say so, or with --force.
+func (a *app) agreed(ctx context.Context, p show.Plan, yes, force bool) error {
+	_, asks := command.Terminal(a.Err)
+	asks = asks && !yes && !a.JSON
+	switch {
+	case !p.Feasible && !force && !asks:
+		why := p.Reasons
+		if !a.JSON {
+			why = why[:min(1, len(why))] // the plan above has the others
+		}
+		return &command.Verdict{Exit: command.Infeasible, Err: fmt.Errorf("not run: the plan is not feasible: %s. Change "+
+			"--deadline, --budget or what the job asks for; --force runs it as it is", strings.Join(why, "; "))}
+	case !p.Feasible && !force:
+		if !a.Confirmed(ctx, "It is not feasible. Run it all the same? [y/N] ", false) {
+			return &command.Verdict{Exit: command.Infeasible, Err: errors.New("not run: the plan is not feasible")}
+		}
+	case asks && !a.Confirmed(ctx, "Run it? [Y/n] ", true):
+		return errors.New("not run")
 	}
 	return nil
 }
@@ -124,11 +178,18 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 	return nil
 }
 
-// submit sends the job, with its folder where the server is elsewhere; force accepts unproven checkpoints.
-func (a *app) submit(ctx context.Context, c *command.Client, j spec.Job, folder string, force bool) (job api.Job,
-	err error) {
-	s := api.Submission{Key: jobfile.Key(), Folder: folder, AcceptUnproven: force}
-	j = learn.Shaped(j, folder)
+// submit sends the job, with its folder where the server is elsewhere; s says what is accepted.
+func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
+	job api.Job, err error) {
+	s.Key, s.Folder = jobfile.Key(), folder
+	divided, err := learn.Divided(j, folder)
+	if err != nil {
+		return job, fmt.Errorf("not run: %w", err)
+	}
+	if j.Model.Named() { // what is measured of it teaches estimates of runs that are divided so
+		j = divided
+	}
+	j = learn.Given(learn.Shaped(j, folder), folder)
 	if c.Far {
 		if s.Folder = ""; folder != "" {
 			if s.Work, err = c.SendFolder(ctx, folder); err != nil {
@@ -142,6 +203,13 @@ func (a *app) submit(ctx context.Context, c *command.Client, j spec.Job, folder 
 	if s.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
 		return job, err
 	}
+	if s.Shell, err = jobfile.Shell(j, c.Far); err != nil {
+		return job, err
+	}
+	if c.Far && (os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "") {
+		a.Notef("note: the server is elsewhere: nothing of this shell is passed on, its Python environment neither; name " +
+			"what the program needs under setup\n")
+	}
 	err = c.Do(ctx, http.MethodPost, "/v1/jobs", s, &job)
 	return job, err
 }
@@ -149,28 +217,11 @@ func (a *app) submit(ctx context.Context, c *command.Client, j spec.Job, folder 
 // never reports whether nothing on the market can ever do for the job: a price
 // may change, what a machine is does not. An empty market may still fill.
 func never(p show.Plan) bool {
-	return p.Take == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool {
-		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind},
+	changes := func(r show.Rejected) bool {
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.TooLarge, plan.WrongGPU, plan.WrongPlace, plan.WrongKind},
 			plan.Reason(r.Why))
-	})
-}
-
-// confirmed asks, and takes Enter, y and yes for yes. Ctrl-C is a no, at once.
-func (a *app) confirmed(ctx context.Context, question string) bool {
-	a.Notef("%s", question)
-	said := make(chan bool, 1)
-	go func() { // ends with its line, or with the process
-		line, err := bufio.NewReader(a.In).ReadString('\n')
-		s := strings.ToLower(strings.TrimSpace(line))
-		said <- err == nil && (s == "" || s == "y" || s == "yes")
-	}()
-	select {
-	case yes := <-said:
-		return yes
-	case <-ctx.Done():
-		a.Notef("\n")
-		return false
 	}
+	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }
 
 // follow shows a job's progress until it is closed, and then its receipt. The
@@ -198,6 +249,11 @@ func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 	if isTerminal && !a.JSON {
 		a.Notef("\n")
 	}
+	return a.over(ctx, c, id, final, err)
+}
+
+// over shows what became of a job that was followed, or that it goes on.
+func (a *app) over(ctx context.Context, c *command.Client, id string, final api.Job, err error) error {
 	if err != nil {
 		if ctx.Err() != nil {
 			a.Notef("\nDetached: %s goes on. scrimp attach %s comes back to it, scrimp stop %s ends it.\n", id, id, id)
@@ -223,8 +279,12 @@ func (a *app) closed(ctx context.Context, c *command.Client, final api.Job) erro
 		return err
 	}
 	a.Printf("%s", r.Text(a.Place().Width))
+	a.saysKept(ctx, c, final)
 	if final.State == "failed" {
 		a.Notef("%s", show.Failed(final, a.lastLines(ctx, c, final.ID, 5), a.Line()))
+	}
+	if final.State == "stopped" || final.State == "cancelled" {
+		a.Notef("\n%s", show.GoesOn(final, a.Line()))
 	}
 	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
 		a.Notef("%s", show.Refused(final, a.Line()))

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/measured"
 	"scrimp/internal/server"
+	"scrimp/internal/server/workdir"
 	"scrimp/internal/spec"
 )
 
@@ -86,8 +87,58 @@ func From(ctx context.Context, a *command.App, c *command.Client, j spec.Job) (f
 	return Fill(a, j, runs)
 }
 
+// Given is the job with a word that its folder brings a checkpoint, where it does: it begins
+// from that, and measures only what comes after it.
+func Given(j spec.Job, folder string) spec.Job {
+	dir := j.Checkpoint.Dir
+	if filepath.IsAbs(dir) { // on this machine; what another one has there is not known
+		folder, dir = dir, "."
+	}
+	j.Checkpoint.Given = j.Checkpoint.Given || dir != "" && workdir.Holds(folder, dir)
+	return j
+}
+
 // mostModel is the largest file that is looked into at a submission, in bytes.
 const mostModel = 256 << 20
+
+// Divided is the job with what its command, and the files that it names, say of how the run is
+// divided over accelerators. Where they say otherwise than the job file does it is an error.
+func Divided(j spec.Job, folder string) (spec.Job, error) {
+	s := j.Launcher()
+	root, err := os.OpenRoot(folder) // nothing outside the work folder is read
+	if err == nil {
+		defer func() { _ = root.Close() }()
+		for i := 0; i < len(s.Files) && i < mostFiles; i++ {
+			name := s.Files[i]
+			info, err := root.Stat(name)
+			if err != nil || !info.Mode().IsRegular() || info.Size() > mostFile {
+				continue // it comes with the machine, or the set-up writes it
+			}
+			text, err := root.ReadFile(name)
+			if err != nil {
+				return j, fmt.Errorf("read what the command names: %w", err)
+			}
+			next, err := s.File(name, text)
+			if err != nil {
+				return j, err
+			}
+			if next != "" {
+				s.Files = append(s.Files, next)
+			}
+		}
+	}
+	divided, bad := j.Divided(s)
+	if len(bad) > 0 {
+		return j, bad
+	}
+	return divided, nil
+}
+
+// How many files of a launcher are read, and how large they may be, in bytes.
+const (
+	mostFiles = 4
+	mostFile  = 1 << 20
+)
 
 // Shaped is the job with the shape of its model in a line, where its file says only
 // in which file that stands: the log keeps no files, and later estimates learn from it.

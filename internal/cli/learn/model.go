@@ -30,7 +30,7 @@ func ModelOf(what string) (shape.Model, error) {
 		}
 		return modelfile.Read(what, content)
 	}
-	if m, ok := shape.Published(what); ok {
+	if m, ok := shape.Named(what); ok {
 		return m, nil
 	}
 	return modelfile.Spec(what)

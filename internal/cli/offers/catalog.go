@@ -36,7 +36,7 @@ func (a *app) catalogCmd() *cobra.Command {
 func (a *app) catalogShowCmd() *cobra.Command {
 	var gpus bool
 	cmd := &cobra.Command{
-		Use: "show", Short: "Say what the catalogue holds, how old it is, what was skipped",
+		Use: "show", Short: "Show what the catalogue holds, how old it is, and skipped rows",
 		Long: "Lists the layers of the catalogue (what the program carries, what was fetched or imported, your own " +
 			feed.PricesName + "), what it has of each provider, and every row that was skipped with the reason.\n\nExit " +
 			"status: 0 done, 1 error.",
@@ -162,9 +162,9 @@ func (a *app) catalogImportCmd() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "import FILE ...", Short: "Read prices from files: provider pages, SkyPilot tables, your own",
-		Long: "Reads pages that you have fetched yourself and keeps their offers in the data folder. All files of one " +
-			"command are of one form and one source; it is seen from the first, unless --form says it.\n\nExit status: 0 " +
-			"imported, 1 error: then nothing is kept.",
+		Long: "Reads pages that you have fetched and keeps their offers in the data folder. All files of one " +
+			"command have one form and one source; scrimp detects the form from the first, unless --form names it.\n\n" +
+			"Exit status: 0 imported, 1 error: then nothing is kept.",
 		Example: "  aws ec2 describe-spot-price-history --product-descriptions Linux/UNIX --region us-east-1 > spot.json\n" +
 			"  scrimp catalog import spot.json\n  scrimp catalog import --provider lambda vms.csv",
 		Args: cobra.MinimumNArgs(1),

@@ -48,7 +48,7 @@ func (a *app) marketCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and interruptions seen",
 		Args:    command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the warning of an " +
+		Long: "Shows the offers: PRICE/H in the offers' currency, NOTICE between the warning of an " +
 			"interruption and the machine's end, INTERRUPTIONS how many were seen in how much time of all machines of that " +
 			"type, PUBLISHED what share the catalogue's sources say is interrupted within a month (scrimp catalog update, " +
 			"import)." + command.PlainExit,
@@ -93,9 +93,9 @@ func (a *app) writeMarket(t market.Trace, note, out string) error {
 func (a *app) marketRecordCmd() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "record", Short: "Write the market that the server has seen as a market file", Args: command.Takes(),
-		Long: "Writes all that the server's log says of its market, prices and when spot could be had, as a market file: " +
-			"to play jobs on, or to draw more markets like it." + command.PlainExit,
+		Use: "record", Short: "Write the recorded market as a market file", Args: command.Takes(),
+		Long: "Writes the market that the server's log recorded, prices and availability of spot, as a market file: " +
+			"for simulations, or to generate more markets like it." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var h api.History
 			if err := c.Do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
@@ -105,7 +105,7 @@ func (a *app) marketRecordCmd() *cobra.Command {
 				return fmt.Errorf("the server has seen no prices yet")
 			}
 			return a.writeMarket(convert.To[market.Trace](h.Trace),
-				"recorded from "+h.Opened.UTC().Format(time.RFC3339)+" (market time) on", out)
+				"recorded from "+h.Opened.UTC().Format(time.RFC3339)+" on", out)
 		})}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `file` (default: print)")
 	return cmd
@@ -116,7 +116,7 @@ func (a *app) marketGenerateCmd() *cobra.Command {
 	var seed uint64
 	length := 30 * 24 * time.Hour
 	cmd := &cobra.Command{
-		Use: "generate", Short: "Draw a market like another one", Args: command.Takes(),
+		Use: "generate", Short: "Generate a market like another one", Args: command.Takes(),
 		Long: `Fits a semi-Markov model to a market: how long each offer stays available, and away, and how its price
 moves. Then draws a market from it. The same seed draws the same market.` + command.PlainExit,
 		Example: "  scrimp market generate --from recorded.yaml --seed 7 --length 720h -o drawn.yaml",

@@ -156,7 +156,7 @@ func (a *app) offersCmd() *cobra.Command {
 		Use:     "offers",
 		GroupID: command.GroupMoney,
 		Aliases: []string{"gpus"},
-		Short:   "List what can be rented, at which price, and what a dollar buys",
+		Short:   "List offers: machines, prices, and compute for the dollar",
 		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how " +
 			"long before it interrupts a spot machine a provider warns, and what share of them was interrupted within a " +
 			"month as " +
@@ -164,7 +164,7 @@ func (a *app) offersCmd() *cobra.Command {
 			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program " +
 			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
 			" in the data folder holds your own prices, discounts and machines. " +
-			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 nothing is like that, 1 error.",
+			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 no matching offers, 1 error.",
 		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n" +
 			"  scrimp offers --gpu L4 --sort value --json",
 		Args: cobra.NoArgs,

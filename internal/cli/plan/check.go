@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,27 +42,33 @@ func (a *app) checkCmd() *cobra.Command {
 	var f jobfile.Flags
 	var facts []string
 	var file string
-	var force bool
+	var force, all bool
 	cmd := &cobra.Command{
 		Use:   "check job.yaml",
-		Short: "Judge a job by the checklists of the trade before money is spent",
-		Long: "Goes through four checklists (before training, during, before deployment, in production) and gives each " +
-			"item a verdict, the evidence it rests on, and what fixes it. " +
+		Short: "Check a job against checklists before it costs money",
+		Long: "Checks a job against four lists (before training, during, before deployment, in production). Each item gets " +
+			"a verdict, its evidence and its fix. " +
 			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. " +
-			"What none of them says is unknown, and never passes; you may state it with --fact.\n\n" +
+			"What none of them answers is unknown, and never passes; state it with --fact.\n\n" +
 			"Exit status: 0 nothing fails, 2 something does, 1 error.",
 		Example: "  scrimp check job.yaml\n  scrimp check job.yaml --fact utilisation=82% --fact quantised=int8\n" +
-			"  scrimp check job.yaml --facts facts.yaml --json\n\nWhat may be stated:\n" +
+			"  scrimp check job.yaml --facts facts.yaml --json\n\nWhat --fact takes:\n" +
 			strings.TrimSuffix(show.Facts(show.Place{Width: command.HelpWidth}), "\n"),
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := a.Now().UTC()
-			j, folder, notes, err := jobfile.Load(args, cmd.ArgsLenAtDash(), f, now)
+			j, folder, notes, err := jobfile.Load(spec.Read, args, cmd.ArgsLenAtDash(), f, now)
 			if err != nil {
 				return err
 			}
-			jobfile.Note(a.App, unranked(notes))
+			jobfile.Note(a.App, notes)
 			c := check.Case{Job: j, Now: now, Force: force, Texts: programs(j, folder)}
+			away, err := command.Far(a.Data)
+			if err != nil {
+				return err
+			}
+			program := cmp.Or(j.Command, strings.Join(j.Args[:min(1, len(j.Args))], ""))
+			c.Found = jobfile.Found(cmd.Context(), program, away != nil)
 			if c.Facts, err = readFacts(file, facts); err != nil {
 				return err
 			}
@@ -73,7 +80,7 @@ func (a *app) checkCmd() *cobra.Command {
 			if err := a.history(cmd.Context(), &c); err != nil {
 				return err
 			}
-			if j.Model != (spec.Model{}) {
+			if j.Model.Named() {
 				if err := a.expect(cmd.Context(), &c, folder); err != nil {
 					a.Notef("note: no estimate: %v\n", err)
 				}
@@ -82,7 +89,7 @@ func (a *app) checkCmd() *cobra.Command {
 			if a.JSON {
 				err = a.Print(r)
 			} else {
-				a.Printf("%s", show.Checklist(r, a.Place()))
+				a.Printf("%s", show.Checklist(r, all, a.Place()))
 			}
 			if err == nil && !r.OK {
 				return command.Infeasible
@@ -94,6 +101,8 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (default none; may "+
 		"be repeated)")
 	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it (default none)")
+	cmd.Flags().BoolVar(&all, "all", false, "list every item (default: not those of deployment and production where "+
+		"nothing is known of them)")
 	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: it fails)")
 	return cmd
 }
@@ -113,7 +122,7 @@ func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
 		p = answer.Rejected[0].Plan
 	}
 	if p.Offer == nil {
-		return errors.New("nothing in the catalogue is like what the job asks for")
+		return errors.New("no matching offers in the catalogue")
 	}
 	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High,
 		Time:   time.Duration(p.Hours.Value * float64(time.Hour)),
@@ -291,7 +300,7 @@ func Proven(ctx context.Context, cl *command.Client, j spec.Job) error {
 // earlier is what a receipt says to a check.
 func earlier(r receipt.Receipt) check.Run {
 	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints,
-		Interruptions: len(r.Interruptions)}
+		Interruptions: r.Interrupted}
 	if r.Currency == money.USD {
 		run.CostUSD = catalog.Known(r.Cost.Float())
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,8 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/server/forecast"
 	jobterms "scrimp/internal/server/terms"
@@ -31,19 +35,48 @@ const forecastRuns = 200
 
 // Predict asks the server what is for sale and plays the job forward on it.
 func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (show.Plan, error) {
+	p, _, err := predict(ctx, a, c, j, v)
+	return p, err
+}
+
+func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (show.Plan, *outlook,
+	error) {
 	var m api.Market
 	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
-		return show.Plan{}, err
+		return show.Plan{}, nil, err
 	}
-	for begun := a.Now(); len(m.Offers) == 0 && a.Now().Sub(begun) < 5*time.Second; { // a server that has just begun
+	// a server that has just begun
+	for begun := a.Now(); len(m.Offers)+len(m.Away) == 0 && a.Now().Sub(begun) < 5*time.Second; {
 		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
-			return show.Plan{}, err
+			return show.Plan{}, nil, err
 		}
 		if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
-			return show.Plan{}, err
+			return show.Plan{}, nil, err
 		}
 	}
-	return foresee(j, m, v), nil
+	if err := unknown(j, m, v); err != nil {
+		return show.Plan{}, nil, err
+	}
+	p, q := foresee(j, m, v)
+	return p, q, nil
+}
+
+// unknown says which engines the job names that the server has not, or zones of them.
+func unknown(j spec.Job, m api.Market, v api.Server) error {
+	var engines []string
+	for _, e := range v.Engines {
+		if e.State != forecast.NotConfigured {
+			engines = append(engines, e.Name)
+		}
+	}
+	var sold []market.Offer
+	for _, l := range m.Offers {
+		sold = append(sold, convert.To[market.Offer](l.Offer))
+	}
+	if list := jobterms.Unknown(j, engines, sold); len(list) > 0 {
+		return list
+	}
+	return nil
 }
 
 func (a *app) planCmd() *cobra.Command {
@@ -53,14 +86,14 @@ func (a *app) planCmd() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "plan job.yaml | plan -- COMMAND [ARG ...]",
-		Short: "Say what a job would cost and when it is done; spends nothing",
-		Long: `Plays the job forward 200 times through the code that would run it, on markets drawn from what is known
-of the offers, and says the cost (10 %, middle, 90 %), the finish, the odds of the deadline and why each
-offer is taken or not. It rents nothing. Spans are market time, amounts are in the offers' currency.
+		Short: "Show what a job would cost and when it finishes; spends nothing",
+		Long: `Makes 200 simulated runs of the job with the production code, on markets drawn from what is known of the
+offers, and prints the cost (10 %, median, 90 %), the finish, the chance to meet the deadline, and why
+each offer is taken or not. It rents nothing. Amounts are in the offers' currency.
 
 With --catalog, or where the job asks for an accelerator that the market of the data folder does not
-sell, it ranks the offers of the catalogue instead, by expected cost, finish and odds, says why each
-other one is not taken and what would be cheaper, and plays the first forward (docs/plan.md).
+sell, it ranks the offers of the catalogue instead, by expected cost, finish and chance to be on time,
+says why each other one is rejected and what would be cheaper, and simulates the first (docs/plan.md).
 
 Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		Example: "  scrimp plan job.yaml\n  scrimp plan --catalog job.yaml --svg frontier.svg\n" +
@@ -68,17 +101,24 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			j, folder, notes, err := jobfile.Load(args, cmd.ArgsLenAtDash(), f, a.Now()) // before a server is started for it
+			j, folder, notes, err := jobfile.Load(spec.Rank, args, cmd.ArgsLenAtDash(), f, a.Now())
 			if err != nil {
 				return err
 			}
-			if kind := j.Resources.Accelerator; kind != "" && !ranked && f.Market == "" && !a.sells(ctx, kind) {
+			if kind := j.Resources.Accelerator; kind != "" && !ranked && f.Market == "" && len(j.Places()) == 0 &&
+				!a.sells(ctx, kind) {
+				if kind == spec.AnyAccelerator {
+					kind = "GPU"
+				}
 				a.Notef("note: the market of the data folder sells no %s: the catalogue is ranked instead (--catalog)\n", kind)
 				ranked = true
 			}
 			if ranked {
-				jobfile.Note(a.App, unranked(notes))
+				jobfile.Note(a.App, notes)
 				return a.rankPlan(ctx, j, folder, svg, most)
+			}
+			if _, _, _, err := jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f, a.Now()); err != nil {
+				return err // before a server is started for it
 			}
 			c, err := a.Ensure(ctx, f.Market)
 			if err != nil {
@@ -88,48 +128,56 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			if err != nil {
 				return err
 			}
-			j, _, notes, err = jobfile.Load(args, cmd.ArgsLenAtDash(), f, v.Market.Now)
+			j, _, notes, err = jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f, v.Market.Now)
 			if err != nil {
 				return err
 			}
 			jobfile.Note(a.App, notes)
 			j, from := learn.From(ctx, a.App, c, j)
-			p, err := Predict(ctx, a.App, c, j, v)
+			p, q, err := predict(ctx, a.App, c, j, v)
 			if err != nil {
 				return err
 			}
-			p.WorkFrom = from
-			if a.JSON {
-				err = a.Print(p)
-			} else {
-				a.Printf("%s", p.Text(a.Place()))
+			if p.Known {
+				p.Engines = q.compare(j)
 			}
-			if err == nil && !p.Feasible {
-				return command.Infeasible
+			if p.WorkFrom = from; cmd.ArgsLenAtDash() >= 0 {
+				p = p.OfCommand(j.Checkpoint.Dir)
 			}
-			return err
+			return a.shows(p)
 		},
 	}
 	f.Add(cmd)
+	f.AddTerms(cmd)
 	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic "+
-		"(docs/plan.md) (default: play it forward on the server's market)")
+		"(docs/plan.md) (default: simulate it on the server's market)")
 	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file` (default: no drawing)")
 	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
 	return cmd
 }
 
+// shows prints a plan, and says by its error whether it can be kept.
+func (a *app) shows(p show.Plan) (err error) {
+	if a.JSON {
+		err = a.Print(p)
+	} else {
+		a.Printf("%s", p.Text(a.Place()))
+	}
+	if err == nil && !p.Feasible {
+		return command.Infeasible
+	}
+	return err
+}
+
 // foresee plays the job forward on the market.
-func foresee(j spec.Job, m api.Market, v api.Server) show.Plan {
+func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	q := sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines), Terms: jobterms.Of(j, clock.Now, stretch),
-		Now:     clock.Now,
+	q := &outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
+		Terms: jobterms.Of(j, clock.Now, stretch), Now: clock.Now,
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
-		Speed: clock.Speed}
-	for _, l := range m.Offers {
-		q.Offers = append(q.Offers, convert.To[market.Offer](l.Offer))
-		q.Quotes = append(q.Quotes, convert.To[market.Quote](l.Quote))
-	}
+		Speed: clock.Speed}}
+	q.sells(m)
 	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
 		Rejected: []show.Rejected{}}
 	if p.Known = q.Terms.Work > 0; p.Known {
@@ -149,40 +197,58 @@ func foresee(j spec.Job, m api.Market, v api.Server) show.Plan {
 		q.Terms.Deadline, q.Runs = time.Time{}, 1
 		q.Pace = float64(q.Terms.Steps) // an hour stands in: only the first decision is shown
 	}
-	f := sim.Ask(q)
-	p.Take, p.Why = string(f.First.Take), string(f.First.Why)
+	has := func(s sold) bool { return q.Terms.Need.Accelerated(&s.offer) }
+	sale := q.sale()
+	p.Unsold = len(sale) > 0 && !slices.ContainsFunc(sale, has)
+	f, waits, at := q.ask()
+	q.waiting(&p, waits, at)
+	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
+	priced(&p, m)
 	for _, r := range f.First.Rejected {
 		p.Rejected = append(p.Rejected, show.Rejected{Offer: string(r.Offer), Why: string(r.Why)})
 	}
-	if f.First.Take == "" && f.First.Why == "no_offer" {
+	if f.First.Take == "" && f.First.Why == plan.NoOffer {
 		p.Feasible = false
-		p.Reasons = append(p.Reasons, "nothing on this market fits: scrimp market shows what is for sale")
+		lacks := "fits"
+		if p.Unsold {
+			lacks = "has the accelerator " + j.Resources.Accelerator
+		}
+		p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")
+		for _, e := range m.Away { // what it sells would do, perhaps
+			p.Reasons = append(p.Reasons, "engine "+e.Name+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
+		}
 	}
 	if p.Known {
 		p.Runs = q.Runs
-		expect(&p, q, f)
+		expect(&p, q.Scenario, f)
 	}
-	return p
+	return p, q
+}
+
+// priced adds what an hour of the offer that is taken costs, and whether spot is for sale.
+func priced(p *show.Plan, m api.Market) {
+	for _, l := range m.Offers {
+		p.Spot = p.Spot || l.Offer.Capacity == api.Spot
+		if l.Offer.ID == p.Take && l.Quote.Priced && l.Offer.Currency == "USD" {
+			rate := l.Quote.Rate.Float()
+			p.RateUSD = &rate
+		}
+	}
 }
 
 // expect writes what came of the runs, where it is known how much there is to do.
 func expect(p *show.Plan, q sim.Scenario, f sim.Forecast) {
-	p.CostUSD, p.Interrupts = &f.Cost, &f.Interruptions
-	p.FinishS = &[3]float64{f.Finish[0].Seconds(), f.Finish[1].Seconds(), f.Finish[2].Seconds()}
-	if f.OnDemand > 0 {
-		p.OnDemandUSD = &f.OnDemand
+	p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
+	p.FinishS = inSeconds(f.Finish)
+	if f.OnDemand != nil {
+		p.OnDemandUSD, p.OnDemandOffer = new(f.OnDemand.Cost.Float()), string(f.OnDemand.Offer)
 	}
 	if !q.Terms.Deadline.IsZero() {
 		p.InTime = &f.InTime
 	}
 	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
 		p.Feasible = false
-		share, what := f.Done, "done within budget"
-		if f.Done >= 0.5 { // the deadline is what fails
-			share, what = *p.InTime, "done in time"
-		}
-		p.Reasons = append(p.Reasons, fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100,
-			draw.Span(q.Terms.Work)))
+		p.Reasons = append(p.Reasons, tooLate(q, f))
 	}
 	p.Reasons = append(p.Reasons, conflicts(q, f)...)
 }
@@ -200,7 +266,7 @@ func conflicts(q sim.Scenario, f sim.Forecast) []string {
 		return apart(q, f)
 	}
 	if !t.Deadline.IsZero() && t.Promise > 0 && f.InTime < t.Promise {
-		list = append(list, fmt.Sprintf("the deadline is met in %.0f %% of the runs and %.4g %% are promised: give a "+
+		list = append(list, fmt.Sprintf("%.0f %% of the simulated runs meet the deadline, the promise is %.4g %%: give a "+
 			"later deadline, more budget, or a lower promise", f.InTime*100, t.Promise*100))
 	}
 	switch {
@@ -209,8 +275,8 @@ func conflicts(q sim.Scenario, f sim.Forecast) []string {
 		list = append(list, fmt.Sprintf("the budget ends before the work in %.0f %% of the runs: the job then stops with "+
 			"a checkpoint", (1-f.Done)*100))
 	case t.DeadlineFirst && f.Cost[2] > t.Budget.Float():
-		list = append(list, fmt.Sprintf("it may cost $%.2f, more than the budget of $%.2f: first is deadline, so it goes on",
-			f.Cost[2], t.Budget.Float()))
+		list = append(list, fmt.Sprintf("it may cost %s, more than the budget of %s: the deadline comes first, so it goes on",
+			money.ShortFloat(f.Cost[2], money.USD), money.Short(t.Budget, money.USD)))
 	}
 	return list
 }
@@ -225,18 +291,18 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 	timely.Terms.HasBudget = false
 	thrifty.Terms.Deadline, thrifty.Terms.DeadlineFirst = time.Time{}, false
 	a, b := sim.Ask(timely), sim.Ask(thrifty)
-	first := "first is budget, so the job is late rather than dearer: it waits for what finishes within the budget, " +
-		"and where nothing does it ends early, with its checkpoint"
+	first := "the budget comes first, so the job is late rather than dearer: it waits for an offer that finishes within " +
+		"the budget, and where there is none it stops early, with a checkpoint"
 	if t.DeadlineFirst {
-		first = "first is deadline, so the budget gives way"
+		first = "the deadline comes first, so the job may pass its budget"
 	}
 	list := []string{fmt.Sprintf("deadline and budget both hold in %.0f %% of the runs; %s", f.InTime*100, first)}
 	if t.DeadlineFirst {
-		list[0] = fmt.Sprintf("it may cost %s, more than the budget of $%.2f; %s", roundedUp(f.Cost[2]),
-			t.Budget.Float(), first)
+		list[0] = fmt.Sprintf("it may cost %s, more than the budget of %s; %s", roundedUp(f.Cost[2]),
+			money.Short(t.Budget, money.USD), first)
 	}
 	if a.InTime < 0.1 && b.Done >= 0.9 && !t.DeadlineFirst { // money is not what it lacks
-		list[0] = "the deadline comes too soon, whatever is spent: the job is late, as little as can be within its budget"
+		list[0] = "the deadline is too soon for any budget: the job finishes as early as its budget allows, and late"
 	}
 	allowed := t.Deadline.Sub(q.Now)
 	switch {
@@ -244,7 +310,7 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 		list = append(list, fmt.Sprintf("in time it costs %s to %s: a budget of %s would do", roundedUp(a.Cost[0]),
 			roundedUp(a.Cost[2]), roundedUp(a.Cost[2]*1.02)))
 	default:
-		list = append(list, fmt.Sprintf("no budget makes it be in time in more than %.0f %% of the runs: it is done in "+
+		list = append(list, fmt.Sprintf("no budget meets the deadline in more than %.0f %% of the runs: the job takes "+
 			"%s to %s", a.InTime*100, draw.Span(a.Finish[0]), draw.Span(a.Finish[2])))
 	}
 	switch {
@@ -257,7 +323,7 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 	default:
 		thrifty.Terms.HasBudget = false
 		c := sim.Ask(thrifty)
-		list = append(list, fmt.Sprintf("the budget does not do in %.0f %% of the runs, however late: the cheapest way "+
+		list = append(list, fmt.Sprintf("the budget is too small in %.0f %% of the runs, however late: the cheapest way "+
 			"costs %s to %s", 100*(1-b.Done), roundedUp(c.Cost[0]), roundedUp(c.Cost[2])))
 	}
 	return list

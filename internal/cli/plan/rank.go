@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -37,15 +38,6 @@ const (
 	statedSpread  = 1.2              // factor to each side of a time that the job states
 	otherSpread   = 1.5              // the same on another accelerator of the same name
 )
-
-// rankedFields are used by a plan over the catalogue, though not yet by a run.
-var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs",
-	"promise", "data", "nodes"}
-
-// unranked leaves out notes of fields that a plan over the catalogue uses.
-func unranked(notes []spec.Note) []spec.Note {
-	return slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) })
-}
 
 // sells reports whether a server runs whose market has such an accelerator.
 func (a *app) sells(ctx context.Context, accelerator string) bool {
@@ -134,7 +126,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Request{
-		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)},
+		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{j.MostNodes()},
 		Promise:     cmp.Or(j.Promise, 0.99),
 		Checkpoints: j.Checkpoint.Dir != "",
 		Start:       assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
@@ -157,12 +149,12 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	}
 	var err error
 	switch {
-	case j.Model != (spec.Model{}):
+	case j.Model.Named():
 		err = a.byModel(ctx, j, folder, &q, &v)
 	case j.Work.Time > 0:
 		byTime(j, from, &q, &v)
 	default:
-		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or " +
+		err = errors.New("the amount of work is unknown: give work.time, or model and work.tokens (or " +
 			"work.samples and work.epochs)")
 	}
 	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
@@ -212,9 +204,18 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
 	}
 }
 
+// alternative is what an alternative of the job asks of a machine: what the job does where it does not say.
+func alternative(v spec.Variant, j spec.Job) catalog.Filter {
+	if reflect.ValueOf(v.Resources).IsZero() {
+		return asks(j.Resources, j)
+	}
+	return asks(v.Resources, j)
+}
+
 // asks is what resources ask of a machine.
 func asks(r spec.Resources, j spec.Job) catalog.Filter {
-	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: j.MaxPrice}
+	f := catalog.Filter{CPUs: r.CPUs.Min, MostCPUs: r.CPUs.Max, RAM: r.Memory.Min, MostRAM: r.Memory.Max, Regions: r.Zones,
+		MaxRate: j.MaxPrice}
 	if r.Accelerator != "" && f.ParseAccelerator(r.Accelerator) != nil {
 		f.Accelerator = r.Accelerator
 	}
@@ -243,7 +244,10 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	filters := []catalog.Filter{q.Requirements}
 	speeds := []float64{1}
 	for i, alt := range j.AnyOf {
-		f := asks(alt.Resources, j)
+		if alt.Place() {
+			continue // the catalogue knows no engines
+		}
+		f := alternative(alt, j)
 		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
 		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
 	}
@@ -251,11 +255,15 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 		v.Work += ", times what any_of states"
 	}
 	v.Assumed = append(v.Assumed, fmt.Sprintf("these times hold to a factor of %g", statedSpread))
-	if j.Resources.Accelerator == "" && j.Resources.CPUs.Min == 0 && j.Resources.Memory.Min == 0 && len(j.AnyOf) == 0 {
+	if j.Resources.Accelerator == "" && j.Resources.CPUs.Min == 0 && j.Resources.Memory.Min == 0 && len(q.Variants) == 1 {
 		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, "+
 			"memory)")
 	}
+	trains := j.Kind != "inference" && j.Kind != "data"
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
+		if trains && catalog.InferenceOnly(s.Accelerator) {
+			return rank.Estimate{Why: rank.InferenceOnly}, true
+		}
 		if variant >= len(filters) {
 			variant = 0 // a recommendation changes the work, not the speed
 		}
@@ -280,7 +288,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 func slower(asked, kind string) float64 {
 	best, own := 0.0, 0.0
 	for _, a := range catalog.Accelerators() {
-		v, ok := a.Dense(catalog.FP16)
+		v, ok := a.Half()
 		if !ok || !catalog.Matches(asked, a.Name) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
@@ -23,7 +24,7 @@ import (
 // sound says what is wrong with a model that is stated in the job file itself.
 func sound(m spec.Model) error {
 	line := m.Shape
-	if _, named := shape.Published(line); named {
+	if _, named := shape.Named(line); named {
 		return nil
 	}
 	if line == "" && m.Config == "" {
@@ -60,6 +61,9 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 		v.Assumed = append(v.Assumed, fmt.Sprintf("%d checkpoints of %s are kept in the provider's store", n, bytes))
 	}
 	v.Work = cmp.Or(j.Model.Config, ask.Model.Name, "the model") + workOf(ask)
+	if text := dividedAs(ask); text != "" {
+		v.Assumed = append(v.Assumed, text)
+	}
 	rows, err := learn.Rows(ctx, a.App, nil)
 	if err != nil {
 		return err
@@ -78,9 +82,12 @@ func askOf(j spec.Job, folder string) (estimate.Request, error) {
 	if err := sound(j.Model); err != nil {
 		return estimate.Request{}, err
 	}
+	j, err := learn.Divided(j, folder)
+	if err != nil {
+		return estimate.Request{}, err
+	}
 	m, ok := measured.Shape(j.Name, j.Model)
 	if name := j.Model.Config; name != "" && (!ok || exists(filepath.Join(folder, name))) {
-		var err error
 		if file := filepath.Join(folder, name); exists(file) {
 			name = file
 		}
@@ -95,11 +102,35 @@ func askOf(j spec.Job, folder string) (estimate.Request, error) {
 		return ask, fmt.Errorf("model: %w", err)
 	case ask.Tokens > 0 && ask.Rows == 0 && !ask.Model.Text() && m.Kind != shape.Recurrent && m.Kind != shape.Segments:
 		return ask, errors.New("work.tokens is given, and the model takes samples in: give work.samples and work.epochs")
+	case m.Kind == shape.Trees && ask.Trees == 0:
+		return ask, errors.New("model is boosted trees, and nothing says how many: give work.steps, and work.samples for " +
+			"the rows of the table")
 	case ask.Tokens == 0 && ask.Rows == 0:
 		return ask, errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or " +
 			"work.samples and work.epochs")
 	}
 	return ask, nil
+}
+
+// dividedAs says how the run is divided over accelerators, as the job file or its launcher has it.
+func dividedAs(ask estimate.Request) string {
+	var parts []string
+	if ask.Zero > 0 {
+		parts = append(parts, fmt.Sprintf("replicas share out what ZeRO stage %d does", ask.Zero))
+	}
+	if ask.TP > 1 {
+		parts = append(parts, fmt.Sprintf("layers are cut over %g accelerators", ask.TP))
+	}
+	if ask.PP > 1 {
+		parts = append(parts, fmt.Sprintf("in %g stages", ask.PP))
+	}
+	if ask.Keep != estimate.KeepAll {
+		parts = append(parts, "activations are computed again")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "the run is divided as its file or its launcher says: " + strings.Join(parts, ", ")
 }
 
 // workOf says how much is trained.
@@ -124,10 +155,14 @@ func estimateBy(e *estimate.Estimator, ask estimate.Request, ways []way) func(ra
 		}
 		ways[variant].set(&x)
 		x.Chip, x.Count = s.Accelerator, float64(s.Count())
-		if x.Chip == "" || x.Count < 1 || x.Zero > 0 && x.Count < 2 {
+		if x.Chip == "" || x.Count < 1 || x.Zero > ask.Zero && x.Count < 2 {
 			return rank.Estimate{}, false
 		}
+		x.Host = hostOf(s)
 		o, err := e.Answer(x)
+		if why := cannot(err); why != "" {
+			return rank.Estimate{Why: why}, true
+		}
 		if err != nil || o.Hours == nil {
 			return rank.Estimate{}, false
 		}
@@ -138,6 +173,24 @@ func estimateBy(e *estimate.Estimator, ask estimate.Request, ways []way) func(ra
 		}
 		return r, true
 	}
+}
+
+// hostOf is the machines of a shape.
+func hostOf(s rank.Shape) *estimate.Machine {
+	return &estimate.Machine{Count: float64(s.Machines), Each: float64(s.Each), CPUs: float64(s.CPUs), Network: s.Network,
+		Link: s.Link}
+}
+
+// cannot is why an accelerator trains nothing, or not in the format that is asked for; "" where that
+// is not what is wrong.
+func cannot(err error) rank.Reason {
+	switch {
+	case errors.Is(err, estimate.ErrInferenceOnly):
+		return rank.InferenceOnly
+	case errors.Is(err, estimate.ErrPrecision):
+		return rank.NoPrecision
+	}
+	return ""
 }
 
 func exists(name string) bool {

@@ -40,7 +40,10 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 	stated := func(x *estimate.Request) { l.base(x) }
 	l.list = append(l.list, way{set: stated})
 	for i, alt := range j.AnyOf {
-		f := asks(alt.Resources, j)
+		if alt.Place() {
+			continue // the catalogue knows no engines
+		}
+		f := alternative(alt, j)
 		name := cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i))
 		l.list = append(l.list, way{rank.Variant{Name: name, Requirements: &f}, stated})
 	}
@@ -56,6 +59,10 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 		l.propose("resizing", "progressive resizing, 128 pixels for the first half", func(x *estimate.Request) {
 			x.Pixels = []estimate.Stage{{Pixels: 128, Share: 0.5}, {Pixels: 224, Share: 0.5}}
 		})
+	}
+	if ask.Model.Photographs() {
+		l.propose("decoded", "images that are decoded beforehand or on the accelerator (DALI, FFCV)",
+			func(x *estimate.Request) { x.Decoded = true })
 	}
 	if ask.Model.Kind != shape.Trees && ask.Model.Params > 0 {
 		l.propose("distillation",
@@ -84,20 +91,26 @@ func precisionOf(j spec.Job, texts []check.Text, now time.Time) func(*estimate.R
 // proposeText adds what holds a model that reads text in less memory.
 func (l *wayList) proposeText(ask estimate.Request) {
 	l.propose("checkpointing", "activation checkpointing", func(x *estimate.Request) { x.Keep = estimate.KeepEnds })
-	l.propose("zero-3", "ZeRO stage 3 (FSDP)", func(x *estimate.Request) { x.Zero = 3 })
+	share := func(x *estimate.Request) { x.Zero = 3 }
+	l.propose("zero-3", "ZeRO stage 3 (FSDP)", share)
 	l.propose("zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Request) {
 		x.Zero, x.Keep = 3, estimate.KeepEnds
 	})
 	l.propose("fp8", "fp8", func(x *estimate.Request) { x.Precision = "fp8" })
-	if ask.Tuning == shape.Full {
-		l.propose("lora", "LoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) {
-			x.Tuning = shape.LoRA
-		})
-	}
-	if ask.Tuning != shape.QLoRA {
-		l.propose("qlora", "QLoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) {
-			x.Tuning = shape.QLoRA
-		})
+	for _, t := range []struct {
+		name, what string
+		to         shape.Tuning
+		on         bool
+	}{{"lora", "LoRA", shape.LoRA, ask.Tuning == shape.Full}, {"qlora", "QLoRA", shape.QLoRA, ask.Tuning != shape.QLoRA}} {
+		if !t.on {
+			continue
+		}
+		l.propose(t.name, t.what+", where fine-tuning is all that is wanted", func(x *estimate.Request) { x.Tuning = t.to })
+		if ask.Keep == estimate.KeepEnds {
+			continue
+		}
+		l.propose(t.name+"-checkpointing", t.what+" with activation checkpointing, where fine-tuning is all that is wanted",
+			func(x *estimate.Request) { x.Tuning, x.Keep = t.to, estimate.KeepEnds })
 	}
 }
 

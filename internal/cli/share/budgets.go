@@ -31,13 +31,13 @@ func (a *app) budgetsCmd() *cobra.Command {
 		a.Printf("%s", show.Budgets(v, a.Place()))
 		return nil
 	})
-	cmd := &cobra.Command{Use: "budgets", Short: "List limits and what is left of them, and set them",
+	cmd := &cobra.Command{Use: "budgets", Short: "List and set limits on dollars, GPU-hours, jobs and GPUs",
 		Args:    command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Lists the limits that you may know of: what is spent in the window, what is held for jobs that are not " +
-			"over, what the jobs that run and wait are expected to spend by its end, and when the limit is reached by which " +
-			"of them. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it " +
-			"is under." + command.PlainExit,
+		Long: "Lists the limits that you may see: what is spent in the window, what is reserved for jobs that are not " +
+			"over, the expected spend of running and queued jobs by its end, and when which of them reach the limit. " +
+			"The server admits a job where spent, reserved and the most that the job can cost stay within every limit that " +
+			"applies." + command.PlainExit,
 		RunE: list}
 	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd(), a.budgetsShareCmd())
 	return cmd
@@ -120,7 +120,7 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 	var w window
 	var limits limitFlags
 	cmd := &cobra.Command{Use: "set", Short: "Make a limit, or change one", Args: command.Takes(),
-		Long: "Makes the limit of a scope in a window, or puts a new one in its place. A job under a limit of dollars " +
+		Long: "Sets the limit of a scope in a window. A job under a limit of dollars " +
 			"needs a budget, or work and a price from which the most that it costs is known: that becomes its budget. " +
 			"At each share of --warn, when all is spent, and when a job waits for approval, the webhook of --notify gets a " +
 			"POST; when all is spent, what runs is saved and stopped. " +
@@ -158,9 +158,9 @@ func (x *limitFlags) flags(cmd *cobra.Command) {
 	f.IntVar(&x.gpus, "gpus", 0, "`number` of GPUs that may be in use at once; more wait in the queue (default: not "+
 		"limited)")
 	f.BoolVar(&x.wait, "wait", false, "let a job wait for the next window where the GPU-hours do not suffice (default: "+
-		"it is not let in)")
+		"refuse it)")
 	f.StringVar(&x.approve, "approve", "", "`amount` above which a job waits for scrimp approve (default: never)")
-	f.StringVar(&x.within, "approve-within", "", "`span` on the wall after which a job that nobody has approved is "+
+	f.StringVar(&x.within, "approve-within", "", "`span` after which a job that nobody has approved is "+
 		"given up, as in 2d (default: 7d)")
 	f.StringArrayVar(&x.warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: "+
 		"at the limit only)")

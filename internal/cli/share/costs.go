@@ -14,11 +14,11 @@ import (
 
 func (a *app) costsCmd() *cobra.Command {
 	var by, since string
-	cmd := &cobra.Command{Use: "costs", Short: "Show what was spent, by whom and for what", Args: command.Takes(),
+	cmd := &cobra.Command{Use: "costs", Short: "Show costs by team, project, user, job or tag", Args: command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Shows what was spent, to the last second of what runs: what became useful work, what was lost, start-up, " +
-			"idle, and what is open still. The sums are the ledger's own. Of jobs that succeeded it shows what was " +
-			"estimated at first beside the actual cost, and what was saved against on-demand, where these are known. " +
+		Long: "Shows costs up to this second, running machines included: useful work, lost work, start-up, " +
+			"idle, and time that is still open. The sums are those of the ledger. Of jobs that succeeded it shows the first " +
+			"estimate beside the actual cost, and the saving against on-demand, where these are known. " +
 			"With --since it shows what was booked since, a checkpoint or an end of a machine at the latest: what was " +
 			"booked before and became useful since stands as useful, and below zero under open.\n\nWith --json one line of " +
 			"the table is one object." + command.PlainExit,
@@ -31,7 +31,8 @@ func (a *app) costsCmd() *cobra.Command {
 			}
 			return lined(a, v.Lines, func(_ []api.CostLine, p show.Place) string { return show.Costs(v, p) })
 		})}
-	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, job or tag:KEY")
-	cmd.Flags().StringVar(&since, "since", "", "`span` of market time until now, as in 7d (default: from the beginning)")
+	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, environment, "+
+		"model_version, job or tag:KEY")
+	cmd.Flags().StringVar(&since, "since", "", "`span` until now, as in 7d (default: from the beginning)")
 	return cmd
 }

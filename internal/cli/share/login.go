@@ -23,7 +23,7 @@ import (
 func (a *app) loginCmd() *cobra.Command {
 	var fromInput bool
 	var ca string
-	cmd := &cobra.Command{Use: "login URL", Short: "Use a server that others use too", Args: command.Takes("URL"),
+	cmd := &cobra.Command{Use: "login URL", Short: "Use a shared server", Args: command.Takes("URL"),
 		GroupID: command.GroupShare,
 		Long: "Keeps the address of a server and your token in the data folder, in a file that you alone can read: " +
 			"from then on every command works against that server. The token is asked for, or taken from the environment " +

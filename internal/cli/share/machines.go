@@ -12,12 +12,12 @@ import (
 )
 
 func (a *app) machinesCmd() *cobra.Command {
-	return &cobra.Command{Use: "machines", Short: "List the machines that cost something now, and what each does",
+	return &cobra.Command{Use: "machines", Short: "List rented machines, what they do and cost",
 		Args: command.Takes(), GroupID: command.GroupLook,
-		Long: "Lists what is rented: provisioning, running a job, saving, idle (its job is over, and it waits for the " +
-			"next job of the same user), cleaning (what that job left is being removed) or releasing (its end is asked " +
-			"for). An idle machine is kept only as long as that is expected to pay, where its engine lets machines wait " +
-			"(idle in engines.yaml); its time is its team's, and no job's. COST is of the machine, over all its jobs." +
+		Long: "Lists rented machines: provisioning, running a job, saving, idle (it waits for the next job of the same " +
+			"user), cleaning (the agent removes what the last job left) or releasing (its termination is requested). scrimp " +
+			"keeps an idle machine only where its engine allows it (idle in engines.yaml), and as long as that is expected " +
+			"to pay; its team pays the idle time. COST is of the machine, over all its jobs." +
 			command.PlainExit,
 		Example: "  scrimp machines\n  scrimp machines --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {

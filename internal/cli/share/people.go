@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/identity"
+	"scrimp/internal/size"
 	"scrimp/internal/spec"
 )
 
@@ -94,20 +95,48 @@ func (a *app) teamsCmd() *cobra.Command {
 			return lined(a, list, show.Teams)
 		})}
 	var projects []string
+	var room string
 	set := &cobra.Command{Use: "set NAME", Short: "Make a team, or change its projects", Args: command.Takes("NAME"),
 		Long: "Makes a team, or changes its projects: those that are given replace the others. A team that has projects " +
-			"takes jobs of these alone." + command.PlainExit,
+			"takes jobs of these alone. With --disk it also limits what the team's jobs may have on the server's disk: work " +
+			"folders, kept outputs, checkpoints in the server's own store, and output. What they share counts once. At the " +
+			"limit a submission with a folder is refused, and output and checkpoints wait on machines." + command.PlainExit,
+		Example: "  scrimp teams set vision --project lanes --disk 200GiB",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			var t api.Team
-			if err := c.Do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), api.SetTeam{Projects: projects},
-				&t); err != nil {
+			s := api.SetTeam{Projects: projects}
+			if room != "" {
+				n, err := diskLimit(room)
+				if err != nil {
+					return err
+				}
+				s.Disk = &n
+			}
+			if err := c.Do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), s, &t); err != nil {
 				return err
 			}
 			return lined(a, []api.Team{t}, show.Teams)
 		})}
 	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated (default: any project)")
+	set.Flags().StringVar(&room, "disk", "", "`size` that its jobs may have on the server's disk, such as 200GiB, or "+
+		"none (default: as it is)")
 	cmd.AddCommand(set)
 	return cmd
+}
+
+// diskLimit reads a team's limit; 0 is none.
+func diskLimit(text string) (int64, error) {
+	if text == "none" {
+		return 0, nil
+	}
+	n, err := size.Parse(text)
+	if err == nil && n <= 0 {
+		err = errors.New("write none for no limit")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("--disk %s: %w", text, err)
+	}
+	return int64(n), nil
 }
 
 func (a *app) tokensCmd() *cobra.Command {
@@ -157,8 +186,8 @@ func (a *app) tokensCmd() *cobra.Command {
 	add.Flags().StringVar(&life, "for", "90d", "`time` until it expires, at most 366d")
 	add.Flags().StringVar(&most, "role", "", "cut the user's role to this `role` (default: it is not cut)")
 	add.Flags().StringVar(&note, "note", "", "`text` that says what it is for (default: none)")
-	revoke := &cobra.Command{Use: "revoke ID", Short: "Close a token at once", Args: command.Takes("ID"),
-		Long: "Closes a token at once: your own, and for an admin any." + command.PlainExit,
+	revoke := &cobra.Command{Use: "revoke ID", Short: "Revoke a token at once", Args: command.Takes("ID"),
+		Long: "Revokes a token at once: your own, and for an admin any." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			if err := c.Do(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(args[0]), nil, nil); err != nil {
 				return err
@@ -177,8 +206,8 @@ func (a *app) auditCmd() *cobra.Command {
 	var user, since string
 	cmd := &cobra.Command{Use: "audit", Short: "List who did what on the server", Args: command.Takes(),
 		GroupID: command.GroupShare,
-		Long: "Lists who did what, when, from where and with what outcome, oldest first: all that changes something, and " +
-			"all that was refused for want of a role. The trail is part of the log, which is only ever appended to." +
+		Long: "Lists who did what, when, from where and with what outcome, oldest first: every change, and " +
+			"everything that the server refused for lack of a role. The trail is part of the append-only log." +
 			command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var begin time.Time

@@ -23,7 +23,7 @@ func Budgets(v api.Budgets, p Place) string {
 			rows = append(rows, budgetRow(l, v.Currency, p))
 		}
 		b.WriteString(draw.Grid([]draw.Column{
-			{Name: "BUDGET", Least: 22}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true},
+			{Name: "BUDGET", Key: true}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true},
 			{Name: "EXPECTED", Right: true, Leaves: 5}, {Name: "JOBS", Right: true},
 			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2},
 			{Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},

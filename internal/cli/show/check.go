@@ -8,13 +8,19 @@ import (
 	"scrimp/internal/draw"
 )
 
-// Checklist is a report of scrimp check for people. What passed is listed too:
-// its evidence is what the verdict rests on.
-func Checklist(r check.Report, p Place) string {
+// Checklist is a report of scrimp check for people. What passed is listed too: its evidence is what
+// the verdict rests on. Of the stages after training that nobody has said anything about, all says whether
+// they are listed.
+func Checklist(r check.Report, all bool, p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %d pass, %d warn, %d fail, %d unknown", r.Job, r.Counts[check.Pass],
 		r.Counts[check.Warn], r.Counts[check.Fail], r.Counts[check.Unknown]), p.width()))
+	left := 0
 	for _, s := range check.Stages {
+		if n := silent(r, s); n > 0 && !all {
+			left += n
+			continue
+		}
 		fmt.Fprintf(&b, "\n%s%s\n", strings.ToUpper(string(s[:1])), s[1:])
 		for _, f := range r.Findings {
 			if f.Stage != s {
@@ -30,7 +36,26 @@ func Checklist(r check.Report, p Place) string {
 			}
 		}
 	}
+	if left > 0 {
+		b.WriteString("\n" + draw.Wrap("", fmt.Sprintf("%s of deployment and production, of which nothing is known "+
+			"yet: --all", draw.Count(left, "more item")), p.width()))
+	}
 	return b.String()
+}
+
+// silent counts the items of a stage after training where nothing is known of any of them.
+func silent(r check.Report, s check.Stage) (n int) {
+	if s != check.Deployment && s != check.Production {
+		return 0
+	}
+	for _, f := range r.Findings {
+		if f.Stage == s {
+			if n++; f.Verdict != check.Unknown {
+				return 0
+			}
+		}
+	}
+	return n
 }
 
 // Facts lists what the user may state with --fact.

@@ -26,7 +26,8 @@ func report(t *testing.T) check.Report {
 func TestAChecklistIsPrintedWithEvidenceAndMend(t *testing.T) {
 	r := report(t)
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
-		golden.Check(t, "check."+width+".txt", show.Checklist(r, p))
+		golden.Check(t, "check."+width+".txt", show.Checklist(r, true, p))
+		golden.Check(t, "check-short."+width+".txt", show.Checklist(r, false, p))
 	}
 	golden.JSON(t, "json/checklist.json", r)
 }

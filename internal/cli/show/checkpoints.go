@@ -34,7 +34,7 @@ func Checkpoints(job string, list []api.Checkpoint, p Place) string {
 			clean(c.Attempt), clean(strings.Join(metrics, ", ")), clean(note)}
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "CHECKPOINT"}, {Name: "STEP", Right: true}, {Name: "SIZE", Right: true}, {Name: "SAVED", Leaves: 3},
+		{Name: "CHECKPOINT", Key: true}, {Name: "STEP", Right: true}, {Name: "SIZE", Right: true}, {Name: "SAVED", Leaves: 3},
 		{Name: "ATTEMPT", Leaves: 2}, {Name: "METRICS", Leaves: 1}, {Name: "NOTE"},
 	}, rows, p.width())
 }

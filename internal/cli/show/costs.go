@@ -9,18 +9,13 @@ import (
 	"scrimp/internal/money"
 )
 
-// sum writes an amount; less than a cent has six decimals.
-func sum(a money.Amount, c money.Currency) string {
-	if f := a.Float(); f > -0.01 && f < 0.01 && f != 0 {
-		return money.Format(a, c, 6)
-	}
-	return money.Format(a, c, 2)
-}
+// sum writes an amount.
+func sum(a money.Amount, c money.Currency) string { return money.Short(a, c) }
 
 // Costs is the table of costs.
 func Costs(v api.Costs, p Place) string {
 	if len(v.Lines) == 0 {
-		return draw.Wrap("", "Nothing was spent.", p.width())
+		return draw.Wrap("", "No costs.", p.width())
 	}
 	whole := func(a *money.Amount, c money.Currency) string {
 		if a == nil {
@@ -64,7 +59,7 @@ func Costs(v api.Costs, p Place) string {
 		row("total", totals[c])
 	}
 	return draw.Grid([]draw.Column{
-		{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Least: 10}, {Name: "JOBS", Right: true, Leaves: 5},
+		{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Key: true}, {Name: "JOBS", Right: true, Leaves: 5},
 		{Name: "SPENT", Right: true}, {Name: "USEFUL", Right: true}, {Name: "LOST", Right: true},
 		{Name: "START-UP", Right: true, Leaves: 4}, {Name: "IDLE", Right: true, Leaves: 3},
 		{Name: "OPEN", Right: true, Leaves: 6},

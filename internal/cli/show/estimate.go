@@ -52,6 +52,21 @@ func between(r *estimate.Range, f func(float64) string, unit string) string {
 
 func hoursOf(hours float64) string { return seconds(hours * 3600) }
 
+// machineText names the machines that carry the accelerators, with what the run shares of them.
+func machineText(m estimate.Machine, o estimate.Option) string {
+	text := fmt.Sprintf("%s, %g × %s", m.Name, m.Each, o.Chip)
+	if m.Count > 1 {
+		text = fmt.Sprintf("%g × %s, each %g × %s", m.Count, m.Name, m.Each, o.Chip)
+	}
+	if m.CPUs > 0 {
+		text += fmt.Sprintf(", %g processors", m.CPUs)
+	}
+	if m.Count > 1 && m.Network > 0 {
+		text += fmt.Sprintf(", %g Gbit/s between them", m.Network)
+	}
+	return text
+}
+
 // EstimateOf says what one run needs.
 func EstimateOf(v Estimate, p Place) string {
 	var b strings.Builder
@@ -61,6 +76,9 @@ func EstimateOf(v Estimate, p Place) string {
 		title += fmt.Sprintf(", %g", o.Micro) + one(o.Micro, " sample", " samples") + " an accelerator at a time"
 	}
 	b.WriteString(draw.Wrap("", title, p.width()))
+	if m := o.Machine; m != nil {
+		p.fact(&b, "machine", "%s", machineText(*m, o))
+	}
 	p.fact(&b, "throughput", "%s", between(o.Throughput, three, " "+o.Unit))
 	p.fact(&b, "time", "%s", between(o.Hours, hoursOf, ""))
 	cost := between(o.Cost, usd, "")
@@ -94,16 +112,24 @@ func EstimateOf(v Estimate, p Place) string {
 			between(g.Week, usd, ""), between(g.Hours, hoursOf, ""), between(g.Year, usd, ""))
 	}
 	p.fact(&b, "from", "%s", o.Provenance)
-	b.WriteString(draw.Wrap("", "Ranges hold what is measured in four of five cases.", p.width()))
+	b.WriteString(draw.Wrap("", "Four of five measured runs lie within these ranges.", p.width()))
 	return b.String()
 }
 
+// NoOption is said where the table is empty; gpu is the accelerator that was asked for, "" none.
+func NoOption(model, gpu string, p Place) string {
+	text := "No accelerator that has a price holds " + model + ". --gpu names one that has none."
+	if gpu != "" {
+		text = "No " + gpu + " holds " + model + " as it is asked for."
+	}
+	return draw.Wrap("", text, p.width())
+}
+
 // Options is the table of accelerators for one run, the cheapest first; dates says how old
-// the prices are, "" where they are the user's.
-func Options(model string, list []estimate.Option, most int, dates string, p Place) string {
+// the prices are, "" where they are the user's. It is empty where nothing holds the run.
+func Options(list []estimate.Option, most int, dates string, p Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "No accelerator that has a price holds "+model+
-			". Give --gpu, a smaller --micro, --checkpointing full, --zero 3 or --lora.", p.width())
+		return ""
 	}
 	left := 0
 	if most > 0 && len(list) > most {
@@ -153,10 +179,16 @@ type Knob struct {
 	Option estimate.Option
 }
 
-// Unheld is said of a transformer that fits in none of the ways that flags have.
-func Unheld(p Place) string {
-	return "\n" + draw.Wrap("", "Neither sharing out (--zero 3), activation checkpointing, --lora nor --qlora makes "+
-		"it fit. Give more accelerators, larger ones, or --tp and --pp to cut the model itself.", p.width())
+// Unheld is said of a transformer that fits in none of the ways that flags have; counted says that
+// the number of accelerators was given.
+func Unheld(counted bool, p Place) string {
+	more := "Give larger accelerators"
+	if counted {
+		more = "Give more accelerators, larger ones"
+	}
+	return "\n" + draw.Wrap("", "Neither sharing out (--zero 3), activation checkpointing (--checkpointing full), --lora "+
+		"nor --qlora, nor all of them together, makes it fit. "+more+", or --tp and --pp to cut the model itself.",
+		p.width())
 }
 
 // Knobs says what each would lead to; "" where there are none.

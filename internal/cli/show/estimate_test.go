@@ -20,7 +20,9 @@ func estimates(p show.Place) map[string]string {
 		Memory:     &estimate.Memory{Weights: 4.02, Gradients: 4.02, Optimiser: 8.03, Activations: 28.1, Logits: 10.5, Overhead: 1.2},
 		Provenance: "throughput by arithmetic × 1.08, learned from 691 measured runs, most of all Llama-3-8B on 8 H100-SXM-80GB (NVIDIA-NeMo/Megatron-Bridge), none of this program; memory by component × 1.00, against 80 GB; price aws p5.48xlarge in us-east-1, 2026-07-20.",
 	}}
+	whole.Machine = &estimate.Machine{Name: "aws p5.48xlarge", Count: 1, Each: 8, CPUs: 192, Network: 3200}
 	small := whole
+	small.Machine = &estimate.Machine{Name: "gcp g2-standard-4", Count: 2, Each: 1, CPUs: 4, Network: 10}
 	small.Micro, small.Throughput, small.Unit = 1, &estimate.Range{Value: 2.5312e6, Low: 999400, High: 4.17e9}, "row-trees/s"
 	big := whole
 	big.Chip, big.Fits, big.Cost, big.Hourly = "A100-SXM-40GB", ptr(false), nil, 0
@@ -51,11 +53,13 @@ func estimates(p show.Place) map[string]string {
 		"past-both":         both.Text(0, p),
 		"estimate":          show.EstimateOf(show.Estimate{Model: "llama-3-8b", Option: whole, Programme: &week}, p),
 		"estimate-millions": show.EstimateOf(show.Estimate{Model: "gbdt", Option: small}, p),
-		"estimate-unheld":   show.Unheld(p),
+		"estimate-unheld":   show.Unheld(false, p),
+		"estimate-too-few":  show.Unheld(true, p),
 		"estimate-unknown":  show.EstimateOf(show.Estimate{Model: "x", Option: unknown}, p),
-		"estimate-options":  show.Options("llama-3-8b", []estimate.Option{whole, big, unknown}, 2, "the oldest of 2026-06-18, some of unknown age", p),
+		"estimate-options":  show.Options([]estimate.Option{whole, big, unknown}, 2, "the oldest of 2026-06-18, some of unknown age", p),
 		"estimate-knobs":    show.Knobs([]show.Knob{{"--zero 3", whole}, {"--zero 3 --checkpointing full", big}, {"--lora", unknown}}, p),
-		"estimate-none":     show.Options("llama-3-8b", nil, 2, "", p),
+		"estimate-none":     show.NoOption("llama-3-8b", "", p),
+		"estimate-none-of":  show.NoOption("llama-3-8b", "H100:8", p),
 		"estimate-accuracy": show.Accuracy(errors, p),
 		"estimate-nothing":  (show.History{}).Text(0, p),
 	}

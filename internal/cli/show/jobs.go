@@ -3,12 +3,8 @@ package show
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	api "scrimp/client"
 	"scrimp/internal/draw"
@@ -30,7 +26,7 @@ func Jobs(list []api.Job, p Place) string {
 			step += "/" + draw.Short(*j.Total)
 		}
 		if j.Budget != nil {
-			budget = money.Format(*j.Budget, j.Currency, 2)
+			budget = money.Short(*j.Budget, j.Currency)
 		}
 		if j.TimeLeft != nil && j.Finished == nil {
 			left = seconds(*j.TimeLeft)
@@ -45,7 +41,7 @@ func Jobs(list []api.Job, p Place) string {
 		rows = append(rows, row)
 	}
 	columns := []draw.Column{
-		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true},
+		{Name: "ID", Key: true}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true},
 		{Name: "BUDGET", Right: true, Leaves: 3},
 		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ON-TIME", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4},
 		{Name: "WHY", Least: 6, Leaves: 2},
@@ -66,10 +62,10 @@ func Held(list []api.Job, p Place) string {
 		most, above, limit, until := "unknown", "-", "-", "-"
 		if v := j.Approval; v != nil {
 			if v.Most != nil {
-				most = money.Format(*v.Most, j.Currency, 2)
+				most = money.Short(*v.Most, j.Currency)
 			}
 			if len(v.Limits) > 0 {
-				above, limit = money.Format(v.Limits[0].Above, j.Currency, 2), v.Limits[0].Limit
+				above, limit = money.Short(v.Limits[0].Above, j.Currency), v.Limits[0].Limit
 			}
 			until = p.until(v.Until)
 		}
@@ -80,7 +76,7 @@ func Held(list []api.Job, p Place) string {
 		rows = append(rows, []string{j.ID, clean(j.User), clean(j.Team), most, above, clean(limit), left, until})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true},
+		{Name: "ID", Key: true}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true},
 		{Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
 		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "EXPIRES", Leaves: 4},
 	}, rows, p.width())
@@ -102,11 +98,11 @@ func phase(j api.Job) string {
 	case "", string(state.StageRunning):
 		return ""
 	case string(state.StageRequested):
-		return "asks for a machine"
+		return "requesting a machine"
 	case string(state.StageProvisioning):
-		return "starts its machine"
+		return "provisioning its machine"
 	case string(state.StageTerminating):
-		return "gives its machine back"
+		return "terminating its machine"
 	}
 	return words(j.Phase)
 }
@@ -124,7 +120,7 @@ func Progress(j api.Job, p Place) string {
 		line = draw.Cut(line, p.Width)
 	}
 	for _, item := range items[1:] {
-		if longer := line + "  " + item; p.Width == 0 || utf8.RuneCountInString(longer) <= p.Width {
+		if longer := line + "  " + item; p.Width == 0 || draw.Width(longer) <= p.Width {
 			line = longer
 		}
 	}
@@ -146,7 +142,7 @@ func progressItems(j api.Job) []string {
 	if j.TimeLeft != nil && j.Finished == nil {
 		items = append(items, seconds(*j.TimeLeft)+" left")
 		if j.Odds != nil {
-			items = append(items, fmt.Sprintf("odds %.0f %%", *j.Odds*100))
+			items = append(items, fmt.Sprintf("%.0f %% on time", *j.Odds*100))
 		}
 	}
 	if held(j) {
@@ -175,144 +171,9 @@ func progressHead(j api.Job) string {
 func spentOf(j api.Job, decimals int) string {
 	text := spent(j, decimals)
 	if j.Budget != nil {
-		text += " of " + money.Format(*j.Budget, j.Currency, 2)
+		text += " of " + money.Short(*j.Budget, j.Currency)
 	}
 	return text
-}
-
-// Job is the page of one job.
-func Job(j api.Job, p Place) string {
-	var b strings.Builder
-	jobHead(&b, j, p)
-	jobSteps(&b, j, p)
-	jobMachine(&b, j, p)
-	jobTimes(&b, j, p)
-	jobOwner(&b, j, p)
-	jobApproval(&b, j.Approval, p)
-	if len(j.Tags) > 0 {
-		var list []string
-		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
-			list = append(list, name+"="+j.Tags[name])
-		}
-		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
-	}
-	return b.String()
-}
-
-// jobHead writes the state, and why it is this one.
-func jobHead(b *strings.Builder, j api.Job, p Place) {
-	head := j.ID + ": " + j.State
-	if j.Why != "" {
-		head += " (" + words(j.Why) + ")"
-	}
-	if w := phase(j); w != "" && held(j) {
-		head += ", " + w
-	}
-	b.WriteString(draw.Wrap("", head, p.width()))
-	if j.Detail != "" {
-		p.fact(b, "detail", "%s", j.Detail)
-	}
-	if j.State == "failed" && j.Exit != 0 {
-		p.fact(b, "exit code", "%s", exitCode(j.Exit))
-	}
-}
-
-// jobSteps writes how far the program is, and what it measures.
-func jobSteps(b *strings.Builder, j api.Job, p Place) {
-	step := fmt.Sprint(j.Step)
-	if j.Total != nil && *j.Total > 0 {
-		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
-	}
-	if j.StepsPerSecond != nil && j.Finished == nil {
-		step += fmt.Sprintf(", %s a second", three(*j.StepsPerSecond))
-	}
-	p.fact(b, "step", "%s", step)
-	p.fact(b, "saved step", "%d", j.SavedStep)
-	if len(j.Metrics) > 0 {
-		var list []string
-		for _, name := range slices.Sorted(maps.Keys(j.Metrics)) {
-			list = append(list, fmt.Sprintf("%s %.4g", name, j.Metrics[name]))
-		}
-		p.fact(b, "metrics", "%s", strings.Join(list, ", "))
-	}
-}
-
-// jobMachine writes what the job has spent, and on what it spends now.
-func jobMachine(b *strings.Builder, j api.Job, p Place) {
-	spent := spentOf(j, 4)
-	if j.Rate != nil && held(j) {
-		spent += ", " + rate(*j.Rate, j.Currency) + " now"
-	}
-	p.fact(b, "spent", "%s", spent)
-	switch {
-	case held(j) && j.Machine != "":
-		p.fact(b, "machine", "%s, %s", j.Machine, j.Offer)
-	case held(j):
-		p.fact(b, "machine", "asked for: %s", j.Offer)
-	}
-	p.fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
-}
-
-// jobTimes writes the deadline, the submission and the end.
-func jobTimes(b *strings.Builder, j api.Job, p Place) {
-	if j.Deadline != nil {
-		text := moment(*j.Deadline)
-		if j.TimeLeft != nil && j.Finished == nil {
-			text += ", " + seconds(*j.TimeLeft) + " of market time left"
-		}
-		if j.Odds != nil && j.Finished == nil {
-			text += fmt.Sprintf(", met with odds of %.0f %%", *j.Odds*100)
-		}
-		p.fact(b, "deadline", "%s", text)
-	}
-	p.fact(b, "submitted", "%s", p.when(j.Submitted))
-	if j.Finished != nil {
-		p.fact(b, "finished", "%s, after %s on the wall", p.when(*j.Finished),
-			draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
-	}
-}
-
-// jobOwner writes who submitted the job, for which team and project. The owner of the
-// data folder, who works alone, is not named.
-func jobOwner(b *strings.Builder, j api.Job, p Place) {
-	of := strings.Trim(j.Team+"/"+j.Project, "/")
-	switch other := j.User != "" && j.User != "owner"; {
-	case other && of != "":
-		p.fact(b, "by", "%s, for %s", j.User, of)
-	case other:
-		p.fact(b, "by", "%s", j.User)
-	case of != "":
-		p.fact(b, "for", "%s", of)
-	}
-}
-
-// jobApproval writes who approved or rejected the job.
-func jobApproval(b *strings.Builder, v *api.Approval, p Place) {
-	if v == nil || v.At == nil {
-		return
-	}
-	what := "rejected"
-	if v.Approved != nil && *v.Approved {
-		what = "approved"
-	}
-	text := what + " by " + v.By + ", " + p.when(*v.At)
-	if v.Reason != "" {
-		text += ": " + clean(v.Reason)
-	}
-	p.fact(b, "approval", "%s", text)
-}
-
-// exitCode writes a program's exit code, with what shells mean by it.
-func exitCode(code int) string {
-	switch {
-	case code == 126:
-		return "126: the command cannot be executed"
-	case code == 127:
-		return "127: the command was not found"
-	case code > 128 && code < 160:
-		return fmt.Sprintf("%d: ended by signal %d", code, code-128)
-	}
-	return strconv.Itoa(code)
 }
 
 // Refused says who rejected a job that waited for approval, and why.

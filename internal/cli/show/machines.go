@@ -13,6 +13,9 @@ func jobsOf(m api.Machine) string {
 	if n := len(m.Beside); n > 0 {
 		return fmt.Sprintf("%s +%d", m.Job, n)
 	}
+	if m.Nodes > 1 && m.State != api.MachineWaiting && m.State != api.MachineStarting {
+		return fmt.Sprintf("%s node %d of %d", m.Job, m.Node, m.Nodes)
+	}
 	return m.Job
 }
 
@@ -32,7 +35,8 @@ func Machines(list []api.Machine, p Place) string {
 			money.Format(m.Cost, m.Currency, 4), until}
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 3}, {Name: "STATE"}, {Name: "JOB"}, {Name: "TEAM", Leaves: 2},
+		{Name: "INSTANCE", Key: true}, {Name: "OFFER", Leaves: 3}, {Name: "STATE"}, {Name: "JOB", Least: 16},
+		{Name: "TEAM", Leaves: 2},
 		{Name: "USER", Leaves: 4}, {Name: "JOBS", Right: true, Leaves: 6}, {Name: "SINCE", Leaves: 5},
 		{Name: "PRICE", Right: true}, {Name: "COST", Right: true}, {Name: "KEPT UNTIL", Leaves: 1},
 	}, rows, p.width())

@@ -1,8 +1,10 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/api/convert"
@@ -10,6 +12,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/receipt"
 	"scrimp/internal/size"
 )
 
@@ -64,35 +67,70 @@ func (m Sale) Text(p Place) string {
 	var paid strings.Builder
 	for _, l := range m.Offers {
 		if r := l.Offer.Reserved; r.Count > 0 {
-			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; hours that nobody uses are booked as such", l.Offer.ID,
-				draw.Count(r.Count, "machine"), money.Format(r.Paid, l.Offer.Currency, 2), moment(r.From), moment(r.Until))
+			if r.Until.Sub(r.From) >= ownFrom {
+				b := fmt.Sprintf("%s: %s of your own; %s of each hour is owed when nobody uses it", l.Offer.ID,
+					draw.Count(r.Count, "machine"), money.Format((l.Quote.Rate-r.Marginal).Until(time.Hour), l.Offer.Currency, 4))
+				paid.WriteString(draw.Wrap("", b, p.width()))
+				continue
+			}
+			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; unused hours are posted as idle", l.Offer.ID,
+				draw.Count(r.Count, "machine"), money.Short(r.Paid, l.Offer.Currency), moment(r.From), moment(r.Until))
 			paid.WriteString(draw.Wrap("", b, p.width()))
 		}
 	}
-	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed,
-		moment(m.Clock.Now)), p.width())
+	var away strings.Builder
+	for _, e := range m.Away {
+		away.WriteString(draw.Wrap("engine "+e.Name+" does not answer: ", e.Error, p.width()))
+	}
+	head := draw.Wrap("", fmt.Sprintf("Market %s, %s", cmp.Or(m.Clock.Name, "of the engines"), clockOf(m.Clock.Speed,
+		m.Clock.Now)), p.width())
 	if len(rows) == 0 {
-		return head + "Nothing is for sale.\n"
+		return head + "This market offers no machines.\n" + away.String()
 	}
 	return head + draw.Grid([]draw.Column{
-		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3},
+		{Name: "OFFER", Key: true}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3},
 		{Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
 		{Name: "AVAILABLE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Leaves: 1},
 		{Name: "PUBLISHED", Right: true, Leaves: 2},
-	}, rows, p.width()) + paid.String()
+	}, rows, p.width()) + paid.String() + away.String()
 }
+
+// ownFrom is for how long machines are paid for beforehand that are somebody's own.
+const ownFrom = 5 * 365 * 24 * time.Hour
 
 // Explain lists decisions, each with what was not taken. Prices are in c.
 func Explain(list []api.Decision, c money.Currency, p Place) string {
 	if len(list) == 0 {
-		return "Nothing was decided yet.\n"
+		return "No decision yet.\n"
 	}
 	var b strings.Builder
 	for i, d := range list {
 		if day := d.MarketAt.UTC().Format("2006-01-02"); i == 0 || day != list[i-1].MarketAt.UTC().Format("2006-01-02") {
-			fmt.Fprintf(&b, "%s, market time (UTC)\n", day)
+			fmt.Fprintf(&b, "%s (UTC)\n", day)
 		}
 		decided(&b, d, c, p)
+	}
+	return b.String()
+}
+
+// Began says of each attempt after the first why it began.
+func Began(r receipt.Receipt, p Place) string {
+	var b strings.Builder
+	day := ""
+	for i, t := range r.Tries {
+		if on := t.From.UTC().Format("2006-01-02"); on != day {
+			day = on
+			fmt.Fprintf(&b, "%s, attempts\n", day)
+		}
+		text := fmt.Sprintf("attempt %d", i+1)
+		if i > 0 {
+			before := r.Tries[i-1]
+			text += ": " + receipt.WhyNext(fmt.Sprintf("attempt %d", i), before.End)
+		}
+		if t.Restored != "" {
+			text += fmt.Sprintf("; it resumed from step %d", t.First)
+		}
+		b.WriteString(draw.Wrap("  "+t.From.UTC().Format("15:04:05")+"  ", clean(text), p.width()))
 	}
 	return b.String()
 }
@@ -106,15 +144,21 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p Place) {
 	take := "nothing"
 	if d.Take != "" {
 		take = string(d.Take)
+		if d.Nodes > 1 {
+			take = machinesOf(d.Nodes, string(d.Take))
+		}
 		if d.Rate > 0 {
 			take += " at " + rate(d.Rate, c)
+		}
+		if d.Rate > 0 && d.Nodes > 1 {
+			take += " each"
 		}
 	}
 	slack := ""
 	if d.HasSlack {
-		slack = ", slack " + draw.Span(d.Slack)
+		slack = ", " + onTrack(d) + "slack " + draw.Span(d.Slack)
 		if d.Margin > 0 {
-			slack += ", margin for the work " + draw.Span(d.Margin)
+			slack += " ± " + draw.Span(d.Margin)
 		}
 	}
 	reason, cannot := d.Why, kept(d)
@@ -130,7 +174,7 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p Place) {
 		b.WriteString(draw.Wrap(aside, expected(*d.Expect), p.width()))
 	}
 	if w := d.Budget; w != nil {
-		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s",
+		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s left, the remaining work needs %s on %s",
 			money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
 	}
 	for _, r := range d.Rejected {
@@ -156,18 +200,26 @@ func counted(list []plan.ReasonCount) string {
 }
 
 // soonest stands for plan.SlackGone where nothing is in time any more.
-const soonest plan.Reason = "slack gone, non-preemptible capacity is the soonest"
+const soonest plan.Reason = "slack gone: on-demand finishes soonest"
 
 // kept says that a deadline cannot be met, or not with the promised probability.
 func kept(d plan.Decision) string {
 	switch {
 	case !d.HasSlack:
 	case d.Slack < 0:
-		return "the deadline cannot be met any more: late by " + draw.Span(-d.Slack) + " or more"
+		return "the deadline will be missed by " + draw.Span(-d.Slack) + " or more"
 	case d.Slack < d.Margin:
-		return "in time only if the work takes no longer than expected: what is promised is not certain"
+		return "at risk: the job meets its deadline only if the work takes no longer than expected"
 	}
 	return ""
+}
+
+// onTrack says that the deadline holds with its margin.
+func onTrack(d plan.Decision) string {
+	if d.Slack < 0 || d.Slack < d.Margin {
+		return ""
+	}
+	return "on track, "
 }
 
 // expected says what each choice was expected to cost, and how likely spot is.
@@ -182,14 +234,14 @@ func expected(e plan.Expect) string {
 		}
 	}
 	if len(e.Zones) > 0 { // each zone's chance stands with it
-		return fmt.Sprintf("expected to its end: %s", strings.Join(parts, ", "))
+		return fmt.Sprintf("expected cost to completion: %s", strings.Join(parts, ", "))
 	}
-	spot := "comes back within"
+	spot := "is back within"
 	if e.Up {
-		spot = "lasts the next"
+		spot = "survives"
 	}
-	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot,
-		draw.Span(e.NextPoll), 100*e.Chance)
+	return fmt.Sprintf("expected cost to completion: %s; %.0f %% chance that spot %s %s", strings.Join(parts, ", "),
+		100*e.Chance, spot, draw.Span(e.NextPoll))
 }
 
 // ofZone says what was expected of a zone's spot, where several were weighed.
@@ -201,19 +253,19 @@ func ofZone(e *plan.Expect, offer market.OfferID) string {
 		if z.Offer != offer {
 			continue
 		}
-		text := "; "
+		text, what := "; ", ""
 		if z.USD != nil {
-			text += "expected " + usd(*z.USD) + " to the end, "
+			text += "expected " + usd(*z.USD) + " to completion, "
 		}
 		switch {
 		case z.Up:
-			text += "lasts the next hour"
+			what = "it survives the next hour"
 		case z.Tried:
-			text += "comes back within an hour"
+			what = "it is back within an hour"
 		default:
-			text += "not probed, is available"
+			what = "it is available (not probed)"
 		}
-		return text + fmt.Sprintf(" with %.0f %%", 100*z.Chance)
+		return text + fmt.Sprintf("%.0f %% chance that %s", 100*z.Chance, what)
 	}
 	return ""
 }
@@ -221,25 +273,27 @@ func ofZone(e *plan.Expect, offer market.OfferID) string {
 // reasons say why an option was taken, or none.
 var reasons = map[plan.Reason]string{
 	plan.Cheapest:   "cheapest",
-	plan.Stays:      "stays, moving would not pay",
-	plan.SlackGone:  "slack gone, only non-preemptible capacity is in time",
-	plan.BehindPace: "behind pace, waiting for spot would use up the slack",
+	plan.Stays:      "stays: a move would not pay for itself",
+	plan.SlackGone:  "slack gone: only on-demand meets the deadline",
+	plan.BehindPace: "behind schedule: waiting for spot would use up the slack",
 	plan.WaitsMore:  "waiting for spot is expected to cost more",
-	plan.ByRule:     "asked for by the job or its policy",
-	plan.Prepaid:    "already paid, and free",
-	plan.Beside:     "beside, a part of a machine is free that runs another job of the same user or team",
-	plan.Warm:       "warm, a machine of the same user waits there, and none has to be started",
-	plan.Cleaning:   "waits, the machine that it takes is being cleaned after its last task",
-	plan.Probing:    "asks first whether it can be had",
-	plan.TimeGone:   "time gone, the budget's wall-clock is used up",
-	plan.HoursGone:  "hours gone, the budget's GPU-hours are used up",
-	plan.WaitsSpot:  "waits, spot is expected in time",
-	plan.NoOffer:    "no offer, nothing on the market fits",
-	plan.NoCapacity: "no capacity, what fits cannot be had now",
-	plan.SavesNone:  "saves nothing, so what an interruption loses would be done anew from its start",
-	plan.BudgetGone: "budget gone, no option starts within it",
-	plan.BudgetWait: "waits, what can be had would not finish within the budget, and something cheaper would",
-	plan.OutOfMoney: "budget short, not even the cheapest finishes within it",
+	plan.ByRule:     "required by the job or its policy",
+	plan.Prepaid:    "reserved: already paid, and free",
+	plan.Beside:     "shared: a machine of the same user or team has room",
+	plan.Warm:       "warm: an idle machine of the same user is ready",
+	plan.Cleaning:   "waits: its machine is being cleaned after the last task",
+	plan.NextRound:  "waits: the next round assigns the reserved and free machines",
+	plan.Probing:    "probes whether the offer has capacity",
+	plan.Weighing:   "waits: the table of its policy is being computed",
+	plan.TimeGone:   "the wall-clock budget is used up",
+	plan.HoursGone:  "the GPU-hour budget is used up",
+	plan.WaitsSpot:  "waits: spot is expected in time",
+	plan.NoOffer:    "no matching offers",
+	plan.NoCapacity: "no capacity: every matching offer is unavailable",
+	plan.SavesNone:  "no checkpoints: an interruption would repeat all the work",
+	plan.BudgetGone: "budget exhausted: the job can start on no offer within it",
+	plan.BudgetWait: "waits: no available offer finishes within the budget, a cheaper one would",
+	plan.OutOfMoney: "budget too small: not even the cheapest offer finishes within it",
 }
 
 // why says in words why an option was taken, or none.

@@ -13,7 +13,7 @@ import (
 // MeasuredRuns is the table of runs that estimates learn from, newest first.
 func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) string {
 	if len(runs) == 0 {
-		return draw.Wrap("", "Nothing was measured yet: a run that is over and showed its steps is, and scrimp profile "+
+		return draw.Wrap("", "No measured runs yet. A finished run that reported its steps is one; scrimp profile "+
 			"measures one in a few minutes.", p.width())
 	}
 	all := len(runs)
@@ -49,7 +49,7 @@ func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) 
 			costOf(r), teaches})
 	}
 	s := draw.Grid([]draw.Column{
-		{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 3}, {Name: "MACHINE", Least: 8}, {Name: "STEPS/H", Right: true},
+		{Name: "JOB", Key: true}, {Name: "OVER", Leaves: 3}, {Name: "MACHINE", Least: 8}, {Name: "STEPS/H", Right: true},
 		{Name: "ALL TAKES", Right: true},
 		{Name: "THROUGHPUT", Right: true}, {Name: "GB", Right: true, Leaves: 1}, {Name: "COST", Right: true, Leaves: 2},
 		{Name: "LEARNED", Right: true, Leaves: 4},
@@ -57,7 +57,7 @@ func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) 
 	if len(runs) < all {
 		s += draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", all-len(runs)), p.width())
 	}
-	s += draw.Wrap("", "Market time; steps and time are of a machine of speed 1. Plans and checks of a job count on "+
+	s += draw.Wrap("", "Steps and time are of a machine of speed 1. Plans and checks of a job use "+
 		"its newest runs.", p.width())
 	if taught < len(runs) {
 		s += draw.Wrap("", "LEARNED: other models and machines are estimated from it. That takes model and work.tokens "+
@@ -132,7 +132,7 @@ func (v History) Text(most int, p Place) string {
 				amountOf(x, x.Actual), fmt.Sprintf("%+.1f %%", 100*(x.Expected/x.Actual-1))})
 		}
 		b.WriteString("\n" + draw.Grid([]draw.Column{
-			{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 1}, {Name: "OF", Least: 6}, {Name: "EXPECTED", Right: true},
+			{Name: "JOB", Key: true}, {Name: "OVER", Leaves: 1}, {Name: "OF", Least: 6}, {Name: "EXPECTED", Right: true},
 			{Name: "CAME OUT", Right: true}, {Name: "TOO MUCH", Right: true},
 		}, rows, p.width()))
 		if left > 0 {

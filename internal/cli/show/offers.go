@@ -72,7 +72,7 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)),
 		Source: l.Quote.Source, RuleSource: l.RuleSource,
 	}
-	v.AcceleratorMemory, v.CPUs, v.Memory = known(l.AcceleratorMemory), known(o.CPUs), known(o.Memory)
+	v.AcceleratorMemory, v.CPUs, v.Memory = known(l.Sold()), known(o.CPUs), known(o.Memory)
 	v.quote(l, now)
 	if l.RuleSource != "" {
 		notice, least, free := o.Notice.Seconds(), o.Billing.Minimum.Seconds(), o.Billing.FreeIfInterruptedWithin.Seconds()
@@ -117,8 +117,8 @@ func (v *Offer) quote(l catalog.Listing, now time.Time) {
 		return
 	}
 	count := float64(l.Offer.Accelerators)
-	if l.AcceleratorMemory > 0 {
-		v.MemoryPer = catalog.Known(float64(l.AcceleratorMemory) / float64(size.GB) * count / price)
+	if m := l.Sold(); m > 0 {
+		v.MemoryPer = catalog.Known(float64(m) / float64(size.GB) * count / price)
 	}
 	if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
 		v.BandwidthPer = catalog.Known(spec.Bandwidth.V * count / price)
@@ -238,7 +238,7 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 	limits Limits, now time.Time, p Place) string {
 	var b strings.Builder
 	if len(list) == 0 {
-		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update "+
+		b.WriteString(draw.Wrap("", "No matching offers. scrimp offers lists all of them, scrimp catalog update "+
 			"fetches more.", p.width()))
 		b.WriteString(facts(kinds, p))
 		return b.String()
@@ -257,10 +257,10 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 		rows = append(rows, row(l, seen[l.Offer.ID], old, &sources, now, p))
 	}
 	table := draw.Grid([]draw.Column{
-		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12},
+		{Name: "MACHINE", Key: true}, {Name: "WHERE", Key: true}, {Name: "KIND", Least: 6}, {Name: "GPUS", Least: 7},
 		{Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7},
 		{Name: "MEMORY", Right: true, Leaves: 8},
-		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true},
+		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true, Leaves: 1},
 		{Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4},
 		{Name: "INTERRUPTIONS", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
 	}, rows, p.width())
@@ -286,7 +286,7 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 		if limits.Age > 0 {
 			text = "older than " + long(limits.Age)
 		}
-		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: to compare with, never spent on without a live "+
+		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: for comparison only, scrimp spends after a live "+
 			"check. scrimp catalog update fetches newer prices.", p.width()))
 	}
 	b.WriteString(facts(kinds, p))
@@ -299,8 +299,8 @@ func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now
 	gpus, memory, cpus, ram := "-", "-", "-", "-"
 	if o.Accelerator != "" {
 		gpus = fmt.Sprintf("%dx%s", o.Accelerators, o.Accelerator)
-		if l.AcceleratorMemory > 0 {
-			memory = fmt.Sprintf("%.0f GB", float64(l.AcceleratorMemory)/float64(size.GB))
+		if m := l.Sold(); m > 0 {
+			memory = fmt.Sprintf("%.0f GB", float64(m)/float64(size.GB))
 		}
 	}
 	if o.CPUs > 0 {

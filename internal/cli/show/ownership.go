@@ -32,7 +32,7 @@ func Undecided(list []api.Undecided, p Place) string {
 		rows[i] = []string{clean(u.Instance), clean(string(u.Offer)), clean(u.Job), since, cost}
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 1}, {Name: "JOB"}, {Name: "SINCE", Leaves: 2},
+		{Name: "INSTANCE", Key: true}, {Name: "OFFER", Leaves: 1}, {Name: "JOB", Least: 16}, {Name: "SINCE", Leaves: 2},
 		{Name: "COST", Right: true},
 	}, rows, p.width())
 }

@@ -48,7 +48,7 @@ func Users(list []api.User, p Place) string {
 		}
 		rows = append(rows, []string{u.Name, state, p.when(u.Made), grants(u.Grants)})
 	}
-	return draw.Grid([]draw.Column{{Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "MADE", Leaves: 1},
+	return draw.Grid([]draw.Column{{Name: "USER", Key: true}, {Name: "STATE"}, {Name: "MADE", Leaves: 1},
 		{Name: "MAY BE", Least: 16}}, rows, p.width())
 }
 
@@ -63,9 +63,14 @@ func Teams(list []api.Team, p Place) string {
 		if len(t.Projects) > 0 {
 			projects = strings.Join(t.Projects, ", ")
 		}
-		rows = append(rows, []string{t.Name, projects})
+		room := "no limit"
+		if t.Disk > 0 {
+			room = about(t.DiskUsed) + " of " + about(t.Disk)
+		}
+		rows = append(rows, []string{t.Name, projects, room})
 	}
-	return draw.Grid([]draw.Column{{Name: "TEAM", Least: 12}, {Name: "PROJECTS", Least: 16}}, rows, p.width())
+	columns := []draw.Column{{Name: "TEAM", Key: true}, {Name: "PROJECTS", Least: 16}, {Name: "DISK"}}
+	return draw.Grid(columns, rows, p.width())
 }
 
 // Tokens is the table of tokens.
@@ -89,7 +94,7 @@ func Tokens(list []api.Token, p Place) string {
 			clean(t.Note)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ID"}, {Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "AT MOST"}, {Name: "MADE", Leaves: 2},
+		{Name: "ID", Key: true}, {Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "AT MOST"}, {Name: "MADE", Leaves: 2},
 		{Name: "UNTIL"}, {Name: "NOTE", Least: 8, Leaves: 1},
 	}, rows, p.width())
 }
@@ -97,7 +102,7 @@ func Tokens(list []api.Token, p Place) string {
 // Audit is the table of who did what.
 func Audit(list []api.Act, p Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "Nothing is on record.", p.width())
+		return draw.Wrap("", "No entries.", p.width())
 	}
 	var rows [][]string
 	for _, a := range list {
@@ -109,7 +114,8 @@ func Audit(list []api.Act, p Place) string {
 			clean(a.From), clean(a.Detail)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "WHEN"}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10}, {Name: "OUTCOME"},
+		{Name: "WHEN", Key: true}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10},
+		{Name: "OUTCOME"},
 		{Name: "TOKEN", Leaves: 3}, {Name: "FROM", Leaves: 2}, {Name: "DETAIL", Least: 16, Leaves: 1},
 	}, rows, p.width())
 }

@@ -2,35 +2,65 @@ package show
 
 import (
 	"fmt"
-	"math"
-	"strconv"
+	"slices"
 	"strings"
 
 	"scrimp/internal/draw"
+	"scrimp/internal/money"
 	"scrimp/internal/plan"
 )
 
 // Plan is a job played forward through the core: what it would cost, when it
 // would be done, and why. Amounts are estimates; unknown is null.
 type Plan struct {
-	Name        string      `json:"name"`
-	Feasible    bool        `json:"feasible"`
-	Known       bool        `json:"known"`               // whether the work is known
-	WorkS       *float64    `json:"work_s"`              // of an uninterrupted run on speed 1, market seconds
-	WorkFrom    string      `json:"work_from,omitempty"` // what says so; "": the job file
-	Market      string      `json:"market"`
-	Speed       float64     `json:"market_speed"`
-	Runs        int         `json:"runs"` // how many runs were simulated; 0: none
-	Take        string      `json:"take"`
-	Why         string      `json:"why"`
-	Rejected    []Rejected  `json:"rejected"`
-	CostUSD     *[3]float64 `json:"cost_usd"`      // 10 %, median, 90 %
+	Name     string      `json:"name"`
+	Feasible bool        `json:"feasible"`
+	Known    bool        `json:"known"`               // whether the work is known
+	WorkS    *float64    `json:"work_s"`              // of an uninterrupted run on speed 1, market seconds
+	WorkFrom string      `json:"work_from,omitempty"` // what says so; "": the job file
+	Market   string      `json:"market"`
+	Speed    float64     `json:"market_speed"`
+	Runs     int         `json:"runs"` // how many runs were simulated; 0: none
+	Take     string      `json:"take"`
+	Why      string      `json:"why"`
+	Rejected []Rejected  `json:"rejected"`
+	CostUSD  *[3]float64 `json:"cost_usd"` // 10 %, median, 90 %
+	// MarginalUSD is the same without what is paid for machines of one's own whether the job runs or not: decisions
+	// go by it.
+	MarginalUSD *[3]float64 `json:"marginal_usd"`
 	FinishS     *[3]float64 `json:"finish_s"`      // the same, market seconds
 	InTime      *float64    `json:"odds"`          // of the deadline
 	Interrupts  *float64    `json:"interruptions"` // expected
-	OnDemandUSD *float64    `json:"on_demand_usd"`
-	WorstUSD    *float64    `json:"worst_usd"` // what the budget lets it cost at most
-	Reasons     []string    `json:"reasons"`
+	Nodes       int         `json:"nodes"`         // machines at once, as it would begin
+	OnDemandUSD *float64    `json:"on_demand_usd"` // the same work there, as it would be done
+	// OnDemandOffer is on which; "": none that could do it is for sale.
+	OnDemandOffer string   `json:"on_demand_offer"`
+	WorstUSD      *float64 `json:"worst_usd"` // what the budget lets it cost at most
+	Reasons       []string `json:"reasons"`
+	Unsold        bool     `json:"unsold,omitempty"` // nothing for sale has the accelerator
+	RateUSD       *float64 `json:"rate_usd"`         // an hour of what is taken now, of one machine
+	Spot          bool     `json:"-"`                // some of what is for sale may be interrupted
+	// WaitsFor is the reserved offer that the job waits for, of which InUse machines are in use, and BeginS in how
+	// many market seconds it is expected to have one; null: nobody knows.
+	WaitsFor string   `json:"waits_for,omitempty"`
+	InUse    int      `json:"in_use,omitempty"`
+	BeginS   *float64 `json:"begin_s,omitempty"`
+	// Engines is how the job would go on each engine by itself, where it may run on several.
+	Engines []EnginePlan `json:"engines,omitempty"`
+}
+
+// EnginePlan is a job played forward on one engine, or on one zone of it. null: not known, or it cannot be done there.
+type EnginePlan struct {
+	Engine      string      `json:"engine"`
+	Feasible    bool        `json:"feasible"`
+	Why         string      `json:"why"`             // of the first decision
+	Error       string      `json:"error,omitempty"` // the engine does not answer, and nothing of it is for sale
+	CostUSD     *[3]float64 `json:"cost_usd"`
+	MarginalUSD *[3]float64 `json:"marginal_usd"`
+	FinishS     *[3]float64 `json:"finish_s"`
+	InTime      *float64    `json:"odds"`
+	WaitsFor    string      `json:"waits_for,omitempty"`
+	BeginS      *float64    `json:"begin_s,omitempty"`
 }
 
 // Rejected is an offer that would not be taken now.
@@ -44,7 +74,7 @@ func (v Plan) Text(p Place) string {
 	var b strings.Builder
 	head := v.Name + " on market " + v.Market
 	if v.Speed != 1 {
-		head += fmt.Sprintf(" at speed %g (a second here is %s there)", v.Speed, seconds(v.Speed))
+		head += ", " + draw.SimulatedClock(v.Speed)
 	}
 	if !v.Feasible {
 		head += ": NOT FEASIBLE"
@@ -59,7 +89,9 @@ func (v Plan) Text(p Place) string {
 	}
 	switch {
 	case v.Take != "":
-		p.fact(&b, "begins on", "%s: %s", v.Take, why(plan.Reason(v.Why)))
+		p.fact(&b, "begins on", "%s: %s", machinesOf(v.Nodes, v.Take), why(plan.Reason(v.Why)))
+	case v.WaitsFor != "":
+		v.waits(&b, p)
 	case v.never():
 		p.fact(&b, "begins", "not: %s", why(plan.Reason(v.Why)))
 	default:
@@ -68,10 +100,41 @@ func (v Plan) Text(p Place) string {
 	for _, r := range v.Rejected {
 		p.fact(&b, "", "not %s: %s", r.Offer, words(r.Why))
 	}
+	for _, e := range v.Engines {
+		p.fact(&b, "on "+e.Engine, "%s", e.text())
+	}
 	for _, r := range v.Reasons {
 		p.fact(&b, "note", "%s", r)
 	}
 	return b.String()
+}
+
+// machinesOf writes so many machines of an offer.
+func machinesOf(n int, offer string) string {
+	if n < 2 {
+		return offer
+	}
+	return fmt.Sprintf("%d × %s", n, offer)
+}
+
+// OfCommand adds what somebody has to know who runs a command without a job file: what an
+// interruption costs, and where what the command writes stays.
+func (v Plan) OfCommand(folder string) Plan {
+	if v.Take == "" {
+		return v
+	}
+	notes := slices.Clone(v.Reasons)
+	if v.Spot {
+		text := fmt.Sprintf("an interruption costs what %s has done since it saved to $SCRIMP_CHECKPOINT_DIR (%s); if it "+
+			"saves nothing there it begins anew", v.Name, folder)
+		if v.RateUSD != nil {
+			text += fmt.Sprintf(", at %s for each hour that it ran", usd(*v.RateUSD))
+		}
+		notes = append(notes, text)
+	}
+	v.Reasons = slices.Concat(notes, []string{"scrimp keeps the files that it writes in its work folder, up to 1 GiB, " +
+		"newest first: scrimp get copies them here"})
+	return v
 }
 
 // never reports whether the job ends where it begins.
@@ -79,26 +142,70 @@ func (v Plan) never() bool { return v.FinishS != nil && v.FinishS[2] <= 0 }
 
 // costs writes what the job is expected to cost, and at most.
 func (v Plan) costs(b *strings.Builder, p Place) {
-	onDemand := v.OnDemandUSD
+	known := v.Known && !v.never()
 	switch {
 	case v.never():
-		p.fact(b, "cost", "nothing: it ends before it begins")
+		p.fact(b, "cost", "nothing: the job ends before it begins")
 	case v.Known && v.CostUSD != nil:
 		cost := span(usd(v.CostUSD[0]), usd(v.CostUSD[2]))
 		if strings.Contains(cost, " to ") {
 			cost += ", median " + usd(v.CostUSD[1])
 		}
 		p.fact(b, "cost", "%s", cost)
+		if m := v.MarginalUSD; m != nil && *m != *v.CostUSD {
+			p.fact(b, "marginal", "%s: what the job adds; the rest is paid for machines of your own whether it runs or not",
+				span(usd(m[0]), usd(m[2])))
+		}
 	default:
-		p.fact(b, "cost", "unknown until the first steps: give work.time, or let scrimp profile measure it")
-		onDemand = nil
+		p.fact(b, "cost", "unknown until the first steps: set work.time, or measure it with scrimp profile")
 	}
-	if onDemand != nil {
-		p.fact(b, "on-demand", "%s", usd(*onDemand))
+	switch {
+	case v.OnDemandUSD != nil && known:
+		p.fact(b, "on-demand", "%s: same work on %s", usd(*v.OnDemandUSD), machinesOf(v.Nodes, v.OnDemandOffer))
+	case known:
+		p.fact(b, "on-demand", "unknown: no on-demand machine on offer can do this work")
 	}
 	if v.WorstUSD != nil {
-		p.fact(b, "at most", "$%.2f: the budget stops it, after a checkpoint", *v.WorstUSD)
+		p.fact(b, "at most", "%s: the budget stops it, after a checkpoint", usd(*v.WorstUSD))
 	}
+}
+
+// waits writes when a machine of one's own comes free for the job.
+func (v Plan) waits(b *strings.Builder, p Place) {
+	why := "none of it is for sale now"
+	if v.InUse > 0 {
+		why = draw.Count(v.InUse, "machine") + " of it in use"
+	}
+	if v.BeginS == nil {
+		p.fact(b, "begins", "when %s is free: %s", v.WaitsFor, why)
+		return
+	}
+	p.fact(b, "begins", "in %s, when %s is expected to be free: %s", seconds(*v.BeginS), v.WaitsFor, why)
+}
+
+// text is what the job costs on the engine, in full and without what is paid anyway, and when it is done.
+func (e EnginePlan) text() string {
+	switch {
+	case e.Error != "":
+		return "not known: the engine does not answer: " + e.Error
+	case e.CostUSD == nil:
+		return "not done there: " + why(plan.Reason(e.Why))
+	}
+	text := span(usd(e.CostUSD[0]), usd(e.CostUSD[2]))
+	if *e.CostUSD != *e.MarginalUSD {
+		text += " in full, " + span(usd(e.MarginalUSD[0]), usd(e.MarginalUSD[2])) + " marginal"
+	}
+	text += "; done in " + span(seconds(e.FinishS[0]), seconds(e.FinishS[2]))
+	if e.InTime != nil {
+		text += fmt.Sprintf(", in time in %.0f %%", *e.InTime*100)
+	}
+	switch {
+	case e.WaitsFor != "" && e.BeginS == nil:
+		text += ", once a machine is free"
+	case e.WaitsFor != "":
+		text += ", a machine is free in " + seconds(*e.BeginS)
+	}
+	return text
 }
 
 // odds writes when the job is done, how likely in time, and after how many interruptions.
@@ -114,13 +221,8 @@ func (v Plan) odds(b *strings.Builder, p Place) {
 	}
 }
 
-// usd writes an estimate: to the cent, or with three digits that count where it is less than a dime.
-func usd(v float64) string {
-	if v == 0 || v >= 0.1 {
-		return fmt.Sprintf("$%.2f", v)
-	}
-	return "$" + strconv.FormatFloat(v, 'f', min(9, 2-int(math.Floor(math.Log10(v)))), 64)
-}
+// usd writes an estimate.
+func usd(v float64) string { return money.ShortFloat(v, money.USD) }
 
 // span writes a range, or one value where both ends read the same.
 func span(low, high string) string {

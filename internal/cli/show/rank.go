@@ -110,7 +110,7 @@ func (v Ranking) Text(p Place) string {
 			p.fact(&b, "nearest", "%s", v.near(n))
 		}
 		if n := a.Counts[rank.OtherMachine]; n > 0 && n+a.Counts[rank.NotAllowed] == a.Considered {
-			p.fact(&b, "nearest", "no machine of the catalogue is what resources asks for; scrimp offers says what there "+
+			p.fact(&b, "nearest", "no machine of the catalogue matches resources: scrimp offers lists what there "+
 				"is, scrimp catalog update fetches more")
 		}
 	}
@@ -154,7 +154,7 @@ func (v Ranking) plans(b *strings.Builder, p Place) {
 		})
 	}
 	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "#", Right: true}, {Name: "MACHINE", Least: 13}, {Name: "WHERE", Least: 13}, {Name: "KIND"},
+		{Name: "#", Right: true}, {Name: "MACHINE", Key: true}, {Name: "WHERE", Key: true}, {Name: "KIND"},
 		{Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
 		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true},
 		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
@@ -195,7 +195,7 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 		p.fact(b, "falls back", "to %s when the slack is gone", x.Fallback)
 	}
 	if l := v.Played; l != nil {
-		text := fmt.Sprintf("%d simulated runs through the code that would run it: %s", l.Runs,
+		text := fmt.Sprintf("%d runs with the code that would run it: %s", l.Runs,
 			span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
 		if besides > 0 {
 			text += " for machines"
@@ -206,13 +206,13 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 		if l.InTime != nil {
 			text += ", in time in " + percent(*l.InTime)
 		}
-		p.fact(b, "played", "%s", text)
+		p.fact(b, "simulated", "%s", text)
 	}
 	if x.Source != "" {
 		p.fact(b, "from", "%s", x.Source)
 	}
 	if x.Stale {
-		p.fact(b, "price", "! old or of unknown age (%s): never spent on without a live check", x.Offer.Quote.Source)
+		p.fact(b, "price", "! stale or of unknown age (%s): scrimp checks the live price first", x.Offer.Quote.Source)
 	}
 }
 
@@ -296,7 +296,7 @@ func (v Ranking) frontier(b *strings.Builder, p Place) {
 			strings.TrimRight(strings.ReplaceAll(draw.Bar(f.Cost/most, barWidth), "░", " "), " "), note})
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "TAKES", Right: true}, {Name: "COST", Right: true}, {Name: " "},
-		{Name: "OFFER", Least: 20}}, rows, p.width()))
+		{Name: "OFFER", Key: true}}, rows, p.width()))
 }
 
 // SVG draws the frontier, with the other plans that would do.

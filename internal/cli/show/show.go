@@ -56,6 +56,14 @@ func rate(r money.Rate, c money.Currency) string {
 
 func seconds(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
 
+// clockOf writes the time of a market's clock, and where it is simulated how fast that runs.
+func clockOf(speed float64, now time.Time) string {
+	if speed == 1 {
+		return moment(now)
+	}
+	return draw.SimulatedClock(speed) + ", now " + moment(now)
+}
+
 // moment writes a time of the market.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
@@ -87,7 +95,7 @@ func Server(v api.Server, p Place) string {
 		fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.when(v.Started))
 		p.fact(&b, "folder", "%s", v.Dir)
 	}
-	p.fact(&b, "market", "%s at speed %g, market time %s", v.Market.Name, v.Market.Speed, moment(v.Market.Now))
+	p.fact(&b, "market", "%s, %s", v.Market.Name, clockOf(v.Market.Speed, v.Market.Now))
 	for _, e := range v.Engines {
 		p.fact(&b, "engine", "%s", engineLine(&e))
 	}
@@ -110,9 +118,9 @@ func engineLine(e *api.Engine) string {
 		return fmt.Sprintf("%s (%s): does not answer, %s: %s", e.Name, e.Kind, machines,
 			cmp.Or(e.Error, "see the server's log"))
 	case "not_asked":
-		return fmt.Sprintf("%s (%s): not asked yet, %s", e.Name, e.Kind, machines)
+		return fmt.Sprintf("%s (%s): not polled yet, %s", e.Name, e.Kind, machines)
 	}
-	return fmt.Sprintf("%s (%s) at speed %g: answers, %s", e.Name, e.Kind, e.Speed, machines)
+	return fmt.Sprintf("%s (%s): answers, %s", e.Name, e.Kind, machines)
 }
 
 // Check is a line of scrimp doctor.
@@ -120,6 +128,13 @@ type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text"` // what was found, and what fixes it
+	Use  []Use  `json:"use,omitempty"`
+}
+
+// Use is what a kind of thing takes of the disk.
+type Use struct {
+	Kind  string `json:"kind"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Doctor lists what was checked.
@@ -139,10 +154,10 @@ func Doctor(checks []Check, p Place) string {
 func Verified(v api.Verified, p Place) string {
 	var b strings.Builder
 	if !v.OK {
-		b.WriteString(draw.Wrap("", "The ledger does NOT follow from the log: "+v.Problem, p.width()))
+		b.WriteString(draw.Wrap("", "The ledger is NOT BALANCED: "+v.Problem, p.width()))
 		return b.String()
 	}
-	fmt.Fprintf(&b, "The ledger follows from the log to the last unit.\n")
+	fmt.Fprintf(&b, "Ledger balanced: the replayed log gives the same sums.\n")
 	p.fact(&b, "events", "%d replayed", v.Events)
 	p.fact(&b, "postings", "%d", v.Postings)
 	p.fact(&b, "jobs", "%d", v.Jobs)

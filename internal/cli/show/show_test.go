@@ -114,11 +114,11 @@ func plans() map[string]show.Plan {
 		"known": {
 			Name: "bert", Feasible: true, Known: true, Market: "recorded", Speed: 120, Runs: 200, Take: "aws/us-east-1a/p3.2xlarge/spot", Why: "cheapest",
 			Rejected: []show.Rejected{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet"}},
-			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), OnDemandUSD: ptr(4.28), WorstUSD: ptr(3.0), Reasons: []string{},
+			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), OnDemandUSD: ptr(4.28), OnDemandOffer: "local/eu-north/a/m.large/on-demand", WorstUSD: ptr(3.0), Reasons: []string{},
 		},
-		"small":      {Name: "tiny", Feasible: true, Known: true, Market: "calm", Speed: 1, Runs: 200, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, CostUSD: &[3]float64{0.00029491, 0.000301, 0.08}, FinishS: &[3]float64{39, 40, 60}, OnDemandUSD: ptr(0.000975), Reasons: []string{}},
+		"small":      {Name: "tiny", Feasible: true, Known: true, Market: "calm", Speed: 1, Runs: 200, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, CostUSD: &[3]float64{0.00029491, 0.000301, 0.08}, FinishS: &[3]float64{39, 40, 60}, OnDemandUSD: ptr(0.000975), OnDemandOffer: "local/a/m/on-demand", Reasons: []string{}},
 		"unknown":    {Name: "sh", Feasible: true, Market: "calm", Speed: 1, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, Reasons: []string{}},
-		"infeasible": {Name: "big", Known: true, Market: "calm", Speed: 1, Runs: 200, Why: "no_offer", Rejected: []show.Rejected{{Offer: "local/a/m/spot", Why: "too_small"}}, CostUSD: &[3]float64{9, 9, 9}, FinishS: &[3]float64{36000, 36000, 36000}, InTime: ptr(0.0), WorstUSD: ptr(4.0), Reasons: []string{"nothing on this market fits: scrimp market shows what is for sale", "done within budget in 0 % of the runs: the work needs about 10h 00m"}},
+		"infeasible": {Name: "big", Known: true, Market: "calm", Speed: 1, Runs: 200, Why: "no_offer", Rejected: []show.Rejected{{Offer: "local/a/m/spot", Why: "too_small"}}, CostUSD: &[3]float64{9, 9, 9}, FinishS: &[3]float64{36000, 36000, 36000}, InTime: ptr(0.0), WorstUSD: ptr(4.0), Reasons: []string{"no offer of this market fits: scrimp market shows what is for sale", "done within budget in 0 % of the runs: the work needs about 10h 00m"}},
 	}
 }
 

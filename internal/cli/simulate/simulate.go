@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
 	"scrimp/internal/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
@@ -23,11 +24,11 @@ import (
 func (a *app) simulateCmd() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use: "simulate job.yaml --market FILE", Short: "Play a job on a recorded market, and compare policies",
+		Use: "simulate job.yaml --market FILE", Short: "Simulate a job on a recorded market, and compare policies",
 		GroupID: command.GroupMoney,
-		Long: `Plays the job on a recorded or generated market, in virtual time, through the very code that decides in
-production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
-on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).
+		Long: `Simulates the job on a recorded or generated market with the production code, once for each deadline
+policy, and compares cost, finish, interruptions and lost work with on-demand and with an oracle that
+knows the future (the optimum, on a grid of a minute or more).
 --seeds N submits the job at N times spread over the market. Nothing is rented, and no server is needed.
 --history answers: which policy would have saved most on the jobs that this server has run?
 
@@ -66,15 +67,52 @@ func policyFlag(cmd *cobra.Command) func() ([]string, error) {
 	}
 }
 
+// gangFlags say on how many machines the job of a benchmark runs, and how they are lost.
+type gangFlags struct {
+	nodes int
+	alone bool
+}
+
+func (f *gangFlags) add(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.nodes, "nodes", 1,
+		fmt.Sprintf("how many machines, `N`, the job has at once, 1 to %d", tick.MostNodes))
+	cmd.Flags().BoolVar(&f.alone, "alone", false,
+		"with --nodes: machines are also lost one by one (default: all come and go together, as the files say of one)")
+}
+
+func (f *gangFlags) check() error {
+	switch {
+	case f.nodes < 1 || f.nodes > tick.MostNodes:
+		return fmt.Errorf("--nodes %d: give 1 to %d machines", f.nodes, tick.MostNodes)
+	case f.alone && f.nodes == 1:
+		return errors.New("--alone goes with --nodes of 2 or more: one machine is lost as the files say")
+	}
+	return nil
+}
+
+// says is what stands above the table of a job on several machines.
+func (f *gangFlags) says(width int) string {
+	lost := "all of them when the files say so of one"
+	switch {
+	case f.nodes == 1:
+		return ""
+	case f.alone:
+		lost += ", and one by one besides"
+	}
+	return draw.Wrap("", fmt.Sprintf("%d machines at once, lost %s; costs are those of all", f.nodes, lost), width) + "\n"
+}
+
 func (a *app) simulateDeadlineCmd() *cobra.Command {
 	var availability, windows string
+	var gang gangFlags
 	cmd := &cobra.Command{
 		Use:   "deadline --availability FILE --windows FILE",
 		Short: "The public benchmark with one zone: spot, on-demand, or wait?",
 		Long: `Plays the public deadline benchmark (Can't Be Late, NSDI 2024): 48 h of work, a deadline 52 or 70 h
 after the window's start, 3 or 12 min to restart, spot at $0.9731/h and on-demand at $3.06/h, in ticks of
-10 min, for every window of the file. Every policy decides through the production core; the optimum
-knows the future and is found by dynamic programming.
+10 min, for every window of the file. Every policy decides through the production core; the
+optimum is that of an oracle that knows the future, by dynamic programming. --nodes 4 runs a job on
+four machines at once.
 
 Files: availability (zone,start_tick,ticks,available) and windows (zone,window,start_tick,ticks), CSV with
 a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
@@ -82,12 +120,13 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 	}
 	names := policyFlag(cmd)
 	cmd.Flags().StringVar(&availability, "availability", "", "CSV `file` of when spot was available, run-length coded")
-	cmd.Flags().StringVar(&windows, "windows", "", "CSV `file` of the windows to play")
+	cmd.Flags().StringVar(&windows, "windows", "", "CSV `file` of the windows to replay")
 	_ = cmd.MarkFlagRequired("availability")
 	_ = cmd.MarkFlagRequired("windows")
+	gang.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asked, err := names()
-		if err != nil {
+		if err := errors.Join(err, gang.check()); err != nil {
 			return err
 		}
 		af, err := os.Open(availability)
@@ -108,11 +147,12 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 		if err != nil {
 			return err
 		}
+		runs = tick.OnNodes(runs, gang.nodes, gang.alone)
 		scores, err := replay.Deadline(cmd.Context(), runs, asked, a.Now, a.counter())
 		if err != nil {
 			return err
 		}
-		return a.scores(scores, 0)
+		return a.scores(scores, 0, gang)
 	}
 	return cmd
 }
@@ -120,6 +160,7 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 func (a *app) simulateZonesCmd() *cobra.Command {
 	var availability, prices string
 	var forms []string
+	var gang gangFlags
 	cmd := &cobra.Command{
 		Use:   "zones --availability FILE --prices FILE",
 		Short: "The public benchmark with several zones: where to run, and when?",
@@ -127,7 +168,8 @@ func (a *app) simulateZonesCmd() *cobra.Command {
 36 or 48 h, 3 or 12 min to restart, on-demand at $3.06/h, live spot prices, and a checkpoint that takes
 90 s and $1 to another region, over ten groups of zones. In form A every zone is seen in every tick, in
 form B the held one and one other that the policy asks about. Every policy decides through the production
-core; the optimum knows the future, takes minutes, and is kept in the user's cache folder.
+core; the optimum knows the future, takes minutes, and is kept in the user's cache folder. --nodes 4 runs a
+job on four machines at once, each of which has as much to carry.
 
 Files: availability (window,zone,start_tick,ticks,available) and prices (window,zone,start_tick,ticks,
 usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
@@ -139,9 +181,10 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 	cmd.Flags().StringSliceVar(&forms, "form", []string{"A", "B"}, "what a policy sees: `A`, B or both")
 	_ = cmd.MarkFlagRequired("availability")
 	_ = cmd.MarkFlagRequired("prices")
+	gang.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asked, err := names()
-		if err != nil {
+		if err := errors.Join(err, gang.check()); err != nil {
 			return err
 		}
 		for _, f := range forms {
@@ -154,7 +197,7 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 			return err
 		}
 		if unknown := tick.Ungrouped(windows); len(unknown) > 0 {
-			a.Notef("nothing is played on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
+			a.Notef("nothing runs on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
 		}
 		rows, without, err := a.zoneRows(windows, forms)
 		if err != nil {
@@ -167,11 +210,17 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 				return err
 			}
 		}
+		for i := range optima { // those are of one machine, and kept
+			optima[i] = tick.Times(optima[i], gang.nodes)
+		}
+		for i := range rows {
+			rows[i].Runs = tick.ZonesOnNodes(rows[i].Runs, gang.nodes, gang.alone)
+		}
 		scores, err := replay.SeveralZones(cmd.Context(), rows, optima, asked, a.Now, tell)
 		if err != nil {
 			return err
 		}
-		return a.scores(scores, without)
+		return a.scores(scores, without, gang)
 	}
 	return cmd
 }
@@ -230,7 +279,7 @@ func readZones(availability, prices string) ([]tick.ZoneWindow, error) {
 	return tick.ReadZones(availability, af, prices, pf)
 }
 
-// counter shows how far a long computation is, on the error stream, at most twice a second.
+// counter shows how far a long computation is, on stderr, at most twice a second.
 func (a *app) counter() func(name string, done, of int) {
 	_, tty := command.Terminal(a.Err)
 	last := time.Time{}
@@ -248,13 +297,15 @@ func (a *app) counter() func(name string, done, of int) {
 }
 
 // scores prints the table of a benchmark; left is how many pairs of group and window it lacks.
-func (a *app) scores(scores []replay.Score, left int) error {
+func (a *app) scores(scores []replay.Score, left int, gang gangFlags) error {
 	if a.JSON {
 		return a.Print(struct {
 			Policies []replay.Score `json:"policies"`
 			LeftOut  int            `json:"left_out,omitempty"`
-		}{scores, left})
+			Nodes    int            `json:"nodes"`
+			Alone    bool           `json:"alone,omitempty"`
+		}{scores, left, gang.nodes, gang.alone})
 	}
-	a.Printf("%s", show.Scores(scores, a.Place()))
+	a.Printf("%s%s", gang.says(a.Place().Width), show.Scores(scores, a.Place()))
 	return nil
 }

@@ -44,6 +44,7 @@ type pastRun struct {
 	mind             *plan.Planner
 	notes            []string
 	unended          map[string]bool // jobs that would still run now, under some policy
+	least            leasts
 }
 
 // simulateHistory plays the server's jobs again under each policy.
@@ -67,6 +68,13 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 			rows = append(rows, row)
 		}
 	}
+	for i := range rows {
+		if rows[i].Policy == replay.Optimum {
+			rows[i].TotalUSD = p.least.sum()
+			saved := p.paid - rows[i].TotalUSD
+			rows[i].SavedUSD = &saved
+		}
+	}
 	p.noteLeftOut()
 	if a.JSON {
 		return a.Print(map[string]any{"paid_usd": p.paid, "jobs": len(p.jobs), "jobs_unknown": p.unknown, "policies": rows,
@@ -87,7 +95,7 @@ func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 		return nil, err
 	}
 	p := &pastRun{now: v.Market.Now, config: forecast.Rules(v.Market.Speed, v.Engines), mind: plan.NewPlanner(),
-		notes: []string{}, unended: map[string]bool{}}
+		notes: []string{}, unended: map[string]bool{}, least: leasts{}}
 	if err := c.Do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
 		return nil, err
 	}
@@ -129,16 +137,16 @@ func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, 
 		tell(name, n, len(p.jobs))
 		row.Jobs++
 		if name != replay.Optimum {
-			p.playJob(j, name, &row)
+			p.playJob(n, j, name, &row)
 			continue
 		}
-		cost, err := hindsight(p.trace, j, j.Submitted.Sub(p.Opened))
+		cost, err := hindsight(p.trace, j, j.Submitted.Sub(p.Opened), p.config)
 		if err != nil {
-			p.notes = append(p.notes, fmt.Sprintf("there is no line of the optimum: %s: %v", j.ID, err))
+			p.notes = append(p.notes, fmt.Sprintf("there is no row of the optimum: %s: %v", j.ID, err))
 			tell(name, len(p.jobs), len(p.jobs))
 			return row, false, nil
 		}
-		row.TotalUSD += cost.Float()
+		p.least.found(n, cost.Float())
 	}
 	tell(name, len(p.jobs), len(p.jobs))
 	if saved := p.paid - row.TotalUSD; row.Unfinished == 0 {
@@ -148,7 +156,7 @@ func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, 
 }
 
 // playJob adds to a policy's line what it would have made of a job.
-func (p *pastRun) playJob(j api.PastJob, name string, row *pastPolicy) {
+func (p *pastRun) playJob(n int, j api.PastJob, name string, row *pastPolicy) {
 	terms := convert.To[core.Terms](j.Terms)
 	if name == string(policy.OnDemand) {
 		terms.Need.Ladder = nil // which may begin with spot
@@ -161,6 +169,7 @@ func (p *pastRun) playJob(j api.PastJob, name string, row *pastPolicy) {
 		p.unended[j.ID] = true
 	}
 	row.TotalUSD += played.Cost.Float()
+	p.least.played(n, played)
 	switch {
 	case played.State != core.Succeeded:
 		row.Unfinished++
@@ -182,8 +191,8 @@ func (p *pastRun) noteLeftOut() {
 		}
 	}
 	if len(p.unended) > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("under some policy %s would run still; nobody knows the market after now, "+
-			"and it is taken to have no spot", draw.Count(len(p.unended), "job")))
+		p.notes = append(p.notes, fmt.Sprintf("under some policy %s would still be running; the future market is unknown "+
+			"and is assumed to have no spot", draw.Count(len(p.unended), "job")))
 	}
 }
 
@@ -225,19 +234,19 @@ func (f *simulateFlags) begin(now time.Time) (time.Time, error) {
 	}
 	d, err := spec.ParseDuration(f.since)
 	if err != nil || d <= 0 {
-		return time.Time{}, fmt.Errorf("--since %q is no span of market time above zero, such as 30d", f.since)
+		return time.Time{}, fmt.Errorf("--since %q is no span above zero, such as 30d", f.since)
 	}
 	return now.Add(-d), nil
 }
 
 // hindsight is the least that a past job could have cost.
-func hindsight(t market.Trace, j api.PastJob, from time.Duration) (money.Amount, error) {
+func hindsight(t market.Trace, j api.PastJob, from time.Duration, c core.Config) (money.Amount, error) {
 	if j.Terms.Deadline.IsZero() {
 		return money.Amount{}, errNoEnd
 	}
-	need := convert.To[core.Terms](j.Terms).Need
-	return tick.Hindsight(t, fitsOf(need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted),
-		max(j.Restart, time.Second))
+	terms := convert.To[core.Terms](j.Terms)
+	return tick.Hindsight(t, fitsOf(terms.Need, c), tick.Nodes{Least: terms.Fewest(), Most: terms.Most()}, from,
+		j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted), max(j.Restart, time.Second))
 }
 
 // thriftiest is the policy that would have cost least of those with the fewest late jobs.

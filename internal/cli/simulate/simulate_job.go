@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/draw"
 	"scrimp/internal/marketfile"
 	jobterms "scrimp/internal/server/terms"
+	"scrimp/internal/spec"
 )
 
 // simulated is one policy's line of `scrimp simulate`.
@@ -65,15 +66,15 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 		return err
 	}
 	opened := a.Now().UTC().Truncate(time.Second)
-	j, _, notes, err := jobfile.Load(args, cmd.ArgsLenAtDash(), f.job, opened)
+	j, _, notes, err := jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f.job, opened)
 	if err != nil {
 		return err
 	}
 	jobfile.Note(a.App, notes)
 	t := jobterms.Of(j, opened, func(d time.Duration) time.Duration { return d })
 	if t.Work <= 0 {
-		return fmt.Errorf("%s: work.time: missing: a job is played on a market for as long as it works, so say how long "+
-			"that is on a machine of speed 1, such as time: 6h", args[0])
+		return fmt.Errorf("%s: work.time: missing: a simulated run needs the duration of the work on a "+
+			"machine of speed 1, such as time: 6h", args[0])
 	}
 	if t.Steps == 0 {
 		t.Steps = max(1, int64(t.Work/time.Second))
@@ -120,11 +121,12 @@ var errNoMarket = errors.New("--market: missing: name a market file, or calm or 
 	"describes the form")
 
 func (f *simulateFlags) check(args []string, changed func(flag string) bool) error {
-	forJob := len(args) > 0 || f.job.Market != "" || f.seeds != 1 || f.svg != "" || changed("restart") || changed("save")
+	forJob := len(args) > 0 || f.job.Market != "" || f.seeds != 1 || f.svg != "" || changed("restart") ||
+		changed("save") || f.job.Terms.Given()
 	switch {
 	case f.history && forJob:
-		return errors.New("--history plays the server's own jobs on its own market, with the starts and saves that were " +
-			"measured: leave out the job file, --market, --seeds, --restart, --save and --svg")
+		return errors.New("--history simulates the server's own jobs on its own market, with the starts and saves that " +
+			"were measured: leave out the job file and its flags, --market, --seeds, --restart, --save, --svg")
 	case f.history:
 		return nil
 	case f.since != "":
@@ -133,7 +135,7 @@ func (f *simulateFlags) check(args []string, changed func(flag string) bool) err
 		return errors.New("name a job file, as in scrimp simulate job.yaml --market stormy, or one of the benchmarks: " +
 			"deadline, zones")
 	case len(args) > 1:
-		return fmt.Errorf("%q is one argument too many: one job is played at a time", args[1])
+		return fmt.Errorf("%q is one argument too many: one job is simulated at a time", args[1])
 	}
 	return f.checkJob()
 }
@@ -153,14 +155,15 @@ func (f *simulateFlags) checkJob() error {
 
 func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	f.job.Add(cmd)
+	f.job.AddTerms(cmd)
 	cmd.Flags().Lookup("market").Usage = "market `file`, or calm or stormy (default none: a job file needs one)"
 	f.policies = policyFlag(cmd)
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many submissions, `N`, spread over the market")
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")
 	cmd.Flags().DurationVar(&f.save, "save", 10*time.Second, "what a checkpoint takes")
 	cmd.Flags().BoolVar(&f.history, "history", false,
-		"play the server's own past jobs on the market that it saw (default: a job file)")
-	cmd.Flags().StringVar(&f.since, "since", "", "with --history: jobs submitted in this `span` of market time until "+
+		"simulate the server's past jobs on the recorded market (default: a job file)")
+	cmd.Flags().StringVar(&f.since, "since", "", "with --history: jobs submitted in this `span` until "+
 		"now, as in 30d (default: all)")
 	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file` (default: only in "+
 		"the terminal)")

@@ -55,7 +55,7 @@ func (s *stage) survey(file string) error {
 		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your "+
 			"own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
 	}
-	s.fits = fitsOf(s.terms.Need, s.trace)
+	s.fits = fitsOf(s.terms.Need, core.Config{})
 	fastest, sold := 0.0, []string{}
 	for _, l := range s.trace.Lines {
 		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"),
@@ -92,24 +92,21 @@ func (s *stage) survey(file string) error {
 			draw.Span(s.span()), draw.Span(least-s.restart), draw.Span(s.restart), draw.Span(least+s.restart))
 	}
 	if !s.steady {
-		s.notef("market %s sells nothing non-preemptible that fits the job: there is no line of on-demand, and no "+
+		s.notef("market %s sells no on-demand machine that fits the job: there is no on-demand row, and no "+
 			"deadline can be promised", s.trace.Name)
 	}
 	return nil
 }
 
-// fitsOf says on which offers of the market a job may run, and how fast it does.
-func fitsOf(need plan.Need, t market.Trace) tick.Fits {
+// fitsOf says on which offers a job may run, and how fast it does; c says whose machines jobs share.
+func fitsOf(need plan.Need, c core.Config) tick.Fits {
 	need.Ladder = nil // what comes later may come
-	var listings plan.Listings
-	for _, l := range t.Lines {
-		if listings.Of(l.Offer.ID) == nil {
-			listings.Add(&plan.Listing{Offer: l.Offer})
-		}
-	}
 	return func(o market.Offer, rate money.Rate) (float64, bool) {
 		q := market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}
-		return listings.Fits(&need, &plan.Listing{Offer: o, Quote: q})
+		sold := plan.Listings{Shared: func(provider string) bool { return c.TimingOf(provider).Seats > 1 }}
+		l := plan.Listing{Offer: o, Quote: q}
+		sold.Add(&l)
+		return need.Fits(&l)
 	}
 }
 
@@ -128,7 +125,7 @@ func (s *stage) starts() []time.Duration {
 }
 
 func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
-	p := played{stage: s, mind: plan.NewPlanner()}
+	p := played{stage: s, mind: plan.NewPlanner(), least: leasts{}}
 	tell := a.counter()
 	var rows []simulated
 	for _, name := range names {
@@ -150,6 +147,11 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 				draw.Count(row.Runs, "run"), undone(row.Why))
 		}
 	}
+	for i := range rows {
+		if rows[i].Policy == replay.Optimum {
+			rows[i].MeanUSD = p.least.sum() / float64(rows[i].Runs)
+		}
+	}
 	p.note()
 	compare(rows)
 	return rows, nil
@@ -160,7 +162,8 @@ type played struct {
 	*stage
 	mind    *plan.Planner
 	runs    int
-	past    int  // of them, that went on after the market is known
+	past    int // of them, that went on after the market is known
+	least   leasts
 	prepaid bool // one of them used reserved machines
 }
 
@@ -175,12 +178,12 @@ func (p *played) policy(ctx context.Context, name string, tell func(string, int,
 		if name == replay.Optimum {
 			cost, err := p.optimum(from)
 			if err != nil {
-				p.notef("there is no line of the optimum: %v", err)
+				p.notef("there is no row of the optimum: %v", err)
 				row.Runs = 0
 				return row, nil
 			}
 			row.Runs++
-			row.MeanUSD += cost.Float()
+			p.least.found(n, cost.Float())
 			continue
 		}
 		run := p.play(from, policy.Rule(name), p.mind)
@@ -188,6 +191,7 @@ func (p *played) policy(ctx context.Context, name string, tell func(string, int,
 		if p.known > 0 && from+run.Finish > p.known {
 			p.past++
 		}
+		p.least.played(n, run)
 		row.add(run, n == 0)
 		p.prepaid = p.prepaid || slices.ContainsFunc(run.Attempts, func(a *core.Attempt) bool {
 			return a.Capacity() == market.Reserved && !a.From().IsZero()
@@ -267,7 +271,7 @@ func undone(why string) string {
 	case string(plan.OutOfMoney), string(policy.BudgetSpent), string(plan.BudgetGone), string(plan.BudgetWait):
 		return "the budget does not pay for it (" + why + ")"
 	case string(plan.NoCapacity), string(plan.WaitsSpot), string(plan.NoOffer):
-		return "nothing that fits could be had any more (" + why + ")"
+		return "no matching offer had capacity any more (" + why + ")"
 	}
 	return cmp.Or(why, "it did not say why")
 }
@@ -301,5 +305,6 @@ func (s *stage) optimum(from time.Duration) (money.Amount, error) {
 	case s.late:
 		return money.Amount{}, tick.ErrLate
 	}
-	return tick.Hindsight(s.trace, s.fits, from, s.terms.Work, span, s.restart)
+	return tick.Hindsight(s.trace, s.fits, tick.Nodes{Least: s.terms.Fewest(), Most: s.terms.Most()}, from,
+		s.terms.Work, span, s.restart)
 }

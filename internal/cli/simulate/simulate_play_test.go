@@ -65,3 +65,36 @@ func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
 		}
 	}
 }
+
+// The optimum and all costs of a gang are those of all its machines: no policy beats the optimum, on-demand
+// costs what so many hours of the machines do, and shares are those of one machine.
+func TestASimulationOfAGangCountsAllItsMachines(t *testing.T) {
+	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	mind := plan.NewPlanner()
+	trace := market.Generate(market.Params{Name: "drawn", Zones: 2, CPUs: 2, Memory: 4 * size.GiB, MedianUp: 90 * time.Minute, MedianDown: 30 * time.Minute, Notice: 2 * time.Minute, Length: 48 * time.Hour}, 3)
+	one := 0.0
+	for _, nodes := range [][2]int{{1, 0}, {4, 0}, {4, 2}} {
+		s := &stage{trace: trace, opened: opened, restart: 3 * time.Minute, save: 10 * time.Second, seeds: 1, terms: core.Terms{
+			Name: "j", Currency: money.USD, Steps: 300, Work: 3 * time.Hour, Deadline: opened.Add(8 * time.Hour), Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Priority: 1,
+			Nodes: nodes[0], LeastNodes: nodes[1],
+		}}
+		if err := s.survey("job"); err != nil {
+			t.Fatal(err)
+		}
+		best, err := s.optimum(time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if nodes[0] == 1 {
+			one = best.Float()
+		}
+		if each := best.Float() / float64(nodes[0]); nodes[1] == 0 && each != one || each > one || each < one/2 {
+			t.Errorf("%v machines: the optimum is $%v for each, for one $%v", nodes, each, one)
+		}
+		for _, rule := range []policy.Rule{policy.Default, policy.Greedy, policy.OnDemand} {
+			if p := s.play(time.Hour, rule, mind); !p.InTime || p.Cost.Float() < best.Float()*0.97 {
+				t.Errorf("%v machines, %s: in time %v, $%.4f, the optimum $%.4f", nodes, rule, p.InTime, p.Cost.Float(), best.Float())
+			}
+		}
+	}
+}

@@ -79,7 +79,7 @@ func problems(r *rig, i engine.Instance, currency money.Currency) {
 	}
 }
 
-// same reports whether two bills are the same, to the last unit.
+// same reports whether two bills are the same, exactly.
 func same(a, b []engine.Line) bool {
 	return slices.EqualFunc(a, b, func(x, y engine.Line) bool {
 		return x.Rule == y.Rule && x.From.Equal(y.From) && x.To.Equal(y.To) && x.Amount == y.Amount &&
@@ -94,10 +94,11 @@ func interrupted(r *rig) {
 	}
 	q := r.request("a.1")
 	q.Offer = r.Fails
-	i, err := r.Driver.Launch(r.Context(), q)
+	list, err := r.Driver.Launch(r.Context(), q)
 	if err != nil {
 		r.Fatal(err)
 	}
+	i := list[0]
 	var end engine.Instance
 	r.until("the interruption", func() bool { end = r.list()["a.1"]; return end.State == engine.Ended })
 	if end.ID != i.ID || end.Cause != engine.Interrupted || (len(end.Bill) == 0) != (r.Later != nil) {

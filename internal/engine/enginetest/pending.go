@@ -12,7 +12,7 @@ import (
 func (r *rig) ask(key string) (engine.Instance, error) {
 	q := r.request(key)
 	q.Offer = r.Queued
-	return r.Driver.Launch(r.Context(), q)
+	return r.one(r.Driver.Launch(r.Context(), q))
 }
 
 // waits asks for the queued offer, which must be pending, and rents nothing yet.
@@ -88,9 +88,6 @@ func cancelled(r *rig) {
 	}
 }
 
-// partial: a request is for one machine, so that no engine can grant a part of it.
-func partial(r *rig) { r.cannot("a request is for one machine") }
-
 func scoped(r *rig) {
 	if len(r.Refusals) == 0 {
 		r.cannot("its refusals are about their offer, and say no time")
@@ -99,7 +96,7 @@ func scoped(r *rig) {
 	for n, want := range r.Refusals {
 		q := r.request("a.1")
 		q.Offer = want.Offer
-		i, err := r.Driver.Launch(r.Context(), q)
+		i, err := r.one(r.Driver.Launch(r.Context(), q))
 		var got *engine.RefusalError
 		if !errors.As(err, &got) || !errors.Is(err, want.Err) || !engine.Refused(err) || i.ID != "" {
 			r.Errorf("refusal %d: %+v, %v; want %v", n, i, err, want.Err)

@@ -15,6 +15,7 @@ type rig struct {
 
 	mu       sync.Mutex
 	launched map[string]time.Time // when the launch of a key was answered
+	gangs    map[string]int       // machines that a key may have, where these are several
 }
 
 // cannot says which capability the engine lacks for the case.
@@ -22,12 +23,24 @@ func (r *rig) cannot(why string) { r.skipped = why }
 
 func (r *rig) launch(key string) engine.Instance {
 	r.Helper()
-	i, err := r.Driver.Launch(r.Context(), r.request(key))
+	i, err := r.one(r.Driver.Launch(r.Context(), r.request(key)))
 	if err != nil {
 		r.Fatalf("launch %s: %v", key, err)
 	}
 	r.answered(key)
 	return i
+}
+
+// one is the machine of an answer; the zero Instance where it has none.
+func (r *rig) one(list []engine.Instance, err error) (engine.Instance, error) {
+	r.Helper()
+	if len(list) == 0 {
+		return engine.Instance{}, err
+	}
+	if len(list) > 1 {
+		r.Errorf("a request for one machine is answered with %v", list)
+	}
+	return list[0], err
 }
 
 func (r *rig) answered(key string) {
@@ -73,9 +86,10 @@ func (r *rig) listNow() map[string]engine.Instance {
 	if err != nil {
 		r.Fatal(err)
 	}
-	keys, ids := map[string]engine.Instance{}, map[string]bool{}
+	keys, ids, of := map[string]engine.Instance{}, map[string]bool{}, map[string]int{}
 	for _, i := range all {
-		if other, twice := keys[i.Key]; twice || ids[i.ID] {
+		of[i.Key]++
+		if other := keys[i.Key]; of[i.Key] > max(1, r.gangs[i.Key]) || ids[i.ID] {
 			r.Errorf("key %s rented %s and %s", i.Key, other.ID, i.ID)
 		}
 		keys[i.Key], ids[i.ID] = i, true

@@ -33,6 +33,9 @@ type Rig struct {
 	// their key. "": launches are answered at once.
 	Queued market.OfferID
 	Grant  func(t testing.TB, key string)
+	// Parts is an offer of whose launches the engine grants one machine at once, and the others
+	// when Grant is called with their key. "": it grants all or none.
+	Parts market.OfferID
 	// Refusals are offers whose launches the engine refuses with a scope. nil: with none.
 	Refusals []Refusal
 	// Later lets so much time pass that the bills of what has ended are known. nil: they are
@@ -71,7 +74,10 @@ func Cases() []Case {
 		{"a refusal says what it is about and for how long", scoped},
 		{"a launch that is pending is granted later, and rents once", pending},
 		{"a launch that is given up rents nothing", cancelled},
+		{"several machines are rented as one", gang},
+		{"several machines are refused as one", gangRefused},
 		{"a partial grant is what it is", partial},
+		{"a partial grant is left as it is when the rest is given up", partGivenUp},
 		{"giving back can be asked for again", terminated},
 		{"only ours are listed", foreign},
 		{"bills add up, however the span is cut", bills},
@@ -102,7 +108,7 @@ func Run(t *testing.T, open func(t testing.TB) Rig) (results []Result) {
 
 // Hold holds the rig to the case, and says why it cannot be; "": it was.
 func (c Case) Hold(t testing.TB, g Rig) (skipped string) {
-	r := &rig{Rig: g, TB: t, launched: map[string]time.Time{}}
+	r := &rig{Rig: g, TB: t, launched: map[string]time.Time{}, gangs: map[string]int{}}
 	if r.Limit == 0 {
 		r.Limit = 20 * time.Second
 	}
@@ -227,12 +233,12 @@ func (l *lossy) lost() bool {
 	return l.lose >= 0
 }
 
-func (l *lossy) Launch(ctx context.Context, q engine.Request) (engine.Instance, error) {
-	i, err := l.Driver.Launch(ctx, q)
+func (l *lossy) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
+	list, err := l.Driver.Launch(ctx, q)
 	if l.lost() {
-		return engine.Instance{}, errLost
+		return nil, errLost
 	}
-	return i, err
+	return list, err
 }
 
 func (l *lossy) Terminate(ctx context.Context, id string) error {
@@ -248,7 +254,7 @@ func lostAnswer(r *rig) {
 	cfg := engine.DefaultClient()
 	cfg.Wait, cfg.MaxWait = time.Millisecond, time.Millisecond
 	p := engine.NewClient(l, cfg)
-	i, err := p.Launch(r.Context(), r.request("a.1"))
+	i, err := r.one(p.Launch(r.Context(), r.request("a.1")))
 	r.answered("a.1")
 	if err != nil || r.list()["a.1"].ID != i.ID || len(r.list()) != 1 {
 		r.Fatalf("%+v, %v; listed are %v", i, err, r.list())
@@ -309,7 +315,7 @@ func refused(r *rig) {
 		if c.change(&q); q.Offer == "" {
 			continue // this engine always has something
 		}
-		i, err := r.Driver.Launch(r.Context(), q)
+		i, err := r.one(r.Driver.Launch(r.Context(), q))
 		if !errors.Is(err, c.want) || !engine.Refused(err) || i.ID != "" {
 			r.Errorf("%s: %+v, %v; want %v", c.name, i, err, c.want)
 		}

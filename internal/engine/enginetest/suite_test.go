@@ -23,6 +23,7 @@ type fake struct {
 	list      []*engine.Instance
 	shown     map[string]time.Time // from when the list has it
 	queued    map[string]bool      // by key; true: granted, and not asked again yet
+	parts     map[string]bool      // by key: of which one is granted; true: all are
 	cancelled map[string]bool
 	billed    []engine.Bill
 	pending   []engine.Bill // known later
@@ -31,11 +32,12 @@ type fake struct {
 
 const (
 	sold, gone, shaky, slow, full market.OfferID = "f/a/m/on-demand", "f/b/m/spot", "f/c/m/spot", "f/d/m/on-demand", "f/e/m/on-demand"
+	some                          market.OfferID = "f/g/m/on-demand"
 	lag                                          = 50 * time.Millisecond
 )
 
 func newFake(wrong string) *fake {
-	return &fake{wrong: wrong, shown: map[string]time.Time{}, queued: map[string]bool{}, cancelled: map[string]bool{}, told: make(chan struct{}, 1000)}
+	return &fake{wrong: wrong, shown: map[string]time.Time{}, queued: map[string]bool{}, parts: map[string]bool{}, cancelled: map[string]bool{}, told: make(chan struct{}, 1000)}
 }
 
 // rig is the fake with bills that come at the end, or later.
@@ -43,12 +45,15 @@ func (f *fake) rig(later bool) Rig {
 	g := Rig{Driver: struct {
 		*fake
 		fakeBills
-	}{f, fakeBills{f}}, Granted: sold, Empty: gone, Fails: shaky, Queued: slow, Consistency: lag, Limit: 300 * time.Millisecond,
+	}{f, fakeBills{f}}, Granted: sold, Empty: gone, Fails: shaky, Queued: slow, Parts: some, Consistency: lag, Limit: 300 * time.Millisecond,
 		Grant: func(_ testing.TB, key string) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if _, waits := f.queued[key]; waits {
 				f.queued[key] = true
+			}
+			if _, waits := f.parts[key]; waits {
+				f.parts[key] = true
 			}
 		},
 		Restart: func(testing.TB) {
@@ -80,43 +85,106 @@ func (f *fake) rig(later bool) Rig {
 
 func (f *fake) is(wrong string) bool { return f.wrong == wrong }
 
-func (f *fake) Launch(ctx context.Context, q engine.Request) (engine.Instance, error) {
+func (f *fake) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := ctx.Err(); err != nil && !f.is("answers who hung up") {
-		return engine.Instance{}, err
+		return nil, err
 	}
+	if list := f.known(q.Key); len(list) > 0 {
+		return f.rest(q, list)
+	}
+	if err := f.refuses(q); err != nil {
+		return nil, err
+	}
+	delete(f.queued, q.Key)
+	first := f.rent(q)
+	switch {
+	case q.Offer == some && q.Nodes > 1:
+		f.parts[q.Key] = false
+		if f.is("grants all at once") {
+			break
+		}
+		return []engine.Instance{first}, engine.ErrPending
+	case f.is("rents one of several"):
+		return []engine.Instance{first}, nil
+	}
+	list := []engine.Instance{first}
+	for len(list) < q.Machines() {
+		f.rent(q)
+		newest := f.list[len(f.list)-1]
+		newest.Launched = first.Launched
+		if f.is("tags only the first") {
+			newest.Tags = nil
+		}
+		list = append(list, *newest)
+	}
+	return list, nil
+}
+
+// known are the machines of a key.
+func (f *fake) known(key string) (list []engine.Instance) {
 	for _, i := range f.list {
-		if i.Key == q.Key && !f.is("rents anew") && (i.State == engine.Running || !f.is("rents anew after the end")) {
-			return *i, nil
+		if i.Key == key && !f.is("rents anew") && (i.State == engine.Running || !f.is("rents anew after the end")) {
+			list = append(list, *i)
 		}
 	}
+	if f.is("turns the order round") {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// rest is what a key that was used before is answered with.
+func (f *fake) rest(q engine.Request, list []engine.Instance) ([]engine.Instance, error) {
+	granted, part := f.parts[q.Key]
+	switch {
+	case part && !granted && f.is("forgets that the rest waits"):
+		return list, nil
+	case part && !granted:
+		return list, engine.ErrPending
+	case part && f.is("never grants the rest"):
+		return list, engine.ErrPending
+	case part && f.is("rents the part anew"):
+		list = nil
+	}
+	for part && len(list) < q.Machines() {
+		list = append(list, f.rent(q))
+	}
+	delete(f.parts, q.Key)
+	return list, nil
+}
+
+// refuses says why a launch is not granted now.
+func (f *fake) refuses(q engine.Request) error {
 	granted, waits := f.queued[q.Key]
 	switch {
 	case q.Key == "":
-		return engine.Instance{}, engine.ErrRequest
+		return engine.ErrRequest
 	case q.Offer == gone && !f.is("rents what is not there"):
-		return engine.Instance{}, engine.ErrNoCapacity
+		if f.is("keeps a part of what it refuses") && q.Nodes > 1 {
+			f.rent(q)
+		}
+		return engine.ErrNoCapacity
 	case q.MaxRate == 1 && !f.is("rents too dear"):
-		return engine.Instance{}, engine.ErrPrice
+		return engine.ErrPrice
 	case q.Offer == full && f.is("says no scope"):
-		return engine.Instance{}, engine.ErrQuota
+		return engine.ErrQuota
 	case q.Offer == full:
-		return engine.Instance{}, &engine.RefusalError{Err: engine.ErrQuota, Scope: "account", Wait: time.Hour}
+		return &engine.RefusalError{Err: engine.ErrQuota, Scope: "account", Wait: time.Hour}
 	case q.Offer == full+"2":
-		return engine.Instance{}, &engine.RefusalError{Err: engine.ErrThrottled, Scope: "zone", Wait: time.Minute}
-	case !slices.Contains([]market.OfferID{sold, shaky, slow, gone}, q.Offer):
-		return engine.Instance{}, engine.ErrNotFound
+		return &engine.RefusalError{Err: engine.ErrThrottled, Scope: "zone", Wait: time.Minute}
+	case !slices.Contains([]market.OfferID{sold, shaky, slow, gone, some}, q.Offer):
+		return engine.ErrNotFound
 	case q.Offer == slow && f.cancelled[q.Key]:
-		return engine.Instance{}, engine.ErrNotFound
+		return engine.ErrNotFound
 	case q.Offer == slow && !granted && !f.is("refuses what is pending"):
 		f.queued[q.Key] = f.is("grants what was given up") && waits
-		return engine.Instance{}, engine.ErrPending
+		return engine.ErrPending
 	case q.Offer == slow && !granted:
-		return engine.Instance{}, engine.ErrNoCapacity
+		return engine.ErrNoCapacity
 	}
-	delete(f.queued, q.Key)
-	return f.rent(q), nil
+	return nil
 }
 
 func (f *fake) rent(q engine.Request) engine.Instance {
@@ -217,6 +285,18 @@ func (f *fake) Cancel(_ context.Context, key string) error {
 			}
 		}
 	}
+	if _, part := f.parts[key]; part {
+		if f.is("ends the part when the rest is given up") {
+			for _, i := range f.list {
+				f.end(i, engine.Terminated)
+			}
+		}
+		if f.is("grants the rest that was given up") {
+			f.rent(engine.Request{Key: key, Offer: some})
+		}
+		delete(f.parts, key)
+		return nil
+	}
 	if _, waits := f.queued[key]; !waits {
 		if f.is("cancels what it does not know") {
 			return nil
@@ -305,22 +385,26 @@ func hold(t *testing.T, c Case, f *fake) (complaints []string, skipped string) {
 // Each case passes an engine that keeps to the contract, and catches the one that breaks it.
 func TestEachCaseCatchesADriverThatBreaksIt(t *testing.T) {
 	wrong := map[string][]string{
-		"offers have price, source and time":                        {"quotes without a source"},
-		"a launch is listed with its key, offer, price and tags":    {"loses tags", "lags for too long"},
-		"a key rents once, again and at the same time":              {"rents anew"},
-		"a key rents once, also when its machine has ended":         {"rents anew after the end"},
-		"a lost answer does not rent twice":                         {"rents anew", "answers who hung up"},
-		"a key rents once, also when the engine dies":               {"forgets when it dies"},
-		"a refusal says why and rents nothing":                      {"rents what is not there", "rents too dear"},
-		"a refusal says what it is about and for how long":          {"says no scope"},
-		"a launch that is pending is granted later, and rents once": {"refuses what is pending", "lists what is pending"},
-		"a launch that is given up rents nothing":                   {"grants what was given up", "cancels what it does not know", "ends what it cancels too late"},
-		"giving back can be asked for again":                        {"ends twice", "ends what it does not know"},
-		"only ours are listed":                                      {"lists what is not ours"},
-		"bills add up, however the span is cut":                     {"bills too much"},
-		"a bill that comes later comes with its key":                {"bills without a key", "never bills"},
-		"what the provider interrupts ends with its cause and bill": {"calls an interruption an end"},
-		"changes are told":                                          {"tells nobody"},
+		"offers have price, source and time":                         {"quotes without a source"},
+		"a launch is listed with its key, offer, price and tags":     {"loses tags", "lags for too long"},
+		"a key rents once, again and at the same time":               {"rents anew"},
+		"a key rents once, also when its machine has ended":          {"rents anew after the end"},
+		"a lost answer does not rent twice":                          {"rents anew", "answers who hung up"},
+		"a key rents once, also when the engine dies":                {"forgets when it dies"},
+		"a refusal says why and rents nothing":                       {"rents what is not there", "rents too dear"},
+		"a refusal says what it is about and for how long":           {"says no scope"},
+		"a launch that is pending is granted later, and rents once":  {"refuses what is pending", "lists what is pending"},
+		"a launch that is given up rents nothing":                    {"grants what was given up", "cancels what it does not know", "ends what it cancels too late"},
+		"several machines are rented as one":                         {"rents one of several", "tags only the first", "turns the order round", "forgets when it dies", "rents anew after the end"},
+		"several machines are refused as one":                        {"keeps a part of what it refuses", "rents what is not there"},
+		"a partial grant is what it is":                              {"grants all at once", "forgets that the rest waits", "never grants the rest", "rents the part anew"},
+		"a partial grant is left as it is when the rest is given up": {"ends the part when the rest is given up", "grants the rest that was given up"},
+		"giving back can be asked for again":                         {"ends twice", "ends what it does not know"},
+		"only ours are listed":                                       {"lists what is not ours"},
+		"bills add up, however the span is cut":                      {"bills too much"},
+		"a bill that comes later comes with its key":                 {"bills without a key", "never bills"},
+		"what the provider interrupts ends with its cause and bill":  {"calls an interruption an end"},
+		"changes are told":                                           {"tells nobody"},
 	}
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {

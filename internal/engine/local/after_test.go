@@ -18,7 +18,7 @@ func TestAMarketBeginsWhereTheLogHasCome(t *testing.T) {
 	} {
 		now, dir := wall, folder(t)
 		for _, after := range []time.Time{c.after, {}} { // the second finds the market
-			d := &daemon{opts: Options{Dir: dir, Trace: testTrace(60), After: after, Log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}, keys: map[string]*machine{}}
+			d := &daemon{opts: Options{Dir: dir, Trace: testTrace(60), After: after, Log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}, keys: map[string][]*machine{}}
 			if err := d.load(); err != nil {
 				t.Fatal(err)
 			}

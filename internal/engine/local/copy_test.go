@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 )
 
 // A market whose folder was copied while machines ran leaves them to the folder that they
@@ -41,7 +42,7 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 	lives := func(when string, ids ...string) {
 		t.Helper()
 		for _, id := range ids {
-			if len(members(id, 0, "")) == 0 {
+			if len(procs.Members(id, 0, "")) == 0 {
 				t.Fatalf("%s: %s has no process", when, id)
 			}
 		}
@@ -74,7 +75,7 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 	})
 	lives("the original has ended its first", second.ID, third.ID, own.ID)
 	end(copied, second.ID) // which somebody has adopted there
-	if left := members(second.ID, 0, ""); len(left) > 0 {
+	if left := procs.Members(second.ID, 0, ""); len(left) > 0 {
 		t.Errorf("processes of %s are left: %v", second.ID, left)
 	}
 	lives("the copy has ended the second", third.ID, own.ID)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 )
 
 // restless asks again soon, since its daemon dies all the time.
@@ -49,15 +52,15 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 						t.Error(err)
 						return
 					}
-					ids[k] = i.ID
+					ids[k] = i[0].ID
 					pause(t, chance, 300)
 					if k%2 == 0 {
-						if err := p.Terminate(ctx, i.ID); err != nil && !engine.Refused(err) {
+						if err := p.Terminate(ctx, i[0].ID); err != nil && !engine.Refused(err) {
 							t.Error(err)
 						}
 					}
-					if again, err := p.Launch(ctx, q); err != nil || again.ID != i.ID {
-						t.Errorf("%s rented %s, and then %s (%v)", q.Key, i.ID, again.ID, err)
+					if again, err := p.Launch(ctx, q); err != nil || again[0].ID != i[0].ID {
+						t.Errorf("%s rented %v, and then %v (%v)", q.Key, i, again, err)
 					}
 				})
 			}
@@ -90,7 +93,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			c.until("the end of what was lost between its record and its process", func() bool {
 				list, err := c.List(t.Context())
 				return err == nil && !slices.ContainsFunc(list, func(i engine.Instance) bool {
-					return i.State == engine.Running && len(members(i.ID, 0, "")) == 0
+					return i.State == engine.Running && len(procs.Members(i.ID, 0, "")) == 0
 				})
 			})
 			watch()
@@ -105,7 +108,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 					t.Errorf("%s rented %s and %s", i.Key, byKey[i.Key], i.ID)
 				}
 				byKey[i.Key] = i.ID
-				n := len(members(i.ID, 0, ""))
+				n := len(procs.Members(i.ID, 0, ""))
 				switch {
 				case i.State == engine.Running && n != 1:
 					t.Errorf("%s runs, with %d processes", i.ID, n)
@@ -145,7 +148,7 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
 	lost := c.launch("a.2", fleeing)
-	pid, _ := first(i.ID)
+	pid, _ := procs.First(i.ID)
 	c.kill()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -162,7 +165,7 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	if got := c.instance(lost.ID); got.Cause != engine.Interrupted || got.Ended.Sub(got.Launched) != 90*time.Second || got.Notice >= time.Second {
 		t.Errorf("ended as %+v", got)
 	}
-	if left := members(lost.ID, 0, ""); len(left) > 0 {
+	if left := procs.Members(lost.ID, 0, ""); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
 	}
 }
@@ -175,13 +178,13 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 			}
 		},
 		"its first process is killed": func(c *cloud, id string) {
-			pid, _ := first(id)
+			pid, _ := procs.First(id)
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				c.t.Error(err)
 			}
 		},
 		"its first process is killed while no daemon runs": func(c *cloud, id string) {
-			pid, _ := first(id)
+			pid, _ := procs.First(id)
 			c.kill()
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				c.t.Error(err)
@@ -194,20 +197,18 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 			i := c.launch("a.1", always, "PLAY=family")
 			other := c.launch("a.2", always, "PLAY=family")
 			for _, m := range []string{i.ID, other.ID} {
-				c.until("the family of "+m, func() bool { return c.machineFile(m, "ready") != "" && len(members(m, 0, "")) >= 7 })
+				c.until("the family of "+m, func() bool { return c.machineFile(m, "ready") != "" && len(procs.Members(m, 0, "")) >= 7 })
 			}
 			was := map[int]string{}
-			for _, pid := range members(i.ID, 0, "") {
-				was[pid] = begun(pid)
+			for _, pid := range procs.Members(i.ID, 0, "") {
+				was[pid] = procs.Begun(pid)
 			}
 			end(c, i.ID)
 			c.until("the end", func() bool { return c.instance(i.ID).State == engine.Ended })
-			for pid, start := range was {
-				if alive(pid, start) {
-					t.Errorf("process %d is left", pid)
-				}
+			for pid, start := range was { // a process that is killed has no environment at once, and is gone a little later
+				c.until(fmt.Sprintf("process %d is gone", pid), func() bool { return !procs.Alive(pid, start) })
 			}
-			if n := len(members(other.ID, 0, "")); n < 7 {
+			if n := len(procs.Members(other.ID, 0, "")); n < 7 {
 				t.Errorf("the other machine has %d processes left", n)
 			}
 		})
@@ -237,7 +238,7 @@ func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
 	if err := a.Terminate(t.Context(), two.ID); !engine.Refused(err) {
 		t.Errorf("a folder gives back a machine of another: %v", err)
 	}
-	if got := b.instance(two.ID); got.State != engine.Running || len(members(two.ID, 0, "")) == 0 {
+	if got := b.instance(two.ID); got.State != engine.Running || len(procs.Members(two.ID, 0, "")) == 0 {
 		t.Errorf("the other folder's machine is %+v", got)
 	}
 }
@@ -245,7 +246,7 @@ func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
 func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 	c := newCloud(t, testTrace(60))
 	i, lost := c.launch("a.1", always), c.launch("a.2", fleeing)
-	all := append(append(members(i.ID, 0, ""), members(lost.ID, 0, "")...), c.pid())
+	all := append(append(procs.Members(i.ID, 0, ""), procs.Members(lost.ID, 0, "")...), c.pid())
 	for _, pid := range all {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 	if got := c.instance(lost.ID); got.Ended.Sub(got.Launched) != 90*time.Second {
 		t.Errorf("ended as %+v", got)
 	}
-	if got := c.instance(i.ID); got.State != engine.Running || len(members(i.ID, 0, "")) != 1 {
+	if got := c.instance(i.ID); got.State != engine.Running || len(procs.Members(i.ID, 0, "")) != 1 {
 		t.Errorf("the other one is %+v", got)
 	}
 }
@@ -270,12 +271,12 @@ func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
 	pid := c.pid()
-	was := begun(pid)
+	was := procs.Begun(pid)
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.until("the daemon's end", func() bool { return !alive(pid, was) })
-	if n := len(members(i.ID, 0, "")); n != 1 {
+	c.until("the daemon's end", func() bool { return !procs.Alive(pid, was) })
+	if n := len(procs.Members(i.ID, 0, "")); n != 1 {
 		t.Errorf("the machine has %d processes", n)
 	}
 	c.start()
@@ -309,17 +310,65 @@ func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := c.launch("a.2", always, "PLAY=family")
-	c.until("its family", func() bool { return len(members(lost.ID, 0, "")) >= 7 })
+	c.until("its family", func() bool { return len(procs.Members(lost.ID, 0, "")) >= 7 })
 	c.kill()
 	if err := os.WriteFile(journal, before, 0o600); err != nil { // a disk that forgot what it had promised to keep
 		t.Fatal(err)
 	}
 	c.start()
-	c.until("the end of what is not in the journal", func() bool { return len(members(lost.ID, 0, "")) == 0 })
-	if n := len(members(kept.ID, 0, "")); n != 1 || c.instance(kept.ID).State != engine.Running {
+	c.until("the end of what is not in the journal", func() bool { return len(procs.Members(lost.ID, 0, "")) == 0 })
+	if n := len(procs.Members(kept.ID, 0, "")); n != 1 || c.instance(kept.ID).State != engine.Running {
 		t.Errorf("the rented one has %d processes", n)
 	}
-	if n := len(members(theirs.ID, 0, "")); n != 1 {
+	if n := len(procs.Members(theirs.ID, 0, "")); n != 1 {
 		t.Errorf("the other folder's has %d processes", n)
+	}
+}
+
+// Of a machine that has ended nothing runs on, however it left its session and its environment, and nothing lies
+// on its disk but what its first process said.
+func TestNothingOfAMachineIsLeft(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("skipped: needs setsid")
+	}
+	c := newCloud(t, testTrace(1))
+	i := c.launch("a.1", always, "PLAY=daemon")
+	running := func() (n int) {
+		names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, name := range names {
+			if b, _ := os.ReadFile(name); string(b) == "sleep\x0097531.24\x00" {
+				n++
+			}
+		}
+		return n
+	}
+	c.until("its daemon", func() bool { return c.machineFile(i.ID, "ready") != "" && running() == 1 })
+	if err := c.Terminate(t.Context(), i.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := running(); n != 0 {
+		t.Errorf("%d daemons live on", n)
+	}
+	entries, err := os.ReadDir(filepath.Join(c.dir, "machines", i.ID))
+	if err != nil || len(entries) != 1 || entries[0].Name() != consoleName {
+		t.Errorf("its disk holds %v, %v", entries, err)
+	}
+}
+
+// Of the shell that started the market a machine has what machines have, and the keys of stores; not what the
+// server needs for itself.
+func TestAMachineHasNoPasswordOfTheServer(t *testing.T) {
+	for _, name := range []string{"PGPASSWORD", "DATABASE_URL", "GITHUB_TOKEN", "SCRIMP_TOKEN", "AWS_PROFILE", "https_proxy"} {
+		t.Setenv(name, "of-the-shell")
+	}
+	c := newCloud(t, testTrace(1))
+	i := c.launch("a.1", always, "PLAY=env")
+	env := ""
+	c.until("its environment", func() bool { env = c.machineFile(i.ID, "env"); return strings.Contains(env, "SCRIMP_INSTANCE_ID") })
+	for name, want := range map[string]bool{"PGPASSWORD": false, "DATABASE_URL": false, "GITHUB_TOKEN": false, "SCRIMP_TOKEN": false,
+		"AWS_PROFILE": true, "https_proxy": true} {
+		if got := strings.Contains("\n"+env, "\n"+name+"=of-the-shell"); got != want {
+			t.Errorf("%s reaches the machine: %t", name, got)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
 	"scrimp/internal/wait"
 )
@@ -66,8 +67,8 @@ type daemon struct {
 	mu      sync.Mutex
 	journal journal
 	seq     int
-	list    []*machine // in the order in which they were rented
-	keys    map[string]*machine
+	list    []*machine            // in the order in which they were rented
+	keys    map[string][]*machine // of a launch, in the same order
 	asked   time.Time
 }
 
@@ -96,7 +97,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	d := &daemon{opts: o, asked: time.Now(), stop: stop, quit: ctx.Done(), keys: map[string]*machine{}}
+	d := &daemon{opts: o, asked: time.Now(), stop: stop, quit: ctx.Done(), keys: map[string][]*machine{}}
 	if err := d.load(); err != nil {
 		return err
 	}
@@ -206,9 +207,9 @@ func (d *daemon) adopt() {
 		m.over = make(chan struct{})
 		d.tasks.Go(func() { d.tend(m) })
 	}
-	for id, pids := range strays("i-"+d.opened.Prefix+"-", rented) {
+	for id, pids := range procs.Strays("i-"+d.opened.Prefix+"-", rented) {
 		d.opts.Log.Error("processes of a machine that nobody rents: ended", "instance", id, "processes", len(pids))
-		killAll(id, 0, "")
+		procs.KillAll(id, 0, "")
 	}
 }
 
@@ -226,6 +227,9 @@ func (d *daemon) show() []engine.Instance {
 			}
 		}
 		i := m.Instance
+		if _, ok := d.announced(m); ok && i.State == engine.Running {
+			i.Interrupts = m.LostAt
+		}
 		i.Bill = slices.Clone(i.Bill)
 		list = append(list, i)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 )
 
 // fullDisk takes so many bytes more, and then none.
@@ -124,7 +125,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	if i, ok := s.listed(kept.ID); !ok || i.State != engine.Running {
 		t.Errorf("an end that is not written is told: %+v", i)
 	}
-	if left := members(kept.ID, 0, ""); len(left) > 0 {
+	if left := procs.Members(kept.ID, 0, ""); len(left) > 0 {
 		t.Errorf("processes %v run on", left)
 	}
 	s.stop() // and the daemon is restarted on the torn journal, with room
@@ -134,7 +135,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 		i, ok := s.listed(kept.ID)
 		return ok && i.State == engine.Ended && len(i.Bill) == 1
 	})
-	if i, ok := s.listed(second.ID); !ok || i.State != engine.Running || len(members(second.ID, 0, "")) != 1 {
+	if i, ok := s.listed(second.ID); !ok || i.State != engine.Running || len(procs.Members(second.ID, 0, "")) != 1 {
 		t.Errorf("the other one is %+v", i)
 	}
 	again, err := s.rent("a.2", always)
@@ -176,7 +177,7 @@ func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(dir, journalName)); len(read(text).machines) != 1 || read(text).machines[0].PID != 0 {
 		t.Fatalf("the test is void: the process is written: %s", text)
 	}
-	pid, _ := first(i.ID)
+	pid, _ := procs.First(i.ID)
 	s = serveHere(t, dir, testTrace(60), nil)
 	got, ok := s.listed(i.ID)
 	if !ok || !reflect.DeepEqual(got, i) {
@@ -185,8 +186,8 @@ func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
 	if again, err := s.rent("a.1", always); err != nil || again.ID != i.ID {
 		t.Errorf("rented again: %+v, %v", again, err)
 	}
-	if err := s.Terminate(t.Context(), i.ID); err != nil || begun(pid) != "" {
-		t.Errorf("given back: %v, its process is there: %v", err, begun(pid) != "")
+	if err := s.Terminate(t.Context(), i.ID); err != nil || procs.Begun(pid) != "" {
+		t.Errorf("given back: %v, its process is there: %v", err, procs.Begun(pid) != "")
 	}
 	if got, _ := s.listed(i.ID); got.Cause != engine.Terminated { // and not as one without a process
 		t.Errorf("ended as %+v", got)

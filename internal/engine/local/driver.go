@@ -108,6 +108,7 @@ type sale struct {
 type Driver struct {
 	http  *http.Client
 	dir   string
+	at    string                      // the folder of its machines; "": below dir
 	spawn func(context.Context) error // starts the daemon where none answers; nil: somebody else does
 }
 
@@ -159,10 +160,23 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 }
 
 // Launch implements engine.Driver.
-func (d *Driver) Launch(ctx context.Context, r engine.Request) (engine.Instance, error) {
-	var i engine.Instance
-	err := d.do(ctx, http.MethodPost, "/launch", r, &i)
-	return i, err
+func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
+	var list granted
+	err := d.do(ctx, http.MethodPost, "/launch", r, &list)
+	return list, err
+}
+
+// granted are the machines of a launch. A market that an older program has started knows one
+// machine only, and answers with that.
+type granted []engine.Instance
+
+// UnmarshalJSON reads both answers.
+func (g *granted) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		return json.Unmarshal(text, (*[]engine.Instance)(g))
+	}
+	*g = make(granted, 1)
+	return json.Unmarshal(text, &(*g)[0])
 }
 
 // Terminate implements engine.Driver.

@@ -39,10 +39,37 @@ func (o opened) begun() time.Time {
 }
 
 // record is one line. A machine stands in it as it is from then on; a voided one never was.
+// Machines that are rented as one are one record, so that all of them are there or none.
 type record struct {
-	Opened  *opened  `json:"opened,omitempty"`
-	Machine *machine `json:"machine,omitempty"`
-	Void    string   `json:"void,omitempty"`
+	Opened   *opened    `json:"opened,omitempty"`
+	Machine  *machine   `json:"machine,omitempty"`
+	Machines []*machine `json:"machines,omitempty"`
+	Void     string     `json:"void,omitempty"`  // a machine, as older journals have it
+	Voids    []string   `json:"voids,omitempty"` // machines
+}
+
+// recordOf is the record of machines that were rented as one.
+func recordOf(gang []*machine) record {
+	if len(gang) == 1 {
+		return record{Machine: gang[0]}
+	}
+	return record{Machines: gang}
+}
+
+// holds are the machines that stand in the record.
+func (r *record) holds() []*machine {
+	if r.Machine != nil {
+		return append([]*machine{r.Machine}, r.Machines...)
+	}
+	return r.Machines
+}
+
+// voided are those that never were.
+func (r *record) voided() []string {
+	if r.Void != "" {
+		return append([]string{r.Void}, r.Voids...)
+	}
+	return r.Voids
 }
 
 // disk is what the journal needs of a file.
@@ -143,33 +170,33 @@ func read(text []byte) story {
 		}
 		s.lines++
 		s.size = int64(pos)
-		switch {
-		case r.Opened != nil:
-			s.market = r.Opened
-		case r.Machine != nil:
-			if n, known := at[r.Machine.ID]; known {
-				s.machines[n] = r.Machine
-				continue
-			}
-			at[r.Machine.ID] = len(s.machines)
-			s.machines = append(s.machines, r.Machine)
-		case r.Void != "":
-			if n, known := at[r.Void]; known {
-				s.machines[n] = nil
-			}
-		}
+		s.take(&r, at)
 	}
-	var there []*machine
-	for _, m := range s.machines {
-		if m != nil {
-			there = append(there, m)
-		}
-	}
-	s.machines = there
+	s.machines = slices.DeleteFunc(s.machines, func(m *machine) bool { return m == nil })
 	if s.damaged != 1 {
 		s.tail = false
 	}
 	return s
+}
+
+// take goes on with what a record tells; at is where each machine stands.
+func (s *story) take(r *record, at map[string]int) {
+	if r.Opened != nil {
+		s.market = r.Opened
+	}
+	for _, m := range r.holds() {
+		if n, known := at[m.ID]; known {
+			s.machines[n] = m
+			continue
+		}
+		at[m.ID] = len(s.machines)
+		s.machines = append(s.machines, m)
+	}
+	for _, id := range r.voided() {
+		if n, known := at[id]; known {
+			s.machines[n] = nil
+		}
+	}
 }
 
 // load reads the journal, or opens the market.
@@ -196,7 +223,6 @@ func (d *daemon) load() error {
 		d.opened.Prefix = newPrefix()
 	}
 	d.opened.Place = place
-	oldest := d.wall().Add(-keepKeys)
 	for _, m := range s.machines {
 		if n := m.number(d.opened.Prefix); n > d.seq {
 			d.seq = n
@@ -204,11 +230,10 @@ func (d *daemon) load() error {
 		m.Foreign = m.Foreign || copied && m.State != engine.Ended
 		d.see(m.Launched)
 		d.see(m.Ended)
-		if m.EndWall.IsZero() || m.EndWall.After(oldest) {
-			d.list = append(d.list, m)
-			d.keys[m.Key] = m
-		}
+		d.list = append(d.list, m)
+		d.keys[m.Key] = append(d.keys[m.Key], m)
 	}
+	d.forget()
 	d.seq += s.hidden // a name that stood in a damaged line is not given again
 	if s.damaged > 0 {
 		d.opts.Log.Error("the market's journal is damaged", "lines", s.damaged, "whole", s.lines, "torn_end", s.tail)

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
 )
 
@@ -73,8 +74,8 @@ func folder(t *testing.T) string {
 	t.Cleanup(func() {
 		text, _ := os.ReadFile(filepath.Join(dir, journalName))
 		if s := read(text); s.market != nil {
-			for id := range strays("i-"+s.market.Prefix+"-", nil) {
-				killAll(id, 0, "")
+			for id := range procs.Strays("i-"+s.market.Prefix+"-", nil) {
+				procs.KillAll(id, 0, "")
 			}
 		}
 		_ = os.RemoveAll(dir)
@@ -83,7 +84,11 @@ func folder(t *testing.T) string {
 }
 
 func (s *serving) rent(key string, offer market.OfferID) (engine.Instance, error) {
-	return s.Launch(s.t.Context(), engine.Request{Key: key, Offer: offer})
+	list, err := s.Launch(s.t.Context(), engine.Request{Key: key, Offer: offer})
+	if err != nil {
+		return engine.Instance{}, err
+	}
+	return list[0], nil
 }
 
 func (s *serving) listed(id string) (engine.Instance, bool) {
@@ -233,7 +238,7 @@ func TestAfterADamageNoNameIsGivenTwiceAndTheDamagedJournalIsKept(t *testing.T) 
 			t.Fatal(err)
 		}
 		at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-		d := &daemon{opts: Options{Dir: dir, Trace: testTrace(1), Log: slog.New(slog.DiscardHandler), now: func() time.Time { return at }}, keys: map[string]*machine{}}
+		d := &daemon{opts: Options{Dir: dir, Trace: testTrace(1), Log: slog.New(slog.DiscardHandler), now: func() time.Time { return at }}, keys: map[string][]*machine{}}
 		err := d.load()
 		aside, _ := filepath.Glob(filepath.Join(dir, journalName+".damaged-*"))
 		if d.opened.Prefix == "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 )
@@ -43,71 +44,125 @@ func (m *machine) number(prefix string) int {
 	return n
 }
 
-// launch rents a machine, or returns the one that the key rented.
-func (d *daemon) launch(r engine.Request) (engine.Instance, error) {
-	if r.Key == "" {
-		return engine.Instance{}, fmt.Errorf("%w: a launch without a key", engine.ErrRequest)
+// most is how many machines a launch may ask for: they are processes of one computer.
+const most = 1000
+
+// launch rents machines, all or none, or returns those that the key rented.
+func (d *daemon) launch(r engine.Request) ([]engine.Instance, error) {
+	if r.Key == "" || r.Nodes < 0 || r.Nodes > most {
+		return nil, fmt.Errorf("%w: a launch of %d machines with key %q: it needs a key, and is of at most %d",
+			engine.ErrRequest, r.Nodes, r.Key, most)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if m := d.keys[r.Key]; m != nil {
-		return m.Instance, nil
+	if gang := d.keys[r.Key]; gang != nil {
+		return instances(gang), nil
 	}
+	gang, err := d.choose(&r)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.begin(gang, r.Env); err != nil {
+		return nil, fmt.Errorf("launch %s: %w", r.Offer, err)
+	}
+	return instances(gang), nil
+}
+
+func instances(gang []*machine) []engine.Instance {
+	list := make([]engine.Instance, len(gang))
+	for n, m := range gang {
+		list[n] = m.Instance
+	}
+	return list
+}
+
+// choose is the machines that a request gets, or says why it gets none. The caller holds mu.
+func (d *daemon) choose(r *engine.Request) ([]*machine, error) {
 	line, ok := d.opened.Trace.Line(r.Offer)
 	if !ok {
-		return engine.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNotFound)
+		return nil, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNotFound)
 	}
 	now := d.now()
 	q := d.opened.Trace.Quote(line, d.since(now), d.opened.At)
 	switch {
 	case !q.Available:
-		return engine.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNoCapacity)
+		return nil, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNoCapacity)
 	case r.MaxRate > 0 && q.Rate > r.MaxRate:
-		return engine.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate,
+		return nil, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate,
 			r.MaxRate, engine.ErrPrice)
 	}
-	d.seq++
-	m := &machine{
-		Instance: engine.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer,
-			State: engine.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
-		Wall: d.wall(), over: make(chan struct{}),
-	}
-	if lost, notice, ok := d.opened.Trace.Loss(line, d.since(now)); ok {
-		m.LostAt, m.Warning = d.opened.At.Add(lost), notice
-	}
-	if err := d.serveMeta(m); err != nil {
-		return engine.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
-	}
-	// Written before it starts: a daemon that dies here leaves a machine without
-	// a process, which the next one ends, and not a process without a machine.
-	if err := d.journal.append(record{Machine: m}); err != nil {
-		m.hush()
-		return engine.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
-	}
-	if err := d.start(m, r.Env); err != nil {
-		err = fmt.Errorf("launch %s: %w", r.Offer, err)
-		// It never ran, so it is not billed.
-		void := d.journal.append(record{Void: m.ID})
-		if void == nil {
-			m.hush()
-			return engine.Instance{}, err
+	gang := make([]*machine, r.Machines())
+	for n := range gang {
+		d.seq++
+		m := &machine{
+			Instance: engine.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer,
+				State: engine.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
+			Wall: d.wall(), over: make(chan struct{}),
 		}
-		d.rented(m) // on the disk it runs: it must end there too
-		return engine.Instance{}, errors.Join(err, void)
+		if lost, notice, ok := d.opened.Trace.Loss(line, d.since(now)); ok {
+			m.LostAt, m.Warning = d.opened.At.Add(lost), notice
+		}
+		gang[n] = m
 	}
-	if err := d.journal.append(record{Machine: m}); err != nil { // the next daemon looks for its process
-		d.opts.Log.Error("launch not written", "instance", m.ID, "error", err)
-	}
-	d.rented(m)
-	d.opts.Log.Info("rented", "instance", m.ID, "offer", m.Offer, "key", m.Key)
-	return m.Instance, nil
+	return gang, nil
 }
 
-// rented takes the machine up. The caller holds mu.
-func (d *daemon) rented(m *machine) {
-	d.list = append(d.list, m)
-	d.keys[m.Key] = m
-	d.tasks.Go(func() { d.tend(m) })
+// begin writes the machines down and starts them. Where one of them does not start, none of
+// them was rented. The caller holds mu.
+func (d *daemon) begin(gang []*machine, env map[string]string) error {
+	for n, m := range gang {
+		if err := d.serveMeta(m, gang[:n]...); err != nil {
+			hush(gang[:n])
+			return err
+		}
+	}
+	// Written before they start: a daemon that dies here leaves machines without a
+	// process, which the next one ends, and not a process without a machine.
+	if err := d.journal.append(recordOf(gang)); err != nil {
+		hush(gang)
+		return err
+	}
+	for n, m := range gang {
+		if err := d.start(m, env); err != nil {
+			return errors.Join(err, d.void(gang, gang[:n]))
+		}
+	}
+	if err := d.journal.append(recordOf(gang)); err != nil { // the next daemon looks for their processes
+		d.opts.Log.Error("launch not written", "key", gang[0].Key, "machines", len(gang), "error", err)
+	}
+	d.rented(gang)
+	for _, m := range gang {
+		d.opts.Log.Info("rented", "instance", m.ID, "offer", m.Offer, "key", m.Key)
+	}
+	return nil
+}
+
+// void takes a launch back of whose machines some run: they are not billed. The caller holds mu.
+func (d *daemon) void(gang, running []*machine) error {
+	ids := make([]string, len(gang))
+	for n, m := range gang {
+		ids[n] = m.ID
+	}
+	for _, m := range running {
+		if !procs.KillAll(m.ID, m.PID, m.Begun) {
+			d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+		}
+	}
+	if err := d.journal.append(record{Voids: ids}); err != nil {
+		d.rented(gang) // on the disk they run: they must end there too
+		return err
+	}
+	hush(gang)
+	return nil
+}
+
+// rented takes machines up that were rented as one. The caller holds mu.
+func (d *daemon) rented(gang []*machine) {
+	d.list = append(d.list, gang...)
+	d.keys[gang[0].Key] = gang
+	for _, m := range gang {
+		d.tasks.Go(func() { d.tend(m) })
+	}
 }
 
 // tend ends the machine when it is due, or when its first process has ended. It
@@ -162,10 +217,10 @@ func (d *daemon) gone(m *machine, looks int) bool {
 	}
 	// the daemon before died between the start and writing it down, and the fork may still lack its name
 	if m.PID == 0 && looks < 5 {
-		m.PID, m.Begun = first(m.ID)
+		m.PID, m.Begun = procs.First(m.ID)
 		return false
 	}
-	return !alive(m.PID, m.Begun)
+	return !procs.Alive(m.PID, m.Begun)
 }
 
 // given is the notice that the machine could have seen before it is interrupted now:
@@ -203,8 +258,11 @@ func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 	m.ending = true
 	d.mu.Unlock()
 	ours := !m.Foreign || cause == engine.Terminated // what is left of it is the other folder's
-	if ours && !killAll(m.ID, m.PID, m.Begun) {
+	switch dead := !ours || procs.KillAll(m.ID, m.PID, m.Begun); {
+	case !dead:
 		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+	case ours:
+		d.wipe(m.ID)
 	}
 	d.mu.Lock()
 	m.hush()
@@ -247,13 +305,19 @@ func (d *daemon) ended(m, end *machine) {
 	m.Instance, m.EndWall = end.Instance, end.EndWall
 	close(m.over)
 	d.opts.Log.Info("ended", "instance", m.ID, "cause", m.Cause)
+	d.forget()
+}
+
+// forget drops the machines of launches that ended long ago. The caller holds mu.
+func (d *daemon) forget() {
 	oldest := d.wall().Add(-keepKeys)
-	d.list = slices.DeleteFunc(d.list, func(o *machine) bool {
-		old := o.State == engine.Ended && o.EndWall.Before(oldest)
-		if old {
-			delete(d.keys, o.Key)
+	recent := func(m *machine) bool { return m.EndWall.IsZero() || m.EndWall.After(oldest) }
+	d.list = slices.DeleteFunc(d.list, func(m *machine) bool {
+		if gang, known := d.keys[m.Key]; known && slices.ContainsFunc(gang, recent) {
+			return false // the key returns all that it rented
 		}
-		return old
+		delete(d.keys, m.Key)
+		return true
 	})
 }
 
@@ -265,6 +329,9 @@ func (d *daemon) bill(m *machine, cause engine.Cause, at time.Time) *machine {
 	end := &machine{Instance: m.Instance, Wall: m.Wall, EndWall: d.wall(), PID: m.PID, Begun: m.Begun, Host: m.Host,
 		Port: m.Port, LostAt: m.LostAt, Warning: m.Warning, Foreign: m.Foreign}
 	end.State, end.Cause, end.Ended, end.Bill = engine.Ended, cause, at, nil
+	if _, ok := d.announced(m); ok {
+		end.Interrupts = m.LostAt
+	}
 	t := d.opened.Trace
 	line, _ := t.Line(m.Offer) // it was rented, so it is there
 	segments := t.Prices(line, d.since(m.Launched), d.since(at.Add(line.Offer.Billing.Minimum)), d.opened.At)
@@ -280,6 +347,12 @@ func currency(t market.Trace) money.Currency {
 		return money.USD
 	}
 	return t.Currency
+}
+
+func hush(gang []*machine) {
+	for _, m := range gang {
+		m.hush()
+	}
 }
 
 // hush ends the machine's metadata. The caller holds mu.

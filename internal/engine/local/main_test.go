@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
@@ -68,6 +69,13 @@ func play(what string) int {
 		cmd := exec.Command("sh", "-c", script)
 		_ = cmd.Run() // it is killed
 		return 0
+	case "daemon": // an agent, which adopts; its program's log and work; and a daemon as daemons are made
+		adopt()
+		_ = os.MkdirAll("tasks/a.1/work", 0o700)
+		_ = os.WriteFile("tasks/a.1/log", []byte("hf_unmasked"), 0o600)
+		_ = os.WriteFile("tasks/a.1/work/model", []byte("hf_unmasked"), 0o600)
+		script := `env -i setsid sh -c 'env -i setsid sh -c "env -i setsid sleep 97531.24 & exit 0" & exit 0'; echo ready > ready`
+		_ = exec.Command("sh", "-c", script).Run()
 	case "env":
 		_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 	}
@@ -168,11 +176,11 @@ func (c *cloud) pid() int {
 func (c *cloud) kill() {
 	c.t.Helper()
 	pid := c.pid()
-	was := begun(pid)
+	was := procs.Begun(pid)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		c.t.Fatal(err)
 	}
-	c.until("the daemon's death", func() bool { return !alive(pid, was) })
+	c.until("the daemon's death", func() bool { return !procs.Alive(pid, was) })
 }
 
 // clean ends the machines and the daemon, and checks that nothing is left.
@@ -194,16 +202,16 @@ func (c *cloud) clean() {
 		}
 	}
 	for _, i := range list {
-		if left := members(i.ID, 0, ""); len(left) > 0 {
+		if left := procs.Members(i.ID, 0, ""); len(left) > 0 {
 			c.t.Errorf("processes of %s are left: %v", i.ID, left)
 		}
 	}
 	pid := c.pid()
-	was := begun(pid)
+	was := procs.Begun(pid)
 	if err := c.Stop(ctx); err != nil {
 		c.t.Error(err)
 	}
-	c.until("the daemon's end", func() bool { return !alive(pid, was) })
+	c.until("the daemon's end", func() bool { return !procs.Alive(pid, was) })
 	if c.t.Failed() {
 		log, _ := os.ReadFile(filepath.Join(c.dir, "market.log"))
 		c.t.Logf("the daemon's log:\n%s", log)
@@ -224,11 +232,11 @@ func (c *cloud) launch(key string, offer market.OfferID, env ...string) engine.I
 		name, value, _ := strings.Cut(kv, "=")
 		q.Env[name] = value
 	}
-	i, err := c.Launch(context.Background(), q)
+	list, err := c.Launch(context.Background(), q)
 	if err != nil {
 		c.t.Fatalf("launch %s: %v", key, err)
 	}
-	return i
+	return list[0]
 }
 
 func (c *cloud) instance(id string) engine.Instance {

@@ -20,10 +20,10 @@ import (
 // Each machine has a loopback address of its own where the system has more than
 // one, at which its programs can be reached too. After a restart its port may be another's
 // on the common address, and an agent must never read the notice of another machine.
-func (d *daemon) serveMeta(m *machine) error {
+func (d *daemon) serveMeta(m *machine, beside ...*machine) error {
 	host := m.Host
 	if host == "" {
-		host = d.freeLoopback()
+		host = d.freeLoopback(beside)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(m.Port)))
 	if err != nil && m.Host == "" {
@@ -40,11 +40,13 @@ func (d *daemon) serveMeta(m *machine) error {
 	return nil
 }
 
-// freeLoopback is an address that no machine of this market has. The caller holds mu.
-func (d *daemon) freeLoopback() string {
+// freeLoopback is an address that no machine of this market has, and none of those that are
+// rented with it. The caller holds mu.
+func (d *daemon) freeLoopback(beside []*machine) string {
 	for {
 		host := ownLoopback()
-		if !slices.ContainsFunc(d.list, func(m *machine) bool { return m.Host == host }) {
+		has := func(m *machine) bool { return m.Host == host }
+		if !slices.ContainsFunc(d.list, has) && !slices.ContainsFunc(beside, has) {
 			return host
 		}
 	}

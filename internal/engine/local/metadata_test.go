@@ -94,6 +94,10 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 			lost := time.Now().Add(life)
 			c.until("its address", func() bool { return c.endpoint(i.ID) != "" })
 			base := c.endpoint(i.ID)
+			other := c.launch("b.1", fleeing, "PLAY=env") // given back while it is under notice
+			if at := c.instance(i.ID).Interrupts; !at.IsZero() {
+				t.Errorf("its interruption is listed for %v before it is announced", at)
+			}
 
 			ctx, cancel := context.WithTimeout(t.Context(), life-2*time.Second+warning/2)
 			defer cancel()
@@ -112,6 +116,15 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 			})
 			if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"aws", "azure", "gcp"}) {
 				t.Fatalf("found by %v", got)
+			}
+			c.until("the notice in the list", func() bool { return !c.instance(other.ID).Interrupts.IsZero() })
+			if err := c.Terminate(t.Context(), other.ID); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range []engine.Instance{c.instance(i.ID), c.instance(other.ID)} {
+				if want := i.Launched.Add(time.Duration(float64(life) * speed)); !i.Interrupts.Equal(want) {
+					t.Errorf("%s (%s) is listed to be interrupted at %v, want %v", i.ID, i.State, i.Interrupts, want)
+				}
 			}
 			early, late := asked.Add(life-warning), lost
 			for source, at := range when {

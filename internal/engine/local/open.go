@@ -17,19 +17,31 @@ const Kind = "local"
 // usual is how a market on this machine behaves: it answers at once, and its list lacks nothing.
 var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second, Boot: 5 * time.Minute}
 
+// With is what a local engine has under with.
+type With struct {
+	Market   string `yaml:"market,omitempty"`   // a file or a built-in one; "": the folder's
+	Machines string `yaml:"machines,omitempty"` // absolute path of the folder of its machines; "": beside the market
+}
+
+func readWith(s *engine.Setting) (w With, err error) {
+	if err := s.With.Into(&w, "a local engine has market, a file or a built-in one, and machines, the folder of its "+
+		"machines"); err != nil {
+		return w, err
+	}
+	if w.Machines != "" && !filepath.IsAbs(w.Machines) {
+		return w, fmt.Errorf("with: machines is %q: write an absolute path", w.Machines)
+	}
+	return w, nil
+}
+
 // Open opens the market of an engine, and starts its process where none answers.
 func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	for name := range s.With {
-		if name != "market" && name != "machines" {
-			return engine.Engine{}, fmt.Errorf("with: %s is not known: a local engine has market, a file or a built-in one, "+
-				"and machines, the folder of its machines", name)
-		}
+	with, err := readWith(&s)
+	if err != nil {
+		return engine.Engine{}, err
 	}
-	if at := s.With["machines"]; at != "" && !filepath.IsAbs(at) {
-		return engine.Engine{}, fmt.Errorf("with: machines is %q: write an absolute path", at)
-	}
-	file := cmp.Or(s.With["market"], h.Market)
-	if own := filepath.Join(h.Dir, s.With["market"]); s.With["market"] != "" && exists(own) { // beside engines.yaml
+	file := cmp.Or(with.Market, h.Market)
+	if own := filepath.Join(h.Dir, with.Market); with.Market != "" && exists(own) { // beside engines.yaml
 		file = own
 	}
 	agents, err := h.AgentURL(s)
@@ -41,7 +53,8 @@ func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, 
 	if err != nil {
 		return engine.Engine{}, err
 	}
-	d.spawn = func(ctx context.Context) error { return spawn(ctx, dir, &s, file, h) }
+	d.at = with.Machines
+	d.spawn = func(ctx context.Context) error { return spawn(ctx, dir, s.Name, with.Machines, file, h) }
 	if _, err := d.Keep(ctx); err != nil {
 		return engine.Engine{}, err
 	}
@@ -50,7 +63,7 @@ func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, 
 		return engine.Engine{}, err
 	}
 	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents, Clock: clock,
-		Users: Users(&s), Seats: int(s.Seats), Client: nearby()}, nil
+		Here: true, Users: Users(&s), Seats: int(s.Seats), Client: nearby()}, nil
 }
 
 // Users is whose the programs of a local engine are: unless somebody says otherwise this
@@ -59,7 +72,8 @@ func Users(s *engine.Setting) string { return cmp.Or(s.Users, engine.UsersSame) 
 
 // Machines is the folder of an engine's machines.
 func Machines(data string, s *engine.Setting) string {
-	return cmp.Or(s.With["machines"], filepath.Join(Dir(data, s.Name), "machines"))
+	with, _ := readWith(s) // another check says what is wrong with it
+	return cmp.Or(with.Machines, filepath.Join(Dir(data, s.Name), "machines"))
 }
 
 // Dir is the folder of a market in a data folder: that of the engine which every folder
@@ -84,7 +98,7 @@ func nearby() *engine.ClientConfig {
 }
 
 // spawn starts the market's process where none answers.
-func spawn(ctx context.Context, dir string, s *engine.Setting, file string, h engine.Host) error {
+func spawn(ctx context.Context, dir, name, machines, file string, h engine.Host) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open market: %w", err)
 	}
@@ -96,9 +110,9 @@ func spawn(ctx context.Context, dir string, s *engine.Setting, file string, h en
 		}
 		exe = self
 	}
-	args := []string{"market", "serve", "--data", dir, "--name", s.Name}
-	if at := s.With["machines"]; at != "" {
-		args = append(args, "--machines", at)
+	args := []string{"market", "serve", "--data", dir, "--name", name}
+	if machines != "" {
+		args = append(args, "--machines", machines)
 	}
 	if file != "" {
 		args = append(args, "--market", file)
@@ -109,6 +123,10 @@ func spawn(ctx context.Context, dir string, s *engine.Setting, file string, h en
 	}
 	if !after.IsZero() {
 		args = append(args, "--after", after.Format(time.RFC3339Nano))
+	}
+	if h.Umask != "" { // the server's own closes what it writes to all others, and is not for programs
+		args = append([]string{"-c", `umask "$1"; shift; exec "$@"`, "scrimp-market", h.Umask, exe}, args...)
+		exe = "/bin/sh"
 	}
 	return Spawn(ctx, dir, exe, args)
 }

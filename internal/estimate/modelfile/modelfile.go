@@ -41,8 +41,8 @@ func Read(name string, content []byte) (shape.Model, error) {
 	return ONNX(name, content)
 }
 
-const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a " +
-	"line such as \"transformer layers=32 dim=4096 vocab=32000\""
+const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model " +
+	"(scrimp estimate --models lists them), or a line such as \"transformer layers=32 dim=4096 vocab=32000\""
 
 // kinds are the words a line may begin with.
 var kinds = map[string]shape.Kind{
@@ -54,7 +54,7 @@ var kinds = map[string]shape.Kind{
 //	transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1
 //	moe params=46.7e9 active=12.9e9 layers=32 dim=4096 ff=14336 topk=2
 //	cnn gmacs=4.1 activations=11.1 params=25.6e6
-//	trees
+//	trees features=28
 //
 // A transformer's parameters are counted from its shape where they are not given.
 func Spec(line string) (shape.Model, error) {
@@ -74,15 +74,16 @@ func Spec(line string) (shape.Model, error) {
 	fields := map[string]*float64{
 		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV,
 		"head": &m.Head, "ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts,
-		"window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
+		"window": &m.Window, "features": &m.Columns,
+		"gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
 	}
 	for _, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
 		p := fields[strings.ToLower(k)]
 		if !ok || p == nil {
 			return bad(k, "is no field of a model",
-				"fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied "+
-					"depthwise grouped regions")
+				"fields: params active layers dim heads kv head ff vocab topk gmacs activations window features gated "+
+					"tied depthwise grouped regions")
 		}
 		n, err := number(v)
 		if err != nil {
@@ -123,7 +124,7 @@ func Line(m shape.Model) (string, bool) {
 	}{
 		{"params", m.Params}, {"active", m.Active}, {"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads},
 		{"kv", m.KV}, {"head", m.Head}, {"ff", m.FF}, {"vocab", m.Vocab}, {"topk", m.TopK}, {"gmacs", m.GMACs},
-		{"activations", m.Acts}, {"window", m.Window},
+		{"activations", m.Acts}, {"window", m.Window}, {"features", m.Columns},
 	} {
 		if f.v > 0 {
 			line += " " + f.name + "=" + strconv.FormatFloat(f.v, 'g', -1, 64)
@@ -209,6 +210,7 @@ func bounded(m shape.Model) (field, why, fix string) {
 		{"params", "parameters", m.Params, 1e14}, {"active", "active parameters", m.Active, 1e14},
 		{"gmacs", "multiply-accumulates in 1e9", m.GMACs, 1e7}, {"activations", "activations in 1e6", m.Acts, 1e7},
 		{"topk", "experts a token", m.TopK, 1e4}, {"window", "tokens looked back on", m.Window, 1e9},
+		{"features", "columns", m.Columns, 1e7},
 	} {
 		if f.v > f.most || f.v < 0 {
 			return f.name, fmt.Sprintf("%g %s is absurd", f.v, f.what),

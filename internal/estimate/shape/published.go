@@ -28,6 +28,8 @@ func conv(name string, kind Kind, params, gmacs, acts float64, source string) Mo
 	return Model{Name: name, Kind: kind, Params: params * 1e6, GMACs: gmacs, Acts: acts, Source: source}
 }
 
+func headed(m Model, head float64) Model { m.Head = head; return m }
+
 func tied(m Model) Model { m.Tied = true; return m }
 
 func regions(m Model) Model { m.Regions = true; return m }
@@ -58,6 +60,25 @@ var published = []Model{
 	llama("phi-3-mini-4k-instruct", 3.82, 32, 3072, 32, 32, 8192, 32064),
 	llama("qwen2-7b", 7.62, 28, 3584, 28, 4, 18944, 152064),
 	llama("qwen2.5-7b", 7.62, 28, 3584, 28, 4, 18944, 152064),
+	llama("qwen2.5-14b", 14.77, 48, 5120, 40, 8, 13824, 152064),
+	llama("qwen2.5-32b", 32.76, 64, 5120, 40, 8, 27648, 152064),
+	tied(llama("qwen2.5-0.5b", 0.494, 24, 896, 14, 2, 4864, 151936)),
+	tied(llama("qwen2.5-1.5b", 1.54, 28, 1536, 12, 2, 8960, 151936)),
+	tied(llama("qwen2.5-3b", 3.09, 36, 2048, 16, 2, 11008, 151936)),
+	tied(headed(llama("qwen3-0.6b", 0.596, 28, 1024, 16, 8, 3072, 151936), 128)),
+	tied(headed(llama("qwen3-1.7b", 1.72, 28, 2048, 16, 8, 6144, 151936), 128)),
+	tied(headed(llama("qwen3-4b", 4.02, 36, 2560, 32, 8, 9728, 151936), 128)),
+	headed(llama("qwen3-8b", 8.19, 36, 4096, 32, 8, 12288, 151936), 128),
+	headed(llama("qwen3-14b", 14.77, 40, 5120, 40, 8, 17408, 151936), 128),
+	headed(llama("qwen3-32b", 32.76, 64, 5120, 64, 8, 25600, 151936), 128),
+	headed(llama("mistral-nemo-12b", 12.25, 40, 5120, 32, 8, 14336, 131072), 128),
+	headed(llama("mistral-small-24b", 23.57, 40, 5120, 32, 8, 32768, 131072), 128),
+	llama("phi-3-medium-4k-instruct", 13.96, 40, 5120, 40, 10, 17920, 32064),
+	llama("phi-4", 14.66, 40, 5120, 40, 10, 17920, 100352),
+	tied(llama("smollm2-135m", 0.1345, 30, 576, 9, 3, 1536, 49152)),
+	tied(llama("smollm2-360m", 0.362, 32, 960, 15, 5, 2560, 49152)),
+	tied(llama("smollm2-1.7b", 1.71, 24, 2048, 32, 32, 8192, 49152)),
+	llama("olmo-2-7b", 7.30, 32, 4096, 32, 32, 11008, 100352),
 	llama("qwen2.5-72b", 72.7, 80, 8192, 64, 8, 29568, 152064),
 	{Name: "gemma-2b", Kind: Transformer, Params: 2.51e9, Layers: 18, Dim: 2048, Heads: 8, KV: 1, Head: 256, FF: 16384,
 		Vocab: 256000, Tied: true, Gated: true, Source: hf},
@@ -118,6 +139,8 @@ var published = []Model{
 		Head: 128, FF: 1536, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
 	{Name: "mixtral-8x7b", Kind: Experts, Params: 46.7e9, Active: 12.9e9, Layers: 32, Dim: 4096, Heads: 32, KV: 8,
 		FF: 14336, Vocab: 32000, TopK: 2, Gated: true, Source: hf},
+	{Name: "mixtral-8x22b", Kind: Experts, Params: 140.6e9, Active: 39.1e9, Layers: 56, Dim: 6144, Heads: 48, KV: 8,
+		FF: 16384, Vocab: 32768, TopK: 2, Gated: true, Source: hf},
 	{Name: "transformer-xl base", Kind: Segments, Params: 192e6, Active: 65e6, Layers: 16, Dim: 512, Heads: 8, FF: 2048,
 		Source: dle},
 	{Name: "transformer-xl large", Kind: Segments, Params: 285e6, Active: 220e6, Layers: 18, Dim: 1024, Heads: 16,

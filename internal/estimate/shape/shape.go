@@ -47,6 +47,7 @@ type Model struct {
 	Groups  bool    // its convolutions are in many small groups (ResNeXt)
 	Regions bool    // it proposes regions first and looks at each: many small steps an image
 	Most    float64 // tokens of the longest sequence that it takes; zero: not said
+	Columns float64 // of the table that boosted trees are grown on
 	Image   bool    // a transformer that takes in an image as Most tokens
 	Source  string  // where the shape was published
 	Note    string  // what a reader of its estimate must know of how it was read
@@ -57,6 +58,9 @@ const usual = 2048
 
 // Text reports whether the model reads tokens in sequences.
 func (m Model) Text() bool { return m.Kind == Transformer || m.Kind == Experts }
+
+// Photographs reports whether a sample is an image, which is decoded before it is taken in.
+func (m Model) Photographs() bool { return m.Kind == Conv || m.Kind == Detect || m.Image }
 
 // Seq is the tokens a sample of a transformer where nobody says: 2048, or all that it takes
 // where those are fewer.

@@ -1,9 +1,9 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -13,21 +13,19 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
 )
 
-// Limits of what an agent may send at once.
-const (
-	maxReport = 4 << 20
-	maxChunk  = 4 << 20
-)
+// maxChunk is how many bytes of output an agent may send at once.
+const maxChunk = 4 << 20
 
 // Report takes what happened, and answers with orders.
 func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
-	attempt, ok := d.Gate.Attempt(w, r)
+	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
 	}
-	report, ok := reply.Body[api.Report](w, r, maxReport)
+	report, ok := reply.Body[api.Report](w, r)
 	if !ok {
 		return
 	}
@@ -36,19 +34,51 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 			"report the attempt that it was given with", nil)
 		return
 	}
+	if report.Node != node {
+		otherRank(w, node)
+		return
+	}
+	if ok, wait := d.Reports.TakeMany(api.Rank(attempt, node), float64(1+len(report.Messages)), time.Now()); !ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		reply.Problem(w, http.StatusTooManyRequests, "too many messages", "report again when Retry-After says", nil)
+		return
+	}
+	measured := int64(0)
+	if job, live := d.jobOfAttempt(attempt); live {
+		measured = d.Measured(r.Context(), job, report)
+	}
 	o, err := d.Control.Report(r.Context(), report)
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "send it again", err)
 		return
 	}
-	o.LogEnd = d.logged(r.Context(), attempt, report.LogEnd)
-	o.Exec = d.execsFor(attempt)
+	o.Telemetry = measured
+	o.LogEnd = d.logged(r.Context(), store.RankLog(attempt, node), report.LogEnd)
+	o.Exec = append(d.execsFor(api.Rank(attempt, node)), d.sessions.next(api.Rank(attempt, node))...)
 	reply.JSON(w, o)
+}
+
+func otherRank(w http.ResponseWriter, node int) {
+	reply.FieldProblem(w, http.StatusForbidden, "node", "the token is for another machine of the gang",
+		"speak for node "+strconv.Itoa(node)+", which it was given with", nil)
+}
+
+// logOf is the name of the output of the rank whose agent asks; the request says the same rank.
+func (d *Desk) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bool) {
+	attempt, node, ok := d.Gate.Attempt(w, r)
+	if !ok {
+		return "", false
+	}
+	if text := cmp.Or(r.URL.Query().Get("node"), "0"); text != strconv.Itoa(node) {
+		otherRank(w, node)
+		return "", false
+	}
+	return store.RankLog(attempt, node), true
 }
 
 // Logs appends output.
 func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
-	attempt, ok := d.Gate.Attempt(w, r)
+	name, ok := d.logOf(w, r)
 	if !ok {
 		return
 	}
@@ -58,20 +88,16 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 			"ask GET /v1/agent/logs how much is kept", err)
 		return
 	}
-	chunk, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
-	if err != nil {
-		reply.Problem(w, http.StatusRequestEntityTooLarge, "chunk not read", "send smaller ones", err)
+	chunk, ok := reply.Bytes(w, r, maxChunk)
+	if !ok || d.tooMuch(w, r, name, len(chunk)) {
 		return
 	}
-	if d.tooMuch(w, attempt, len(chunk)) {
-		return
-	}
-	if end := d.logged(r.Context(), attempt, offset+int64(len(chunk))); end >= d.logLimit() {
+	if end := d.logged(r.Context(), name, offset+int64(len(chunk))); end >= d.logLimit() {
 		reply.JSON(w, api.LogEnd{Offset: end})
 		return
 	}
 	d.Printed(len(chunk))
-	end, err := d.Log.AppendLog(r.Context(), attempt, offset, chunk)
+	end, err := d.Log.AppendLog(r.Context(), name, offset, chunk)
 	if err != nil && end == 0 {
 		reply.Problem(w, http.StatusServiceUnavailable, "log not written", "send it again", err)
 		return
@@ -82,7 +108,7 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 // tooMuch answers an agent whose program prints faster than its output is kept,
 // or where the server has no room for it. The program goes on; its output waits
 // on its machine, or is cut there.
-func (d *Desk) tooMuch(w http.ResponseWriter, attempt string, n int) bool {
+func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	now := time.Now()
 	if free, full := d.Room.Full(0); full {
 		w.Header().Set("Retry-After", "5")
@@ -91,34 +117,53 @@ func (d *Desk) tooMuch(w http.ResponseWriter, attempt string, n int) bool {
 			fmt.Errorf("%d MiB are free, and %d MiB are kept for the log of events", free>>20, disk.LogReserve>>20))
 		return true
 	}
-	ok, wait := d.Pace.TakeMany(attempt, float64(n), now)
+	if d.overQuota(w, r, log, n) {
+		return true
+	}
+	ok, wait := d.Pace.TakeMany(log, float64(n), now)
 	if ok {
 		ok, wait = d.AllPace.TakeMany("all", float64(n), now)
 	}
 	if !ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		reply.Problem(w, http.StatusTooManyRequests, "too much output",
-			fmt.Sprintf("print less: %d MB a second are kept of one attempt and %d MB a second of all; the rest waits on "+
+			fmt.Sprintf("print less: %d MB a second are kept of one machine and %d MB a second of all; the rest waits on "+
 				"its machine, and is left out where it gets too long", LogRate>>20, AllLogRate>>20), nil)
 	}
 	return !ok
 }
 
+// overQuota answers an agent of a job whose team has used its disk.
+func (d *Desk) overQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+	attempt, _, _ := strings.Cut(log, "~")
+	job, live := d.jobOfAttempt(attempt)
+	if !live {
+		return false
+	}
+	err := d.Quota(r.Context(), job, int64(n))
+	if err != nil {
+		w.Header().Set("Retry-After", "5")
+		reply.Problem(w, http.StatusInsufficientStorage, "the team has used its disk",
+			"make room, as with scrimp gc: jobs go on, and their output is sent again later", err)
+	}
+	return err != nil
+}
+
 // LogEnd says how much of the output is kept.
 func (d *Desk) LogEnd(w http.ResponseWriter, r *http.Request) {
-	attempt, ok := d.Gate.Attempt(w, r)
+	name, ok := d.logOf(w, r)
 	if !ok {
 		return
 	}
-	reply.JSON(w, api.LogEnd{Offset: d.logged(r.Context(), attempt, 0)})
+	reply.JSON(w, api.LogEnd{Offset: d.logged(r.Context(), name, 0)})
 }
 
 // What is kept of a program's output. A program that prints without end fills no
 // disk and keeps nobody waiting.
 const (
-	standardLogLimit = 1 << 30  // bytes of an attempt
-	LogRate          = 8 << 20  // bytes a second of an attempt, on average
-	AllLogRate       = 64 << 20 // bytes a second of all attempts together
+	standardLogLimit = 1 << 30  // bytes of a rank of an attempt
+	LogRate          = 8 << 20  // bytes a second of a rank, on average
+	AllLogRate       = 64 << 20 // bytes a second of all together
 )
 
 func (d *Desk) logLimit() int64 {
@@ -128,94 +173,27 @@ func (d *Desk) logLimit() int64 {
 	return standardLogLimit
 }
 
-// logged returns up to where the attempt's agent need not send its output: what
+// logged returns up to where an agent need not send the output of that name: what
 // is kept, and once that is as much as is kept at all, everything it has.
-func (d *Desk) logged(ctx context.Context, attempt string, has int64) int64 {
-	end, err := d.Log.LogEnd(ctx, attempt)
+func (d *Desk) logged(ctx context.Context, name string, has int64) int64 {
+	end, err := d.Log.LogEnd(ctx, name)
 	limit := d.logLimit()
 	if err != nil || end < limit {
 		return end
 	}
 	d.mu.Lock()
-	before, known := d.skipped[attempt]
+	before, known := d.skipped[name]
 	end = max(end, before, has)
 	if d.skipped == nil {
 		d.skipped = map[string]int64{}
 	}
-	d.skipped[attempt] = end
+	d.skipped[name] = end
 	d.mu.Unlock()
-	if kept, _ := d.Log.LogEnd(ctx, attempt); !known && kept < limit+int64(maxChunk) {
+	if kept, _ := d.Log.LogEnd(ctx, name); !known && kept < limit+int64(maxChunk) {
 		word := fmt.Sprintf("\nscrimp: the output is longer than %d MiB; the rest is not kept\n", limit>>20)
-		if _, err := d.Log.AppendLog(ctx, attempt, kept, []byte(word)); err != nil {
-			d.Errors.Warn("end of a log not marked", "attempt", attempt, "error", err)
+		if _, err := d.Log.AppendLog(ctx, name, kept, []byte(word)); err != nil {
+			d.Errors.Warn("end of a log not marked", "log", name, "error", err)
 		}
 	}
 	return end
-}
-
-// execution is a command that a user wants run beside the program.
-type execution struct {
-	attempt string
-	exec    api.Exec
-	given   bool
-	done    chan api.ExecResult
-}
-
-// execLimit is how long a user waits for a command.
-const execLimit = 5 * time.Minute
-
-func (d *Desk) execsFor(attempt string) []api.Exec {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var list []api.Exec
-	for _, e := range d.execs {
-		if e.attempt == attempt && !e.given {
-			e.given = true
-			list = append(list, e.exec)
-		}
-	}
-	return list
-}
-
-// Executed takes what a command has printed.
-func (d *Desk) Executed(w http.ResponseWriter, r *http.Request) {
-	attempt, ok := d.Gate.Attempt(w, r)
-	if !ok {
-		return
-	}
-	result, ok := reply.Body[api.ExecResult](w, r, 64<<20)
-	if !ok {
-		return
-	}
-	d.mu.Lock()
-	e := d.execs[r.PathValue("id")]
-	if e != nil && e.attempt == attempt {
-		delete(d.execs, e.exec.ID)
-		e.done <- result
-	}
-	d.mu.Unlock()
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// Exec runs a command on the job's machine and returns what it printed.
-func (d *Desk) Exec(ctx context.Context, attempt string, command []string) (api.ExecResult, error) {
-	e := &execution{attempt: attempt, done: make(chan api.ExecResult, 1)}
-	d.mu.Lock()
-	e.exec = api.Exec{ID: fmt.Sprintf("%d-%d", time.Now().UnixNano(), len(d.execs)), Command: command}
-	if d.execs == nil {
-		d.execs = map[string]*execution{}
-	}
-	d.execs[e.exec.ID] = e
-	d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, execLimit)
-	defer cancel()
-	select {
-	case result := <-e.done:
-		return result, nil
-	case <-ctx.Done():
-		d.mu.Lock()
-		delete(d.execs, e.exec.ID)
-		d.mu.Unlock()
-		return api.ExecResult{}, fmt.Errorf("run %s on %s: no answer", strings.Join(command, " "), attempt)
-	}
 }

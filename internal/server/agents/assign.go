@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 	"scrimp/internal/spec"
 )
 
-// assign is what the agent of the attempt has to do.
-func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt) (api.Assignment, error) {
+// assign is what the agent of a rank of the attempt has to do.
+func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node int) (api.Assignment, error) {
 	raw, _, err := d.Control.Spec(ctx, job.ID())
 	if err != nil {
 		return api.Assignment{}, err
@@ -31,6 +32,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt) (api.As
 	for k, v := range j.Env {
 		env[k] = v
 	}
+	maps.Copy(env, divided(j.Model))
 	command, args := j.Command, slices.Clone(j.Args)
 	for i, v := range j.AnyOf {
 		if a.Variant() != "" && terms.Variant(j, i) == a.Variant() {
@@ -44,16 +46,18 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt) (api.As
 	}
 	signal, lead := signalOf(j.Signal)
 	as := api.Assignment{
-		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Nodes: 1, Epoch: a.Epoch(),
-		AttemptToken: d.Gate.Tickets.For(auth.AttemptTicket, a.ID()),
-		Setup:        j.Setup, Command: command, Args: args, Workdir: api.ServerWork, Env: env, Secrets: d.secrets(job.ID()),
+		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Epoch: a.Epoch(),
+		AttemptToken: d.Gate.Tickets.For(auth.AttemptTicket, api.Rank(a.ID(), node)),
+		Setup:        j.Setup, Command: command, Args: args, Workdir: api.ServerWork, Env: env,
 		Outputs: j.Outputs, OutputsURL: api.ServerStore, OutputsPrefix: kept.OwnKeys(job.ID()),
 		Signal: signal, SignalLead: lead, Grace: terms.Grace(j),
-		Progress:  api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
-		Total:     j.Work.Steps,
-		Metric:    j.Metric.Name,
+		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
+		Total:    j.Work.Steps,
+		Metric:   j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
+	d.values(&as, &j, a.Provider())
+	d.join(&as, &a, node)
 	if p := a.Portion(); p != nil {
 		as.Part = &api.Part{CPUs: p.CPUs, Memory: p.Memory, Devices: slices.Clone(p.Devices)}
 	}
@@ -65,6 +69,29 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt) (api.As
 		as.Checkpoint.Seeded = job.Source() != nil
 	}
 	return as, nil
+}
+
+// asksGPUs reports whether the job asks for GPUs, as the alternative that runs does.
+func asksGPUs(j *spec.Job, variant string) bool {
+	kind, _ := j.Resources.GPUs()
+	for i, v := range j.AnyOf {
+		if variant != "" && terms.Variant(*j, i) == variant && v.Resources.Accelerator != "" {
+			kind, _ = v.Resources.GPUs()
+		}
+	}
+	return kind != ""
+}
+
+// divided is how the program learns the way in which its job file divides the run over accelerators.
+func divided(m spec.Model) map[string]string {
+	env := map[string]string{}
+	for name, value := range map[string]string{"SHARDING": m.Sharding, "TENSOR_PARALLEL": strconv.Itoa(m.Tensor),
+		"PIPELINE_PARALLEL": strconv.Itoa(m.Pipeline), "ACTIVATION_CHECKPOINTING": m.Checkpointing} {
+		if value != "" && value != "0" {
+			env["SCRIMP_"+name] = value
+		}
+	}
+	return env
 }
 
 // checkpoints is how and where the job's checkpoints are kept.
@@ -79,6 +106,7 @@ func (d *Desk) checkpoints(j spec.Job, id string) api.Checkpoints {
 		Dir: j.Checkpoint.Dir, URL: cmp.Or(j.Checkpoint.Store, api.ServerStore), Prefix: kept.OwnKeys(id),
 		Interval: d.Control.Clock().Shrink(interval), KeepLast: cmp.Or(j.Checkpoint.Keep, terms.Standard.Checkpoint.Keep),
 		KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
+		AllRanks: j.Checkpoint.AllRanks(),
 	}
 }
 
@@ -103,11 +131,16 @@ func quoted(args []string) string {
 	return b.String()
 }
 
-// secrets returns what was kept for the job; nil where nothing was.
-func (d *Desk) secrets(job string) map[string]string {
-	m, err := d.Vault.Open(job)
+// values are what was kept for the job apart from the log. What is of the submitter's shell reaches
+// the engine's machines only where they share the submitter's files.
+func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string) {
+	v, err := d.Vault.Open(as.Job)
 	if err != nil {
-		d.Errors.Error("secrets not read", "job", job, "error", err)
+		d.Errors.Error("secrets not read", "job", as.Job, "error", err)
 	}
-	return m
+	if as.Secrets = v.Secrets; d.Here(engine) {
+		as.Shell = v.Shell
+	} else {
+		as.Withheld = slices.Clone(j.Inherit)
+	}
 }

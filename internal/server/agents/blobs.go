@@ -9,13 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/checkpoint"
 	"scrimp/internal/core"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/tarball"
 )
 
 const (
@@ -52,8 +53,9 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 	return job, live
 }
 
-// keeper serves the blobs of the job whose agent asks, and nothing else.
-func (d *Desk) keeper(attempt string) (httpblob.Handler, error) {
+// keeper serves the blobs of the job whose agent asks, and nothing else. Of a gang all machines
+// read them; those of ranks above 0 write their outputs and their parts only.
+func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
 		return httpblob.Handler{}, httpblob.ErrOver
@@ -62,16 +64,30 @@ func (d *Desk) keeper(attempt string) (httpblob.Handler, error) {
 	if err != nil {
 		return httpblob.Handler{}, err
 	}
+	var writes func(key string) bool
+	if node > 0 {
+		writes = func(key string) bool {
+			own, ok := strings.CutPrefix(key, kept.OwnKeys(job))
+			may := func(parts bool) bool {
+				return ok && checkpoint.Writes(node, api.OutputsName(job, node), own, parts)
+			}
+			return may(false) || may(true) && d.allRanks(r.Context(), job)
+		}
+	}
 	return httpblob.Handler{
 		Folder: folder,
+		Writes: writes,
 		Owns: func(key string) bool {
 			return strings.HasPrefix(key, kept.OwnKeys(job)) && path.Clean(key) == strings.TrimSuffix(key, "/") &&
 				!strings.Contains(key, `\`)
 		},
-		Room: func() error {
+		Room: func(n int) error {
 			if free, full := d.Room.Full(0); full {
 				return fmt.Errorf("%w: %d MiB are free, and %d MiB are kept for the log of events", httpblob.ErrRoom,
 					free>>20, disk.LogReserve>>20)
+			}
+			if err := d.Quota(r.Context(), job, int64(n)); err != nil {
+				return fmt.Errorf("%w: %w", httpblob.ErrRoom, err)
 			}
 			return nil
 		},
@@ -85,19 +101,19 @@ func (d *Desk) keeper(attempt string) (httpblob.Handler, error) {
 }
 
 // moving answers an agent that sends or fetches what is its job's.
-func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt string) error) {
-	attempt, ok := d.Gate.Attempt(w, r)
+func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
+	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
 	}
-	end, err := d.Moves.Open(attempt, agentMoves, allMoves)
+	end, err := d.Moves.Open(api.Rank(attempt, node), agentMoves, allMoves)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		reply.Problem(w, http.StatusTooManyRequests, "too much is sent at once", "send less at once, and this again", err)
 		return
 	}
 	defer end()
-	err = do(attempt)
+	err = do(attempt, node)
 	switch {
 	case err == nil:
 	case errors.Is(err, httpblob.ErrOver):
@@ -107,7 +123,7 @@ func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt st
 			"a key begins with jobs/, the job's id and a slash, and holds no other path", err)
 	case errors.Is(err, httpblob.ErrRoom):
 		w.Header().Set("Retry-After", "5")
-		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
+		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full, or the team has used its own",
 			"make room on it: the program goes on, and its checkpoint is sent again later", err)
 	default:
 		// where the data folder lies is no agent's business
@@ -119,8 +135,8 @@ func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt st
 // onBlobs answers an agent that asks for its job's blobs.
 func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
 	do func(httpblob.Handler, http.ResponseWriter, *http.Request) error) {
-	d.moving(w, r, func(attempt string) error {
-		h, err := d.keeper(attempt)
+	d.moving(w, r, func(attempt string, node int) error {
+		h, err := d.keeper(r, attempt, node)
 		if err != nil {
 			return err
 		}
@@ -155,12 +171,12 @@ func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
 
 // Work sends the job's work folder. Who was cut off asks for what follows.
 func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
-	d.moving(w, r, func(attempt string) error {
+	d.moving(w, r, func(attempt string, _ int) error {
 		job, live := d.jobOfAttempt(attempt)
 		if !live {
 			return httpblob.ErrOver
 		}
-		folder, err := tarball.Scan(filepath.Join(d.Dir, "work", job))
+		folder, err := d.Folders.Tree(job)
 		if err != nil {
 			return err
 		}

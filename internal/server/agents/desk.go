@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"sync"
 
+	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/secret"
+	"scrimp/internal/server/workdir"
 )
 
 // Output is what programs have printed.
@@ -18,6 +20,16 @@ type Output interface {
 	AppendLog(ctx context.Context, attempt string, offset int64, chunk []byte) (end int64, err error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
 }
+
+// How many messages an agent may report: each can be an event. It keeps those of an hour without a server,
+// mostly of checkpoints.
+const (
+	messagesASecond = 20
+	messagesAtOnce  = 2000
+)
+
+// NewReportPace is the pace of agents' messages.
+func NewReportPace() *auth.Pace { return auth.NewBurst(messagesASecond, messagesAtOnce) }
 
 // Desk answers agents.
 type Desk struct {
@@ -29,16 +41,25 @@ type Desk struct {
 	Vault    secret.Vault
 	Build    string
 	Exe      string // the program that machines start; "" is this one
-	LogLimit int64  // bytes of output kept of one attempt; 0: 1 GiB
+	LogLimit int64  // bytes of output kept of one rank; 0: 1 GiB
 	Errors   *slog.Logger
 	Printed  func(bytes int)
-	Moves    *auth.Streams // contents on their way to agents and from them
-	Pace     *auth.Pace    // in bytes of output, of an attempt
-	AllPace  *auth.Pace    // and of all attempts
+	Here     func(engine string) bool // whether its machines share the submitter's files
+	Folders  *workdir.Store           // work folders
+	// Quota takes room for so many bytes of a job, or says why there is none.
+	Quota   func(ctx context.Context, job string, n int64) error
+	Moves   *auth.Streams // contents on their way to agents and from them
+	Pace    *auth.Pace    // in bytes of output, of a rank
+	AllPace *auth.Pace    // and of all
+	Reports *auth.Pace    // in messages, of a rank
+	// Measured keeps what an agent has measured of a job, and returns up to when it need not send it again.
+	Measured func(ctx context.Context, job string, report api.Report) int64
 
-	blobs blobs
+	blobs    blobs
+	sessions sessions
 
 	mu      sync.Mutex
+	ports   map[string]int // at which the gangs that run meet, by attempt
 	execs   map[string]*execution
-	skipped map[string]int64 // by attempt: output that is not kept, since there is too much of it
+	skipped map[string]int64 // by name of the output: what of it is not kept, since there is too much of it
 }

@@ -27,7 +27,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 			nil)
 		return
 	}
-	reg, ok := reply.Body[api.Registration](w, r, maxReport)
+	reg, ok := reply.Body[api.Registration](w, r)
 	if !ok {
 		return
 	}
@@ -38,7 +38,8 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 	}
 	err := d.Control.Register(r.Context(), core.MachineRegistered{
 		Instance: reg.Instance, Allocation: allocation, Key: reg.Key, Version: reg.Version, Wire: wireOf(r),
-		Boot: reg.Boot.UTC(), CPUs: reg.CPUs, Memory: reg.Memory, Root: reg.Root, Isolated: reg.Isolated,
+		Boot: reg.Boot.UTC(), Address: reg.Address,
+		CPUs: reg.CPUs, Memory: reg.Memory, Root: reg.Root, Isolated: reg.Isolated,
 	})
 	switch {
 	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
@@ -59,7 +60,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 // Pull keeps the machine waiting until there is something to do.
 func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	instance := auth.MachineOf(r)
-	p, ok := reply.Body[api.Pull](w, r, auth.MaxPull)
+	p, ok := reply.Body[api.Pull](w, r)
 	if !ok {
 		return
 	}
@@ -81,7 +82,7 @@ func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	}
 	out.Off = off
 	for _, t := range tasks {
-		a, err := d.assign(r.Context(), t.Job, t.Attempt)
+		a, err := d.assign(r.Context(), t.Job, t.Attempt, t.Node)
 		if err != nil {
 			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", fmt.Errorf("%s: %w",
 				t.Job.ID(), err))

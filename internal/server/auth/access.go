@@ -14,6 +14,7 @@ const (
 	Bootstraps              // the token that a machine registers with, once
 	Machines                // the signature of a machine's key
 	Attempts                // the token that comes with a task
+	Joiners                 // the token that a machine of one's own joins with
 )
 
 // Access is who may use a route, and what is put on record of that.
@@ -22,5 +23,7 @@ type Access struct {
 	Role   identity.Role // the least that is needed; Nobody for open routes and those of agents
 	Scope  Scope
 	Reads  bool // changes nothing, so that only refusals are on record
-	Stream bool // its answer may have no end
+	Stream bool // its answer may have no end, or is large
+	// Archive says that the answer is a tar file, which is compressed as it is sent.
+	Archive bool
 }

@@ -11,8 +11,10 @@ import (
 
 // Limits of answers without an end.
 const (
-	tokenStreams = 100  // that one token may follow at once
+	userStreams  = 100  // that one user may follow at once, with whatever tokens
 	allStreams   = 2000 // and all together
+	userArchives = 8    // tar files that are on their way to one user: each takes a processor to compress
+	allArchives  = 64
 )
 
 // errRevoked is why a stream ends whose reader may not see what it shows any more.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -49,6 +50,18 @@ func From(r *http.Request) string {
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host
+}
+
+// sourceOf is whose pace somebody has who shows no token that is known: where they come from, of IPv6 the
+// network, since one who has it has more addresses than are worth counting.
+func sourceOf(r *http.Request) string {
+	from := From(r)
+	if a, err := netip.ParseAddr(from); err == nil && a.Unmap().Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			from = p.String()
+		}
+	}
+	return "from " + from
 }
 
 // Sees reports whether the caller may know of the job.

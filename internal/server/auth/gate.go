@@ -3,7 +3,6 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -15,12 +14,12 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
 )
 
 // Gate is the one way to a handler.
@@ -33,9 +32,32 @@ type Gate struct {
 	Log     *slog.Logger
 	Asked   func()      // is told of each request of a user
 	Seen    signed.Seen // what machines have signed
-
-	streams Streams
+	// Admits reports whether a token is that of a machine which joins, and its name; nil: there is none.
+	Admits func(token string) (name string, ok bool)
+	Limits
 }
+
+// Limits are what callers may have at once, each for itself and all together.
+type Limits struct {
+	UserBodies, AgentBodies *Bodies
+	AllPace, StrangersPace  *Pace // of all users, and of all whom nobody knows
+	Refusals                *Refusals
+
+	streams, archives Streams
+	reads             Reads
+}
+
+// NewLimits are the limits of a server where each caller has that pace.
+func NewLimits(each *Pace, log *slog.Logger, count func(user string)) Limits {
+	return Limits{UserBodies: NewBodies(userBodies), AgentBodies: NewBodies(agentBodies),
+		AllPace: each.Times(allPace), StrangersPace: each.Times(strangersPace), Refusals: NewRefusals(log, count)}
+}
+
+// How many callers may keep a server busy together, each at its own pace.
+const (
+	allPace       = 20
+	strangersPace = 4
+)
 
 // lost reports whether a write to the log has failed.
 func (g *Gate) lost() bool { return g.Control != nil && g.Control.Lost() }
@@ -51,9 +73,13 @@ func (g *Gate) who(r *http.Request) (identity.Caller, error) {
 
 // slower answers a caller who asks too often.
 func slower(w http.ResponseWriter, wait time.Duration) {
+	Slower(w, wait, "watch a job instead of asking for it")
+}
+
+// Slower answers a caller who does something too often, with what to do instead.
+func Slower(w http.ResponseWriter, wait time.Duration, instead string) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-	reply.Problem(w, http.StatusTooManyRequests, "too many requests",
-		"wait as long as Retry-After says; watch a job instead of asking for it", nil)
+	reply.Problem(w, http.StatusTooManyRequests, "too many requests", "wait as long as Retry-After says; "+instead, nil)
 }
 
 // Serve lets requests through to what a route does: it finds out who asks, whether they may,
@@ -64,62 +90,109 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		defer func() { served(w.End(), time.Since(begun)) }()
 		reply.Guard(w)
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = newPatientBody(plain, r, begun)
+			body := newPatientBody(plain, r, begun)
+			defer body.release()
+			r.Body = body
 		}
 		switch a.Scope {
 		case Open:
 			do(w, r)
 		case Bootstraps, Attempts:
-			if g.paced(w, g.ticketHolder(a, r)) && speaks(w, r, api.OldestWire, api.Wire) {
+			name, known := g.ticketHolder(a, r)
+			sentBy(r, g.AgentBodies, name)
+			if g.paced(w, name, known) && speaks(w, r, api.OldestWire, api.Wire) {
 				do(w, r)
 			}
 		case Machines:
 			if signed, ok := g.signedBy(w, r); ok && speaks(w, r, api.OldestWire, api.Wire) {
 				do(w, signed)
 			}
+		case Joiners:
+			g.serveJoiner(w, r, do)
 		case Anywhere, Everywhere, OfJob:
 			g.serveUser(a, w, r, do)
 		}
 	}
 }
 
-// ticketHolder is whose pace an agent has: a token that somebody made up counts for who sends it,
-// else each would have a pace of its own.
-func (g *Gate) ticketHolder(a Access, r *http.Request) string {
-	if _, ok := g.Tickets.Shown(r, ticketFor(a.Scope)); ok {
-		return "agent " + bearerToken(r)
+// serveJoiner serves a machine that joins. Whoever shows another token has the pace of strangers.
+func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc) {
+	name, known := "", false
+	if g.Admits != nil {
+		name, known = g.Admits(bearerToken(r))
 	}
-	return "from " + From(r)
+	if known {
+		name = "joins " + name
+	} else {
+		name = sourceOf(r)
+	}
+	switch {
+	case !g.paced(w, name, known):
+	case known:
+		do(w, r)
+	default:
+		reply.Problem(w, http.StatusUnauthorized, "no valid token of a machine",
+			"scrimp engine token ENGINE MACHINE makes one; an engine that was added counts once the server starts anew", nil)
+	}
 }
 
-// paced answers whoever asks too often.
-func (g *Gate) paced(w http.ResponseWriter, name string) bool {
+// ticketHolder is whose pace an agent has: a token that somebody made up counts for who sends it,
+// else each would have a pace of its own.
+func (g *Gate) ticketHolder(a Access, r *http.Request) (name string, known bool) {
+	if _, ok := g.Tickets.Shown(r, ticketFor(a.Scope)); ok {
+		return "agent " + bearerToken(r), true
+	}
+	return sourceOf(r), false
+}
+
+// paced answers whoever asks too often. Those whom nobody knows have a pace together besides.
+func (g *Gate) paced(w http.ResponseWriter, name string, known bool) bool {
 	ok, wait := g.Pace.take(name, time.Now())
+	if ok && !known && g.StrangersPace != nil {
+		ok, wait = g.StrangersPace.take("", time.Now())
+	}
 	if !ok {
 		slower(w, wait)
 	}
 	return ok
 }
 
+// pacedUser answers a user who asks too often, with whatever tokens, or where all users do.
+func (g *Gate) pacedUser(w http.ResponseWriter, name string) bool {
+	ok, wait := g.Pace.take(name, time.Now())
+	if ok {
+		ok, wait = g.AllPace.take("", time.Now())
+	}
+	if !ok {
+		slower(w, wait)
+	}
+	return ok
+}
+
+// longestObject is how much of what somebody asks for is on record.
+const longestObject = 255
+
 // serveUser serves who has a token of their own.
 func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.HandlerFunc) {
 	caller, err := g.who(r)
-	name := "token " + caller.Token
+	name := "user " + caller.User
 	if err != nil {
-		name = "from " + From(r)
-	}
-	if !g.paced(w, name) {
-		return
-	}
-	if err != nil {
+		if !g.paced(w, sourceOf(r), false) {
+			return
+		}
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		reply.Problem(w, http.StatusUnauthorized, "no valid token",
 			"scrimp login ADDRESS keeps one; an admin makes it with scrimp tokens new USER", nil)
 		return
 	}
+	if !g.pacedUser(w, name) {
+		g.Refusals.refused(caller.User, a.Route, http.StatusTooManyRequests, false, time.Now())
+		return
+	}
 	g.Asked()
+	sentBy(r, g.UserBodies, name)
 	c := &Call{Caller: caller, Act: identity.Act{Who: caller.User, Token: caller.Token, From: From(r),
-		Route: a.Route, Object: r.PathValue("id")}}
+		Route: a.Route, Object: bound.Cut(r.PathValue("id"), longestObject)}}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	if g.may(w, r, a) {
 		g.streamed(a, w, r, name, do)
@@ -127,10 +200,15 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 	g.audit(r, a, w)
 }
 
-// streamed does what the route does. Answers without an end are counted.
+// streamed does what the route does. Answers without an end are counted, others that show something wait for their
+// turn.
 func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name string, do http.HandlerFunc) {
 	if a.Stream {
-		end, err := g.streams.Open(name, tokenStreams, allStreams)
+		open := func() (func(), error) { return g.streams.Open(name, userStreams, allStreams) }
+		if a.Archive {
+			open = func() (func(), error) { return g.archives.Open(name, userArchives, allArchives) }
+		}
+		end, err := open()
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			reply.Problem(w, http.StatusTooManyRequests, "too many streams are open",
@@ -141,6 +219,15 @@ func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name s
 		ctx, left := g.whileAllowed(r)
 		defer left()
 		r = r.WithContext(ctx)
+	} else if r.Method == http.MethodGet {
+		done, err := g.reads.Take(r.Context(), name)
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			reply.Problem(w, http.StatusTooManyRequests, "too much is asked for at once",
+				"ask for one thing after the other", err)
+			return
+		}
+		defer done()
 	}
 	do(w, r)
 }
@@ -193,7 +280,7 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 			reply.UnknownJob(w, "", id)
 			return false
 		}
-	case Open, Bootstraps, Attempts, Machines, Anywhere:
+	case Open, Bootstraps, Attempts, Machines, Joiners, Anywhere:
 	}
 	if has >= a.Role {
 		return true
@@ -210,18 +297,20 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 	return false
 }
 
-// Attempt returns the attempt whose agent asks, or answers that it may not.
-func (g *Gate) Attempt(w http.ResponseWriter, r *http.Request) (string, bool) {
-	attempt, ok := g.Tickets.Shown(r, AttemptTicket)
+// Attempt returns the attempt whose agent asks and the rank that its machine has in it, or
+// answers that it may not.
+func (g *Gate) Attempt(w http.ResponseWriter, r *http.Request) (attempt string, node int, ok bool) {
+	rank, ok := g.Tickets.Shown(r, AttemptTicket)
+	attempt, node, named := api.ParseRank(rank)
 	switch {
-	case !ok:
+	case !ok || !named:
 		reply.Problem(w, http.StatusUnauthorized, "no valid token", "register the machine and pull its tasks first", nil)
-		return "", false
+		return "", 0, false
 	case !g.Control.Live(attempt):
 		reply.Problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
-		return "", false
+		return "", 0, false
 	}
-	return attempt, true
+	return attempt, node, true
 }
 
 // Propose hands events to the core with the act that caused them, in one
@@ -252,30 +341,4 @@ func (g *Gate) acted(a identity.Act, outcome string) core.Event {
 func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 	return core.Event{At: g.Control.Now(), Schema: core.Schema, Tenant: g.Control.Tenant(),
 		Actor: Actor(CallerOf(r).User), Body: b}
-}
-
-// audit puts on record what its handler did not: what was refused, and what
-// changed something that is no event. What only reads leaves no trace, but for refusals.
-func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
-	c := CallOf(r)
-	code, title := w.Said()
-	if c.Written || a.Reads && code != http.StatusForbidden {
-		return
-	}
-	outcome := "done"
-	switch {
-	case code >= 500:
-		outcome = "failed"
-	case code >= 400:
-		outcome = "refused"
-	}
-	if code >= 400 {
-		c.Act.Detail = cmp.Or(title[:min(len(title), 200)], http.StatusText(code))
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
-	defer cancel()
-	if err := g.Control.Propose(ctx, g.acted(c.Act, outcome)); err != nil && ctx.Err() == nil &&
-		!errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
-		g.Log.Error("act not put on record", "who", c.Act.Who, "route", c.Act.Route, "error", err)
-	}
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"time"
 
+	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/api/signed"
 	"scrimp/internal/server/reply"
 )
-
-// MaxPull is how much a machine may send at once.
-const MaxPull = 1 << 20
 
 type machineKey struct{}
 
@@ -27,22 +27,23 @@ func MachineOf(r *http.Request) string {
 // answers why it is not taken. What nobody has signed shares the pace of where it comes
 // from, so that strangers keep no machine waiting.
 func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
-	instance := r.Header.Get(signed.Instance)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPull))
-	if err != nil {
-		reply.Problem(w, http.StatusRequestEntityTooLarge, "request not read", "send less", err)
-		return nil, false
-	}
+	instance, name := r.Header.Get(signed.Instance), sourceOf(r)
 	agent, known := g.Control.AgentOf(instance)
-	err = signed.ErrNone
-	if key, wrong := signed.Parse(agent.Key); known && wrong == nil {
-		err = g.Seen.Check(r, key, time.Now(), body)
+	key, wrong := signed.Parse(agent.Key)
+	known = known && wrong == nil
+	var body []byte
+	err := signed.ErrNone
+	if known { // a body of who is not is not read
+		sentBy(r, g.AgentBodies, name)
+		var ok bool
+		if body, ok = reply.Text(w, r, bound.Body(reflect.TypeFor[api.Pull]())); !ok {
+			return nil, false
+		}
+		if err = g.Seen.Check(r, key, time.Now(), body); err == nil {
+			name = "machine " + instance
+		}
 	}
-	name := "from " + From(r)
-	if err == nil {
-		name = "machine " + instance
-	}
-	if !g.paced(w, name) {
+	if !g.paced(w, name, err == nil) {
 		return nil, false
 	}
 	switch {

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// standardRate is how many requests a second one token may send on average; it
+// standardRate is how many requests a second one user, machine or attempt may send on average; it
 // may send two seconds' worth at once.
 const standardRate = 500
 
 // Pace limits how often each of many callers may ask: a bucket of tokens each.
 type Pace struct {
-	rate float64
+	rate float64 // a second
+	full float64 // at once
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
@@ -28,23 +29,32 @@ func NewPace(rate int) *Pace {
 	if rate <= 0 {
 		rate = standardRate
 	}
-	return &Pace{rate: float64(rate), buckets: map[string]*bucket{}}
+	return NewBurst(float64(rate), 2*float64(rate))
 }
+
+// NewBurst is one of so many a second, and so many at once.
+func NewBurst(rate, full float64) *Pace {
+	return &Pace{rate: rate, full: full, buckets: map[string]*bucket{}}
+}
+
+// Times is a pace of so many times as much, for all callers together.
+func (p *Pace) Times(n float64) *Pace { return NewBurst(n*p.rate, n*p.full) }
 
 // take reports whether the caller may ask now, and otherwise how long to wait.
 func (p *Pace) take(caller string, now time.Time) (ok bool, wait time.Duration) {
 	return p.TakeMany(caller, 1, now)
 }
 
-// TakeMany is take of n at once; n is at most two seconds' worth.
+// TakeMany is take of n at once; n is at most a full bucket.
 func (p *Pace) TakeMany(caller string, n float64, now time.Time) (ok bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	full := 2 * p.rate
-	if now.Sub(p.swept) > time.Minute { // who was away for two seconds has a full bucket, which is as good as none
+	full := p.full
+	if now.Sub(p.swept) > time.Minute { // a full bucket is as good as none
 		p.swept = now
+		filled := max(time.Minute, time.Duration(full/p.rate*float64(time.Second)))
 		for name, b := range p.buckets {
-			if now.Sub(b.at) > time.Minute {
+			if now.Sub(b.at) > filled {
 				delete(p.buckets, name)
 			}
 		}

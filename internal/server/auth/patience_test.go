@@ -56,6 +56,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			14 * time.Second, 17 * time.Second},
 		{"a body at 20 KiB a second", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 2 << 10,
 			100 * time.Millisecond, true, true, 50 * time.Second, 53 * time.Second},
+		{"most of a body at once, and then nothing", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n", large, 0,
+			true, false, 14 * time.Second, 17 * time.Second},
 		{"a body at once", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, true, true, 0,
 			time.Second},
 		{"an answer that nobody takes", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, false,

@@ -21,7 +21,7 @@ func (s *Streams) Open(caller string, each, most int) (end func(), err error) {
 	case s.all >= most:
 		return nil, fmt.Errorf("%d streams are open, which is as many as this server serves", s.all)
 	case s.of[caller] >= each:
-		return nil, fmt.Errorf("%d streams are open with this token, which is as many as one may have", s.of[caller])
+		return nil, fmt.Errorf("%d streams are open here, which is as many as one may have", s.of[caller])
 	}
 	if s.of == nil {
 		s.of = map[string]int{}

@@ -12,7 +12,7 @@ import (
 // What an agent's token is for.
 const (
 	BootstrapTicket = "bootstrap" // to register a machine
-	AttemptTicket   = "attempt"   // to serve an attempt
+	AttemptTicket   = "attempt"   // to serve a rank of an attempt, by api.Rank
 )
 
 // Tickets makes the tokens of agents, each good for one thing, with a key.
@@ -47,6 +47,9 @@ func ticketFor(k Scope) string {
 	}
 	return AttemptTicket
 }
+
+// TokenShown is the token that the request shows.
+func TokenShown(r *http.Request) string { return bearerToken(r) }
 
 // bearerToken is what the request shows.
 func bearerToken(r *http.Request) string {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
+	"scrimp/internal/receipt"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
 	"scrimp/internal/view"
@@ -33,6 +34,8 @@ type Books struct {
 	Log     Log
 	View    *view.View // of the log, by job
 	Errors  *slog.Logger
+	// Telemetry is what the machines of a job were measured to do; nil: nothing is known.
+	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
 
 	spent spent
 }

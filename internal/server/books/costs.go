@@ -21,6 +21,9 @@ import (
 	"scrimp/internal/store"
 )
 
+// groups are what costs are listed by.
+const groups = "team, project, user, kind, environment, model_version, job or tag:KEY"
+
 // groupBy returns what costs are listed by, of a job's or posting's owner.
 func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	if key, ok := strings.CutPrefix(by, "tag:"); ok && key != "" {
@@ -37,8 +40,10 @@ func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 		return func(w ledger.Dimensions, _ string) string { return w.User }, nil
 	case "kind":
 		return func(w ledger.Dimensions, _ string) string { return w.Kind }, nil
+	case ledger.LabelEnvironment, ledger.LabelModelVersion:
+		return func(w ledger.Dimensions, _ string) string { return w.Tag(by) }, nil
 	}
-	return nil, fmt.Errorf("%q is not team, project, user, kind, job or tag:KEY", by)
+	return nil, fmt.Errorf("%q is not %s", by, groups)
 }
 
 // byJob lists costs by job: the one list that is as long as the ledger.
@@ -54,7 +59,7 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("since"); text != "" {
 		d, err := spec.ParseDuration(text)
 		if err != nil {
-			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span of market time",
+			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span",
 				"write it with its unit, as in 7d or 12h", err)
 			return
 		}
@@ -62,7 +67,7 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, err := groupBy(v.By); err != nil {
 		reply.FieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that",
-			"write team, project, user, kind, job or tag:KEY", err)
+			"write "+groups, err)
 		return
 	}
 	if err := b.costs(r.Context(), auth.CallerOf(r), &v, back); err != nil {
@@ -205,6 +210,9 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 			line.Jobs++
 			line.Live++
 		}
+	}
+	for _, u := range m.Unused(since, until) {
+		l.add(ledger.Dimensions{Team: u.Team, Rule: state.ReservedRule}, "", u.Currency, ledger.Idle, u.Amount)
 	}
 	for _, i := range m.State().Waiting() {
 		idle, _ := i.Idle()

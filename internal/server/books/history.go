@@ -69,9 +69,9 @@ func past(h *api.History, j *core.Job, now time.Time) {
 	}
 	p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: convert.To[client.Terms](*j.Terms()),
 		Submitted: j.Submitted(), Restart: j.Restart(), Save: j.SaveCost(), Cost: j.Spent(now)}
-	if steps := max(j.Total(), j.Step()); steps > 0 && j.StepRate() > 0 {
+	if steps := max(j.Total(), j.Step()); steps > 0 && j.Rate() > 0 {
 		p.Known = true
-		p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate()*float64(time.Hour))
+		p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.Rate()*float64(time.Hour))
 	}
 	h.Jobs = append(h.Jobs, p)
 }

@@ -44,7 +44,10 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	var seq uint64
 	var interval time.Duration
 	b.Control.Job(id, func(m *core.Machine, live *core.Job) {
-		j, seq, v.OnDemandCost, interval = live.Copy(), m.Seq(), m.CostOnDemand(live), m.Interval(live)
+		j, seq, interval = live.Copy(), m.Seq(), m.Interval(live)
+		if p, ok := m.CostOnDemand(live); ok {
+			v.OnDemandCost, v.OnDemandOffer = &p.Cost, string(p.Offer)
+		}
 		v.IdleAfter, of = m.IdleAfter(live, now), jobOf(m, live)
 	})
 	if j == nil {
@@ -61,6 +64,9 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 		return v, err
 	}
 	spend(&v, j, postings)
+	if v.Telemetry, err = b.Telemetry(ctx, j); err != nil {
+		return v, err
+	}
 	v.Tips = tips(v)
 	return v, v.Check()
 }
@@ -98,7 +104,7 @@ func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 			v.SavedShare = new(v.Saved.Float() / v.OnDemandCost.Float())
 		}
 	} else {
-		v.OnDemandCost = nil // what was not done has no price elsewhere
+		v.OnDemandCost, v.OnDemandOffer = nil, "" // what was not done has no price elsewhere
 	}
 	if j.Step() > 0 {
 		v.CostPer1000 = new(v.Cost.Float() / float64(j.Step()) * 1000)
@@ -128,7 +134,8 @@ func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running m
 			if v.AlreadyPaid == nil {
 				v.AlreadyPaid = new(money.Amount)
 			}
-			*v.AlreadyPaid = v.AlreadyPaid.Add(t.Cost)
+			machine := a.Machine()
+			*v.AlreadyPaid = v.AlreadyPaid.Add(machine.Owned(t.Cost))
 		}
 		for u, amount := range t.Uses {
 			v.Uses[u] = v.Uses[u].Add(amount)
@@ -140,8 +147,25 @@ func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running m
 		v.CheckpointBytes += a.SavedBytes()
 		v.Tries = append(v.Tries, t)
 		if a.Taken() {
-			v.Interruptions = append(v.Interruptions, b.interruption(a, j.Attempts()[n+1:]))
+			v.Interrupted++
 		}
+		for _, k := range a.Tasks() {
+			if k.Taken() {
+				v.Interruptions = append(v.Interruptions, b.interruption(k, j.Attempts()[n+1:]))
+			}
+		}
+	}
+	for _, a := range j.Wanted() { // of gangs that are not complete
+		if len(a.Granted()) == 0 {
+			continue
+		}
+		cost := a.Cost(now)
+		running = running.Add(cost)
+		v.Uses[ledger.Open] = v.Uses[ledger.Open].Add(cost)
+		v.CostWithoutRules = v.CostWithoutRules.Add(cost)
+		v.Tries = append(v.Tries, receipt.Try{Attempt: a.ID(), Instance: a.Granted()[0], Offer: string(a.Offer()),
+			Capacity: string(a.Machine().Capacity), From: a.Since(), Until: now, Rate: a.PresentRate(), Cost: cost,
+			Uses: map[ledger.Use]money.Amount{ledger.Open: cost}, End: "gang_wait"})
 	}
 	return running
 }
@@ -175,17 +199,40 @@ func tryOf(a *core.Attempt, now time.Time) (t receipt.Try, open money.Amount) {
 	if !a.Rules().IsZero() {
 		t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: a.Rules()})
 	}
+	if a.Nodes() > 1 {
+		for _, k := range a.Tasks() {
+			t.Nodes = append(t.Nodes, nodeOf(k, now))
+		}
+	}
 	return t, open
 }
 
-// interruption is that of an attempt, and what the ones after it went on from.
-func (b *Books) interruption(a *core.Attempt, after []*core.Attempt) receipt.Interruption {
-	clock, notice := b.Control.Clock(), a.Notice()
-	if !a.Noticed().IsZero() {
-		notice = clock.Shrink(a.TakenAt().Sub(a.Noticed())).Round(100 * time.Millisecond)
+// nodeOf is a machine of an attempt that has several.
+func nodeOf(k *core.Task, now time.Time) receipt.Node {
+	n := receipt.Node{Node: k.Rank(), Instance: k.Instance(), From: k.From(), Until: k.Until(),
+		Cost: k.Posted().Add(k.Rules()), Uses: map[ledger.Use]money.Amount{}, End: k.End()}
+	for u, amount := range k.Uses() {
+		n.Uses[u] = amount
+	}
+	switch {
+	case k.Taken():
+		n.End = "interrupted"
+	case k.Live():
+		open := k.Cost(now).Sub(k.Posted())
+		n.Cost, n.Uses[ledger.Open] = n.Cost.Add(open), n.Uses[ledger.Open].Add(open)
+		n.Until, n.End = now, string(k.Phase())
+	}
+	return n
+}
+
+// interruption is that of a machine, and what the attempts after it went on from.
+func (b *Books) interruption(k *core.Task, after []*core.Attempt) receipt.Interruption {
+	clock, notice := b.Control.Clock(), k.Notice()
+	if !k.Noticed().IsZero() {
+		notice = clock.Shrink(k.TakenAt().Sub(k.Noticed())).Round(100 * time.Millisecond)
 	}
 	i := receipt.Interruption{
-		Instance: a.Instance(), At: clock.ToWall(a.Until()), MarketAt: a.Until(), Notice: notice.Seconds(),
+		Instance: k.Instance(), Node: k.Rank(), At: clock.ToWall(k.Until()), MarketAt: k.Until(), Notice: notice.Seconds(),
 	}
 	for _, next := range after {
 		if !next.Started().IsZero() {
@@ -271,6 +318,11 @@ func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 				at.Amount = at.Amount.Add(a.Cost(t)).Add(a.Rules())
 			}
 		}
+		for _, a := range j.Wanted() {
+			if len(a.Granted()) > 0 && t.After(a.Since()) {
+				at.Amount = at.Amount.Add(a.Cost(t))
+			}
+		}
 		for i := range postings {
 			if end, over := ends[postings[i].Owner.Attempt]; over {
 				at.Amount = at.Amount.Add(spentBy(&postings[i], end, t))
@@ -314,7 +366,7 @@ func thin[T any](list []T, n int) []T {
 }
 
 // sums holds the ledger, up to event seq, against what the job had posted at that
-// event, to the last unit, and returns the postings of its costs.
+// event, exactly, and returns the postings of its costs.
 func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
 	posted := money.Amount{}

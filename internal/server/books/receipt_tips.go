@@ -2,11 +2,13 @@ package books
 
 import (
 	"fmt"
+	"slices"
 
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/receipt"
 )
 
@@ -21,12 +23,20 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		}
 		list = append(list, t)
 	}
-	if share(ledger.Lost) > 0.01 {
-		add(v.Uses[ledger.Lost], "%.0f %% of the cost was work that was lost: save more often, or let the program call "+
-			"scrimp.should_checkpoint()", share(ledger.Lost)*100)
+	if part := share(ledger.Lost) * 100; part > 1 {
+		switch {
+		case len(v.Interruptions) > 0:
+			add(v.Uses[ledger.Lost], "%.0f %% of the cost was lost to interruptions, as work after a save or as time until "+
+				"they were seen: save more often, or let the program call scrimp.should_checkpoint()", part)
+		case v.State == string(core.Cancelled):
+			add(v.Uses[ledger.Lost], "%.0f %% of the cost was work after the last save: scrimp stop saves before it ends a job",
+				part)
+		default:
+			add(v.Uses[ledger.Lost], "%.0f %% of the cost was work after the last save: save more often", part)
+		}
 	}
 	if share(ledger.StartUp) > 0.01 {
-		add(v.Uses[ledger.StartUp], "%.0f %% of the cost was start-up: make set-up and restore quicker",
+		add(v.Uses[ledger.StartUp], "%.0f %% of the cost was start-up: shorten set-up and restore",
 			share(ledger.StartUp)*100)
 	}
 	ruled := v.Cost.Sub(v.CostWithoutRules) // what is billed beyond the seconds, such as a minimum, is booked as idle
@@ -34,11 +44,11 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		ruled = money.Amount{}
 	}
 	if part := ruled.Float() / max(v.Cost.Float(), 1e-12); part > 0.01 {
-		add(ruled, "%.0f %% of the cost is billed beyond the seconds used, such as a minimum charge: shorter runs cost "+
-			"no less", part*100)
+		add(ruled, "the provider bills %.0f %% of the cost beyond the seconds used, such as a minimum charge: shorter runs "+
+			"cost no less", part*100)
 	}
 	if idle := v.Uses[ledger.Idle].Sub(ruled); idle.Float()/max(v.Cost.Float(), 1e-12) > 0.01 {
-		add(idle, "%.0f %% of the cost was a machine without work: keep outputs and the last save small",
+		add(idle, "%.0f %% of the cost was idle time: keep outputs and the last save small",
 			100*idle.Float()/v.Cost.Float())
 	}
 	firm := money.Amount{}
@@ -47,12 +57,17 @@ func tips(v receipt.Receipt) []receipt.Tip {
 			firm = firm.Add(t.Cost)
 		}
 	}
-	if firm.Sign() > 0 && v.Deadline != nil {
+	if firm.Sign() > 0 && v.Deadline != nil && slices.ContainsFunc(v.Decisions, forDeadline) {
 		add(money.Amount{}, "%s went to on-demand to be in time: a later deadline would leave more to spot",
 			money.Format(firm, v.Currency, 4))
 	}
 	if v.Checkpoints == 0 && v.State == string(core.Succeeded) {
-		add(money.Amount{}, "no checkpoint was saved: with checkpoint.dir an interruption would not lose everything")
+		add(money.Amount{}, "the job saved no checkpoint: an interruption would have lost all its work (docs/programs.md)")
 	}
 	return list
+}
+
+// forDeadline reports whether on-demand was taken so that the job is in time, and not because its job file asks for it.
+func forDeadline(d receipt.Decision) bool {
+	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore}, plan.Reason(d.Why))
 }

@@ -184,7 +184,7 @@ func (b *booking) asked(by string, since time.Time, c identity.Caller) map[strin
 }
 
 // Whatever costs are listed by, from whenever on and by whomever, what is kept says
-// what a walk through all postings says, to the last unit: as the log grows, after a
+// what a walk through all postings says, exactly: as the log grows, after a
 // start that finds some of the sums written, and where what it finds is of another log.
 func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
 	for seed := range uint64(6) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api"
@@ -229,9 +231,9 @@ func (p *proof) add(r store.Record) (err error) {
 			p.idle = p.idle.Add(core.Cost(posting))
 		}
 	}
-	for a, cost := range due {
-		if posted := a.Posted(); posted != cost {
-			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, a.ID(),
+	for k, cost := range due {
+		if posted := k.Posted(); posted != cost {
+			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, k.Name(),
 				posted, cost)
 		}
 	}
@@ -244,13 +246,13 @@ func (p *proof) add(r store.Record) (err error) {
 	return nil
 }
 
-// charged is what the attempts cost that leave their machines by these facts, and what the
+// charged is what the tasks cost that leave their machines by these facts, and what the
 // machines that end and were shared do in all, by the prices that the log has. Where
 // samples are missing it does not have all of them.
-func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Attempt]money.Amount,
+func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Task]money.Amount,
 	whole map[*state.Instance]money.Amount,
 ) {
-	due, whole = map[*core.Attempt]money.Amount{}, map[*state.Instance]money.Amount{}
+	due, whole = map[*core.Task]money.Amount{}, map[*state.Instance]money.Amount{}
 	if p.holes {
 		return due, whole
 	}
@@ -266,16 +268,39 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Attempt]
 		if i == nil {
 			continue
 		}
-		if _, ends := f.(state.InstanceClosed); ends && i.Shared() {
+		if _, ends := f.(state.InstanceClosed); ends && i.Shared() && !until.Before(p.changed(i)) {
 			whole[i] = i.Cost(until)
 		}
-		for _, a := range p.s.SeatedAll(i) {
-			if !until.Before(a.From()) && (attempt == "" || a.ID() == attempt) {
-				due[a] = a.Cost(until)
+		for _, k := range p.s.TasksOn(i) {
+			if !until.Before(k.From()) && (attempt == "" || k.Attempt().ID() == attempt) {
+				due[k] = k.Cost(until)
 			}
 		}
 	}
 	return due, whole
+}
+
+// changed is when a task last came to a machine or left it, but for one that took it from its time
+// without a task, which is taken back. Where the provider says that the machine had ended before,
+// those that were charged until then have paid for what followed, and its bill makes up for it.
+func (p *proof) changed(i *state.Instance) (last time.Time) {
+	take := func(t time.Time) {
+		if t.After(last) {
+			last = t
+		}
+	}
+	for _, k := range p.s.TasksOn(i) {
+		took := func(x state.Idle) bool { return x.Taken == k.Attempt().ID() }
+		if !slices.ContainsFunc(i.Idles(), took) {
+			take(k.From())
+		}
+	}
+	for _, id := range i.Served() {
+		if a := p.s.AttemptOf(id); a != nil && a.On(i.ID()) != nil {
+			take(a.On(i.ID()).Until())
+		}
+	}
+	return last
 }
 
 // sums holds what the state says of a job against the sums of its postings.

@@ -219,7 +219,7 @@ func (d *Desk) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time
 // Put makes a limit, or changes the one of that scope and window; takes
 // one out; or says which values a tag may have.
 func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.SetBudget](w, r, 1<<16)
+	b, ok := reply.Body[api.SetBudget](w, r)
 	if !ok {
 		return
 	}

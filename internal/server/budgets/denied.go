@@ -39,7 +39,7 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 // overLimit is how a limit refuses. What others have spent and which jobs they have
 // is told to those alone who see the limit.
 func overLimit(c identity.Caller, no *budget.Refusal) *reply.Refusal {
-	r := &reply.Refusal{Status: http.StatusPaymentRequired, Field: "budget", Title: "a budget does not let the job in",
+	r := &reply.Refusal{Status: http.StatusPaymentRequired, Field: "budget", Title: "a budget refuses the job",
 		Fix: no.Fix, Err: no, Limit: no}
 	switch no.Why {
 	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:

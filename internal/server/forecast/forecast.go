@@ -29,7 +29,7 @@ func Rules(speed float64, list []api.Engine) core.Config {
 		if e.State == NotConfigured {
 			continue
 		}
-		engines = append(engines, engine.Engine{Name: e.Name, Timing: engine.Timing{
+		engines = append(engines, engine.Engine{Name: e.Name, Seats: e.Seats, Timing: engine.Timing{
 			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
 			GrantWait: span(e.Timing.GrantWait), // what a machine does after the job is not played
 		}})
@@ -131,17 +131,50 @@ func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool
 // question asks how a job goes on. The caller reads the machine.
 func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	q := sim.Scenario{
-		Terms: *j.Terms(), Now: f.Control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
+		Terms: *j.Terms(), Now: f.Control.Now(), Done: j.Step(), Pace: j.StepRate(),
+		PaceSpread: j.Pace().MeanSpread(), Restart: max(j.Restart(), time.Second),
 		Save:   max(j.SaveCost(), time.Second),
 		Config: f.Control.Rules(), Spent: j.Spent(f.Control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
 		Speed: f.Control.Clock().Speed,
 	}
 	q.Terms.Steps = j.Total()
+	q.Opens = map[market.OfferID]time.Time{}
 	held := m.SpotHeld(q.Now)
 	for o, l := range m.Sale() {
 		l.Hazard.Served += held[o.ID]
+		if at, known := opensFor(m, j, &o, q.Now); known {
+			q.Opens[o.ID] = at
+		}
 		q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, l.Quote)
 		q.Hazards[o.ID] = l.Hazard
 	}
 	return q
+}
+
+// opensFor is when j gets its machines of a reserved offer that is all in use; those that it has itself are free for
+// it.
+func opensFor(m *core.Machine, j *core.Job, o *market.Offer, now time.Time) (at time.Time, known bool) {
+	used, frees := m.Frees(o, now)
+	if used == 0 || used < o.Reserved.Count {
+		return at, false // its quote says whether it is to be had
+	}
+	own := 0
+	for _, a := range j.Open() {
+		if a.Offer() == o.ID && a.Live() {
+			own += a.Nodes()
+		}
+	}
+	return Opens(own, j.Terms().Fewest(), now, frees)
+}
+
+// Opens is when a job that begins on so many machines gets them of a reserved offer of which so many are free now,
+// and the others are left at times that are known in part; false: nobody knows.
+func Opens(free, nodes int, now time.Time, frees []time.Time) (at time.Time, known bool) {
+	switch short := nodes - free; {
+	case short <= 0:
+		return now, true
+	case short <= len(frees):
+		return frees[short-1], true
+	}
+	return time.Time{}, false
 }

@@ -129,9 +129,13 @@ func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) 
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: give another with --listen", o.Listen, err)
 	}
-	address := scheme + "://" + strings.Replace(l.Addr().String(), "[::]", "localhost", 1)
-	f.Address = address
+	address := scheme + "://" + l.Addr().String()
+	f.Address = strings.Replace(address, "[::]", "localhost", 1) // for this machine, which reaches all of its own
 	o.Log.Info("listening", "address", address)
+	if !near && !secure {
+		o.Log.Warn("plain HTTP where others reach it (--insecure): tokens, secrets and output pass in the clear, unless "+
+			"something in front of it encrypts", "address", address)
+	}
 	if o.Ready != nil {
 		o.Ready(address)
 	}

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -113,5 +115,35 @@ func TestWhereAServerListensIsChecked(t *testing.T) {
 			done()
 		}
 		cancel()
+	}
+}
+
+// Who serves in the clear is told so, and where: on all addresses, if it is all.
+func TestWhoServesInTheClearIsTold(t *testing.T) {
+	cert, key, _ := certificate(t)
+	for _, c := range []struct {
+		o       Options
+		address string
+		warns   bool
+	}{
+		{Options{Listen: "0.0.0.0:0", Insecure: true}, "http://[::]:", true},
+		{Options{Listen: "127.0.0.1:0", Insecure: true}, "http://127.0.0.1:", false},
+		{Options{Listen: "0.0.0.0:0", Cert: cert, Key: key}, "https://[::]:", false},
+	} {
+		var log bytes.Buffer
+		told := ""
+		c.o.Log, c.o.Ready = slog.New(slog.NewTextHandler(&log, nil)), func(address string) { told = address }
+		f := &Front{}
+		done, err := f.Listen(t.Context(), c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+		if !strings.HasPrefix(told, c.address) && !strings.HasPrefix(told, strings.Replace(c.address, "[::]", "0.0.0.0", 1)) {
+			t.Errorf("%+v: told that it listens at %s", c.o, told)
+		}
+		if got := strings.Contains(log.String(), "in the clear"); got != c.warns {
+			t.Errorf("%s: warned %t: %s", told, got, &log)
+		}
 	}
 }

@@ -3,8 +3,10 @@ package jobs
 
 import (
 	"context"
+	"net/http"
+	"time"
 
-	"scrimp/internal/api"
+	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
@@ -17,6 +19,8 @@ import (
 type Log interface {
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
+	LogEnd(ctx context.Context, attempt string) (int64, error)
+	LogTimes(ctx context.Context, attempt string, skip int) ([]store.LogTime, error)
 }
 
 // Odds say how likely a job is done in time.
@@ -33,15 +37,38 @@ type Desk struct {
 	Turns   *turn.Turns
 	Vault   secret.Vault
 	Odds    Odds
-	Settled func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
-	// Exec runs a command on the machine of an attempt.
-	Exec func(ctx context.Context, attempt string, command []string) (api.ExecResult, error)
+	// Removed says what of a job was removed to make room.
+	Removed  func(ctx context.Context, job string) (client.Removed, error)
+	Settled  func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
+	Machines Machines
 
-	feed *feed
+	feed                *feed
+	execPace, termsPace *auth.Pace
 }
 
 // New is a desk that has what d has.
 func New(d Desk) *Desk {
 	d.feed = newFeed(&d)
+	d.execPace, d.termsPace = auth.NewBurst(execRate, execBurst), auth.NewBurst(termsRate, termsBurst)
 	return &d
 }
+
+// How often one user begins commands, and pauses, resumes and changes jobs: each stands in the log for ever, and could
+// be done without end to one job.
+const (
+	execRate, execBurst   = 1, 60 // a second, and at once
+	termsRate, termsBurst = 5, 300
+)
+
+// atTheirPace reports whether the caller may do something now, or answers that they do it too often, with what to do
+// instead.
+func atTheirPace(w http.ResponseWriter, r *http.Request, pace *auth.Pace, instead string) bool {
+	ok, wait := pace.TakeMany(auth.CallerOf(r).User, 1, time.Now())
+	if !ok {
+		auth.Slower(w, wait, instead)
+	}
+	return ok
+}
+
+// oneChange is what to do instead of many changes.
+const oneChange = "one request changes several terms of a job"

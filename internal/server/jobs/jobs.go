@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
 	"scrimp/internal/wait"
@@ -66,11 +67,17 @@ func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 
 // End ends a job.
 func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
-	if _, ok := d.job(w, r); !ok {
+	j, ok := d.job(w, r)
+	if !ok {
 		return
 	}
-	b, ok := reply.Body[api.End](w, r, 1<<16)
+	b, ok := reply.Body[api.End](w, r)
 	if !ok {
+		return
+	}
+	if j.Closed { // nothing of it is left to end, and who says so again leaves no trace
+		auth.CallOf(r).Written = true
+		reply.JSON(w, j)
 		return
 	}
 	id := r.PathValue("id")
@@ -102,8 +109,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	}
 	d.waits(m, j, &v)
 	pauses(j, &v)
-	if j.StepRate() > 0 {
-		rate := j.StepRate()
+	if rate := j.Rate(); rate > 0 {
 		v.StepRate = &rate
 		if j.Pace().Looks > 0 {
 			spread := j.Pace().Spread()
@@ -128,7 +134,10 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	if j.Total() > 0 {
 		v.Total = new(j.Total())
 	}
-	for _, a := range j.Attempts() {
+	for i, a := range j.Attempts() {
+		if at := a.From(); i == 0 && !at.IsZero() {
+			v.Started = new(clock.ToWall(at))
+		}
 		v.Attempts++
 		if a.Taken() {
 			v.Interruptions++
@@ -136,13 +145,29 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	}
 	if asked, a := j.Asked(), j.Live(); asked != nil {
 		v.Offer, v.Phase = string(asked.Offer()), string(state.StageRequested)
+		if why := asked.Detail(); why != "" {
+			v.Detail = why
+		}
 	} else if a != nil {
 		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
+		v.Nodes = nodesOf(a, now)
 		if a.Disowned() {
 			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
 		}
 	}
 	return v
+}
+
+// nodesOf are the machines of an attempt that has several.
+func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
+	if a.Nodes() == 1 {
+		return nil
+	}
+	for _, k := range a.Tasks() {
+		list = append(list, api.JobNode{Node: k.Rank(), Machine: k.Instance(), Phase: string(k.Phase()), Rate: k.Rate(),
+			Cost: k.Cost(now).Add(k.Rules()), Taken: k.Taken()})
+	}
+	return list
 }
 
 // pauses says how a job that is paused, or will be, goes on.
@@ -201,36 +226,4 @@ func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(spec)
-}
-
-// Execute runs a command on the job's machine.
-func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Exec](w, r, 1<<20)
-	if !ok {
-		return
-	}
-	attempt := ""
-	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
-		unowned(j).Answer(w)
-		return
-	}
-	d.Control.Read(func(m *core.Machine) {
-		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.TaskRunning {
-			attempt = j.Attempt().ID()
-		}
-	})
-	if attempt == "" {
-		reply.Problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
-		return
-	}
-	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
-		return
-	}
-	result, err := d.Exec(r.Context(), attempt, b.Command)
-	if err != nil {
-		reply.Problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
-		return
-	}
-	reply.JSON(w, result)
 }

@@ -3,11 +3,13 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
@@ -22,24 +24,26 @@ const maxPage = 1000
 
 // page says which of the jobs are wanted: all, or at most limit after or before one.
 type page struct {
-	limit         int // 0: all
+	limit         int // 0: all, which List sends page by page
 	after, before string
 	backwards     bool // from before, or from the newest, back
 	live          bool
-	state         core.State // "": any
+	filter        filter
 }
 
-func pageOf(q url.Values) (p page, field, wrong string) {
-	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "",
-		state: core.State(q.Get("state"))}
-	if p.state != "" && !slices.Contains(core.States, p.state) {
-		return p, "state", "there is no such state"
+func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field, wrong string) {
+	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != ""}
+	if p.filter, field, wrong = filterOf(q, market); wrong != "" {
+		return p, field, wrong
 	}
 	if text := q.Get("limit"); text != "" {
 		var err error
 		if p.limit, err = strconv.Atoi(text); err != nil || p.limit < 1 || p.limit > maxPage {
 			return p, "limit", fmt.Sprintf("limit is not a number from 1 to %d", maxPage)
 		}
+	}
+	if p.backwards && p.limit == 0 { // the newest: nobody wants those before a job from the first one on
+		p.limit = maxPage
 	}
 	if p.after != "" && p.backwards {
 		return p, "before", "a page begins after a job or ends before one, not both"
@@ -49,10 +53,14 @@ func pageOf(q url.Values) (p page, field, wrong string) {
 
 // List lists the jobs that the caller sees, newest last: all of them, or a page.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
-	p, field, wrong := pageOf(r.URL.Query())
+	p, field, wrong := pageOf(r.URL.Query(), d.Control.Clock().ToMarket)
 	if wrong != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
 		return
+	}
+	all := p.limit == 0
+	if all { // page by page: what many ask for at once would take more memory than there is
+		p.limit = maxPage
 	}
 	list, more, known, err := d.listed(r.Context(), auth.CallerOf(r), p)
 	if err != nil {
@@ -71,8 +79,10 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	if p.backwards {
 		slices.Reverse(list)
 	}
-	for i := range list {
-		d.fresh(&list[i])
+	d.allFresh(list)
+	if all && more {
+		d.allPages(w, r, p, list)
+		return
 	}
 	if more && p.backwards {
 		w.Header().Set(reply.NextHeader, list[0].ID)
@@ -80,6 +90,41 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(reply.NextHeader, list[len(list)-1].ID)
 	}
 	reply.JSON(w, list)
+}
+
+func (d *Desk) allFresh(list []api.Job) {
+	for i := range list {
+		d.fresh(&list[i])
+	}
+}
+
+// allPages sends all jobs as one list, of which there is never more than a page in memory. The first page is there.
+func (d *Desk) allPages(w http.ResponseWriter, r *http.Request, p page, list []api.Job) {
+	w.Header().Set("Content-Type", "application/json")
+	begins := "["
+	for more := true; ; {
+		for i := range list {
+			text, err := json.Marshal(list[i])
+			if err == nil {
+				_, err = w.Write(append([]byte(begins), text...))
+			}
+			if err != nil {
+				panic(http.ErrAbortHandler) // the reader is gone
+			}
+			begins = ",\n"
+		}
+		if !more {
+			break
+		}
+		p.after = list[len(list)-1].ID
+		var known bool
+		var err error
+		if list, more, known, err = d.listed(r.Context(), auth.CallerOf(r), p); err != nil || !known {
+			panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		}
+		d.allFresh(list)
+	}
+	_, _ = w.Write([]byte("]\n")) // who does not get it knows by that
 }
 
 // placed is a job of a page, and where it stands in the order of submission.
@@ -151,7 +196,7 @@ func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, f
 // memory are full, up to the last of them.
 func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uint64, present []placed, full bool,
 ) (list []placed, err error) {
-	q := store.ArchivedPage{State: string(p.state), Backwards: p.backwards}
+	q := store.ArchivedPage{State: string(p.filter.one()), Backwards: p.backwards}
 	if q.After = from; p.backwards {
 		q.After, q.Before = 0, from
 	}
@@ -164,7 +209,10 @@ func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uin
 		if err != nil {
 			return nil, err
 		}
-		if !auth.Sees(c, j) {
+		if p.backwards && p.filter.older(j) {
+			break
+		}
+		if !auth.Sees(c, j) || !p.filter.takes(j) {
 			continue
 		}
 		d.Control.ReadUncommitted(func(m *core.Machine) { list = append(list, placed{d.Show(m, j), j.Order()}) })
@@ -189,5 +237,5 @@ func (p page) merged(a, b []placed) []placed {
 
 // leavesOut reports whether the page is not of such jobs.
 func (p page) leavesOut(j *core.Job) bool {
-	return p.live && Closed(j) || p.state != "" && j.State() != p.state
+	return p.live && Closed(j) || !p.filter.takes(j)
 }

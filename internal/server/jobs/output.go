@@ -1,43 +1,51 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
-	"strconv"
+	"slices"
 	"time"
 
+	"scrimp/internal/control"
 	"scrimp/internal/core"
-	"scrimp/internal/server/reply"
+	"scrimp/internal/receipt"
+	"scrimp/internal/store"
 )
 
-// Output streams the output of all attempts, one after the other.
+// everyNode asks for the output of all machines of a gang.
+const everyNode = -1
+
+// Output streams the output of all attempts, one after the other: that of one machine of
+// a gang, or of all with the machine's number before each line.
 func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 	if _, ok := d.job(w, r); !ok {
 		return
 	}
 	id := r.PathValue("id")
 	follow := r.URL.Query().Get("follow") != ""
-	o := output{d: d}
-	if text := r.URL.Query().Get("offset"); text != "" {
-		var err error
-		if o.skip, err = strconv.ParseInt(text, 10, 64); err != nil || o.skip < 0 {
-			reply.FieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
-				"give how many bytes you have already, or leave it out for all", nil)
-			return
-		}
+	o, ok := d.asked(w, r)
+	if !ok {
+		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	for {
+	if o.json {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+	}
+	d.sayRemoved(r.Context(), w, id, o)
+	for first := true; ; first = false {
 		changed := d.Control.Changed()
-		var attempts []string
-		over := false
-		d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
-			for _, a := range j.Attempts() {
-				attempts = append(attempts, a.ID())
-			}
-			over = Closed(j)
-		})
-		if o.send(r.Context(), w, attempts) != nil || !follow || over {
+		parts, _, over := d.parts(id)
+		if first && o.begin(r.Context(), parts) != nil {
+			return
+		}
+		if o.send(r.Context(), w, parts) != nil {
+			return
+		}
+		if !follow || over {
+			_ = o.rest(r.Context(), w) // the reader is gone where it fails
 			return
 		}
 		select {
@@ -49,38 +57,175 @@ func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// output is how far the output of a job was sent.
+// sayRemoved says on a line of its own what of the output is no longer there.
+func (d *Desk) sayRemoved(ctx context.Context, w http.ResponseWriter, id string, o *output) {
+	if is, err := d.Removed(ctx, id); err == nil && is.Logs != nil && o.skip == 0 && !o.json {
+		_, _ = fmt.Fprintf(w, "scrimp: the output until %s was removed then to make room\n", // what follows finds w gone
+			is.Logs.Format("2006-01-02 15:04 MST"))
+	}
+}
+
+func noNode(text string, nodes int) string {
+	if nodes == 1 {
+		return fmt.Sprintf("the job has no node %.20q: it runs on one machine, which is node 0", text)
+	}
+	return fmt.Sprintf("the job has no node %.20q: it runs on %d machines, which are nodes 0 to %d", text, nodes, nodes-1)
+}
+
+// part is an attempt of whose output some is sent.
+type part struct {
+	attempt string
+	nodes   int
+	began   string // what stands between it and the one before: how that one ended, and where this one runs
+}
+
+// parts are the attempts of a job, the most machines that it has at once, and whether it is over.
+func (d *Desk) parts(id string) (parts []part, nodes int, over bool) {
+	d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
+		nodes = max(1, j.Terms().Nodes)
+		for i, a := range j.Attempts() {
+			parts = append(parts, part{attempt: a.ID(), nodes: control.Nodes(a)})
+			if i > 0 {
+				parts[i].began = between(i+1, j.Attempts()[i-1], a)
+			}
+			nodes = max(nodes, control.Nodes(a))
+		}
+		over = Closed(j)
+	})
+	return parts, nodes, over
+}
+
+// between is the line between the output of two attempts.
+func between(number int, before, a *core.Attempt) string {
+	text := fmt.Sprintf("--- attempt %d", number)
+	if offer := string(a.Offer()); offer != "" {
+		text += " on " + offer
+	}
+	if a.First() > 0 {
+		text += fmt.Sprintf(" from step %d", a.First())
+	}
+	return text + ": " + receipt.WhyNext(fmt.Sprintf("attempt %d", number-1), before.End()) + " ---"
+}
+
+// output is how far the output of a job was sent, and what of it is wanted in which form.
 type output struct {
-	d    *Desk
-	skip int64 // bytes that are still to be left out
-	n    int   // the attempt
-	at   int64 // and how far in its output
+	wanted
+	d      *Desk
+	n      int             // the attempt, by its place among them
+	of     string          // the same by its id
+	nodes  int             // machines whose output is sent
+	starts map[place]int64 // where what is wanted begins; nil: at the beginning
+	at     map[int]int64   // how far in its output, by node
+	begun  map[int][]byte  // of lines: the beginning of one, which is sent once it is whole
+	from   map[int]int64   // where that stands in the output
+	said   int             // the last attempt of which it was said why it began
+	open   bool            // what was sent last is no whole line
+	times  times
 }
 
 // send sends what there is of the attempts' output.
-func (o *output) send(ctx context.Context, w http.ResponseWriter, attempts []string) error {
-	flush, _ := w.(http.Flusher)
-	for o.n < len(attempts) {
-		b, err := o.d.Log.ReadLog(ctx, attempts[o.n], o.at, 1<<20)
-		if err != nil {
+func (o *output) send(ctx context.Context, w http.ResponseWriter, parts []part) error {
+	for o.n < len(parts) {
+		o.of, o.nodes = parts[o.n].attempt, 1
+		if o.node == everyNode {
+			o.nodes = max(1, parts[o.n].nodes)
+		}
+		if err := o.tell(w, parts); err != nil {
 			return err
 		}
-		o.at += int64(len(b))
-		cut := min(o.skip, int64(len(b)))
-		o.skip -= cut
-		switch b = b[cut:]; {
-		case len(b) > 0:
-			if _, err := w.Write(b); err != nil {
+		news := false
+		for node := range parts[o.n].nodes {
+			if o.node != everyNode && o.node != node {
+				continue
+			}
+			if _, begun := o.at[node]; !begun {
+				o.at[node], o.from[node] = o.starts[place{o.n, node}], o.starts[place{o.n, node}]
+			}
+			b, err := o.d.Log.ReadLog(ctx, store.RankLog(o.of, node), o.at[node], 1<<20)
+			if err == nil && len(b) > 0 {
+				news = true
+				o.at[node] += int64(len(b))
+				err = o.write(ctx, w, node, b)
+			}
+			if err != nil {
 				return err
 			}
-			if flush != nil {
-				flush.Flush()
-			}
-		case o.n == len(attempts)-1:
+		}
+		switch {
+		case news:
+		case o.n == len(parts)-1:
 			return nil // it may grow
 		default:
-			o.n, o.at = o.n+1, 0
+			if err := o.rest(ctx, w); err != nil {
+				return err
+			}
+			o.n++
+			clear(o.at)
+			clear(o.from)
+			clear(o.times)
 		}
 	}
 	return nil
+}
+
+// tell says why the attempt began.
+func (o *output) tell(w http.ResponseWriter, parts []part) error {
+	if !o.between || o.json || o.said >= o.n || parts[o.n].began == "" {
+		return nil
+	}
+	o.said = o.n
+	line := parts[o.n].began + "\n"
+	if o.open { // the program before ended within a line
+		line = "\n" + line
+	}
+	o.open = false
+	return flush(w, []byte(line))
+}
+
+// How much of lines is kept back until they are whole: of one, and of all machines of a gang together, whose programs
+// may print a thousand without an end.
+const (
+	longestLine  = 1 << 20
+	longestLines = 4 << 20
+)
+
+// write sends what came of a node's output.
+func (o *output) write(ctx context.Context, w http.ResponseWriter, node int, b []byte) error {
+	if o.lines() {
+		b = append(o.begun[node], b...)
+		whole := bytes.LastIndexByte(b, '\n') + 1
+		if whole == 0 && len(b) > min(longestLine, longestLines/o.nodes) {
+			whole = len(b)
+		}
+		o.begun[node] = bytes.Clone(b[whole:])
+		b = o.format(ctx, node, b[:whole])
+	}
+	cut := min(o.skip, int64(len(b)))
+	o.skip -= cut
+	if len(b) > 0 {
+		o.open = b[len(b)-1] != '\n'
+	}
+	return flush(w, b[cut:])
+}
+
+// rest sends the lines that lack their end: nothing follows them in this attempt.
+func (o *output) rest(ctx context.Context, w http.ResponseWriter) error {
+	for _, node := range slices.Sorted(maps.Keys(o.begun)) {
+		if err := flush(w, o.format(ctx, node, o.begun[node])); err != nil {
+			return err
+		}
+	}
+	clear(o.begun)
+	return nil
+}
+
+func flush(w http.ResponseWriter, b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := w.Write(b)
+	if f, ok := w.(http.Flusher); ok && err == nil {
+		f.Flush()
+	}
+	return err
 }

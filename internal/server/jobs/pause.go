@@ -1,25 +1,26 @@
 package jobs
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/identity"
 	"scrimp/internal/policy"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/secret"
 	"scrimp/internal/spec"
 	"scrimp/money"
 )
 
 // Pause lets a job save, give its machine back and wait.
 func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Pause](w, r, 1<<16)
-	if !ok {
+	b, ok := reply.Body[api.Pause](w, r)
+	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
@@ -33,7 +34,9 @@ func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 		no.Answer(w)
 		return
 	}
-	if !done && !d.told(w, r, id, core.JobPaused{Job: id}) {
+	if done {
+		auth.CallOf(r).Written = true // before
+	} else if !d.told(w, r, id, core.JobPaused{Job: id}) {
 		return
 	}
 	d.Get(w, r)
@@ -91,8 +94,8 @@ func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Bo
 
 // Change takes new terms for a job that is not over.
 func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Changes](w, r, 1<<16)
-	if !ok {
+	b, ok := reply.Body[api.Changes](w, r)
+	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
 		return
 	}
 	if b == (api.Changes{}) {
@@ -149,8 +152,8 @@ func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 
 // Resume lets a job go on that is paused, or is over and did not succeed.
 func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Resume](w, r, 8<<20)
-	if !ok {
+	b, ok := reply.Body[api.Resume](w, r)
+	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
@@ -163,7 +166,7 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	case no != nil:
 		no.Answer(w)
 		return
-	case d.hasSecrets(w, e, b.Secrets) && d.told(w, r, id, e):
+	case d.hasSecrets(w, e, secret.Values{Secrets: b.Secrets, Shell: b.Shell}) && d.told(w, r, id, e):
 		d.Get(w, r)
 	}
 }
@@ -178,7 +181,15 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	if no := mayResume(j); no != nil {
 		return e, no
 	}
+	if no := mayGive(auth.CallerOf(r), j, b); no != nil {
+		return e, no
+	}
 	e.Job = id
+	if is, err := d.Removed(r.Context(), id); err == nil && is.Work != nil {
+		return e, &reply.Refusal{Status: http.StatusGone, Title: fmt.Sprintf("the work folder of %s was removed on %s to "+
+			"make room", id, is.Work.Format("2006-01-02 15:04 MST")),
+			Fix: "submit it again from its folder, with scrimp run"}
+	}
 	if no := needsMore(j, b.Changes); no != nil {
 		return e, no
 	}
@@ -188,8 +199,19 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	if no := d.usedUp(j, e.Changes); no != nil {
 		return e, no
 	}
-	e.Spec, no = d.newSpec(r.Context(), j, b)
+	e.Spec, no = d.newSpec(r, j, b)
 	return e, no
+}
+
+// mayGive refuses an environment or secrets for a job of another user: with them its program runs whatever the
+// caller wants, as that user and with the secrets that it has, which is what scrimp exec is.
+func mayGive(c identity.Caller, j *core.Job, b api.Resume) *reply.Refusal {
+	if len(b.Env)+len(b.Secrets)+len(b.Shell) == 0 || runsIn(c, j.User(), j.Terms().Owner.Team) {
+		return nil
+	}
+	return &reply.Refusal{Status: http.StatusForbidden,
+		Title: fmt.Sprintf("this is a job of %s: to change its environment or its secrets needs the role operator", j.User()),
+		Fix:   "resume it as it is, submit it as your own with scrimp rerun, or ask them or an operator of the team"}
 }
 
 // needsMore refuses to take up a job that its budget has stopped, with no more than it had.
@@ -224,9 +246,9 @@ func mayResume(j *core.Job) *reply.Refusal {
 }
 
 // newSpec is the job's file with what was changed in its environment; nil where nothing
-// was. A job that was over needs the values of its secrets again.
-func (d *Desk) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
-	raw, _, err := d.Control.Spec(ctx, j.ID())
+// was. A job that was over needs the values of its secrets, and of its shell's variables, again.
+func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
+	raw, _, err := d.Control.Spec(r.Context(), j.ID())
 	if err != nil {
 		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
 			Fix: "ask again",
@@ -243,13 +265,18 @@ func (d *Desk) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.Raw
 				Title: "the secret " + name + " was forgotten when the job was over", Fix: "send it again"}
 		}
 	}
-	if len(b.Env) == 0 {
-		return nil, nil
-	}
 	if file, err = file.WithEnv(b.Env); err != nil {
 		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "env",
 			Title: "the environment is not valid",
 			Fix:   "write NAME=VALUE", Err: err}
+	}
+	if j.State().Over() || len(b.Shell) > 0 {
+		if no := Shell(auth.BySocket(r), b.Shell, file.Inherit); no != nil {
+			return nil, no
+		}
+	}
+	if len(b.Env) == 0 {
+		return nil, nil
 	}
 	text, err := json.Marshal(file)
 	if err != nil {
@@ -259,10 +286,7 @@ func (d *Desk) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.Raw
 }
 
 // hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.
-func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map[string]string) bool {
-	if len(values) == 0 {
-		return true
-	}
+func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values secret.Values) bool {
 	defer d.Turns.Alone("secrets " + e.Job)()
 	if err := d.Vault.Keep(e.Job, values); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)

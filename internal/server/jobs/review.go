@@ -21,7 +21,7 @@ import (
 // Approve lets a job that waits for approval into the queue, if the limits
 // still have room for it: it took nothing while it waited.
 func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Review](w, r, 1<<16)
+	b, ok := reply.Body[api.Review](w, r)
 	if !ok {
 		return
 	}
@@ -47,7 +47,7 @@ func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
 
 // Reject ends a job that waits for approval.
 func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Review](w, r, 1<<16)
+	b, ok := reply.Body[api.Review](w, r)
 	if !ok {
 		return
 	}
@@ -62,12 +62,6 @@ func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) {
 // review puts a review in the log. A second one that says the same changes nothing.
 func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
 	may func(core.Job) *reply.Refusal) {
-	const longest = 1000
-	if len(b.Reason) > longest {
-		title := fmt.Sprintf("the reason has more than %d bytes", longest)
-		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", title, "shorten it", nil)
-		return
-	}
 	id := r.PathValue("id")
 	look := func() (j core.Job) {
 		d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = *job })
@@ -79,6 +73,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 	j := look()
 	switch {
 	case said(j):
+		auth.CallOf(r).Written = true // before
 		d.Get(w, r)
 		return
 	case j.State() != core.Held:

@@ -1,21 +1,22 @@
 package kept
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
+	"slices"
+	"time"
 
 	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	ours "scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/core"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/workdir"
 	"scrimp/internal/spec"
 )
 
@@ -25,13 +26,39 @@ var errNeeded = errors.New("the job goes on from it")
 // latest names the newest checkpoint of a job.
 const latest = "latest"
 
-// storeOf is where the checkpoints of a job are. The caller closes the bucket.
-func (k *Kept) storeOf(ctx context.Context, id string, j spec.Job) (*blob.Bucket, *checkpoint.Store, error) {
-	b, err := ours.Open(ctx, cmp.Or(j.Checkpoint.Store, Address(k.Dir)))
+// errUnwritten is an act that the log has not taken.
+var errUnwritten = errors.New("the log did not take it")
+
+// errStore is a job whose store the server does not open.
+var errStore = errors.New("the server opens no such store")
+
+// storeOf is where the checkpoints of a user's job are, for reading or, with makes, to begin it. The caller closes
+// the bucket.
+func (k *Kept) storeOf(ctx context.Context, id, user string, j spec.Job, makes bool) (*blob.Bucket, *checkpoint.Store,
+	error) {
+	if !k.Stores.OfJob(user, j.Checkpoint.Store) {
+		return nil, nil, errStore
+	}
+	b, err := k.open(ctx, j.Checkpoint.Store, makes)
 	if err != nil {
 		return nil, nil, err
 	}
 	return b, checkpoint.Open(b, OwnKeys(id)), nil
+}
+
+// open opens a store that a job file names, "" the server's own. Looking into a folder does not make it.
+func (k *Kept) open(ctx context.Context, store string, makes bool) (*blob.Bucket, error) {
+	if store == "" {
+		return ours.Open(ctx, Address(k.Dir))
+	}
+	if makes {
+		return ours.Open(ctx, store)
+	}
+	b, err := ours.OpenExisting(ctx, store)
+	if errors.Is(err, ours.ErrNone) { // nothing was saved yet
+		return memblob.OpenBucket(nil), nil
+	}
+	return b, err
 }
 
 // seeded is store, with what was copied there where the job began from that.
@@ -57,30 +84,50 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 	if err == nil {
 		var b *blob.Bucket
 		var store *checkpoint.Store
-		if b, store, err = k.storeOf(r.Context(), id, j); err == nil {
-			job, _ := k.copyOf(id)
+		job, found := k.copyOf(id)
+		if !found {
+			reply.UnknownJob(w, "", id)
+			return false
+		}
+		if b, store, err = k.storeOf(r.Context(), id, job.User(), j, false); err == nil {
+			defer func() { _ = b.Close() }()
 			err = do(seeded(store, job))
-			_ = b.Close()
 		}
 	}
 	switch {
 	case err == nil:
 		return true
+	case errors.Is(err, errStore):
+		reply.FieldProblem(w, http.StatusForbidden, "checkpoint.store", "the server does not open the store of job "+id,
+			"the machines of its jobs reach it; an admin allows it with scrimp serve --stores", nil)
+	case errors.Is(err, errUnwritten):
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 	case errors.Is(err, errNeeded):
 		reply.Problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint",
 			"scrimp cancel it first, or resume it",
 			nil)
+	case errors.Is(err, checkpoint.ErrNone) && k.gone(w, r, "checkpoint", id,
+		"scrimp checkpoints "+id+" lists what is left", func(r client.Removed) *time.Time { return r.Checkpoints }):
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.Problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)
 	default:
-		reply.Problem(w, http.StatusBadGateway, "the store of checkpoints did not do it", "ask again", err)
+		reply.Problem(w, http.StatusBadGateway, "the store of checkpoints did not do it", "ask again", k.plain(err))
 	}
 	return false
 }
 
+// looks are the lists that are made at once: each has a manifest of 64 MiB in memory, and what that says.
+var looks = make(chan struct{}, 4)
+
 // Checkpoints lists a job's checkpoints, newest first.
 func (k *Kept) Checkpoints(w http.ResponseWriter, r *http.Request) {
 	list := []api.Checkpoint{}
+	select {
+	case looks <- struct{}{}:
+		defer func() { <-looks }()
+	case <-r.Context().Done():
+		return
+	}
 	ok := k.with(w, r, func(store *checkpoint.Store) error {
 		all, err := store.List(r.Context())
 		newest := true
@@ -89,7 +136,7 @@ func (k *Kept) Checkpoints(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			c := api.Checkpoint{Name: l.Name, Attempt: l.Attempt, Step: l.Step, Captured: l.Captured, Bytes: l.Bytes,
-				Files: len(l.Files), Metrics: l.Metrics}
+				Files: l.Count, Metrics: l.Metrics}
 			if l.Damaged != nil {
 				c.Damaged = l.Damaged.Error()
 			} else {
@@ -104,31 +151,19 @@ func (k *Kept) Checkpoints(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Checkpoint sends the files of a checkpoint, each checked against its hash.
+// Checkpoint sends the files of a checkpoint, each part checked against its hash.
 func (k *Kept) Checkpoint(w http.ResponseWriter, r *http.Request) {
-	dir, err := os.MkdirTemp(k.Dir, "checkpoint-")
-	if err != nil {
-		reply.Problem(w, http.StatusInsufficientStorage, "no room for the checkpoint", "make room on the server's disk", err)
-		return
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if !k.with(w, r, func(store *checkpoint.Store) error {
+	k.with(w, r, func(store *checkpoint.Store) error {
 		name := r.PathValue("name")
 		if name == latest {
 			name = ""
 		}
 		m, err := store.Find(r.Context(), name)
-		if err != nil {
-			return err
+		if err == nil {
+			send(w, r, store, m)
 		}
-		return store.Export(r.Context(), m, dir)
-	}) {
-		return
-	}
-	w.Header().Set("Content-Type", "application/gzip")
-	if err := workdir.PackAll(w, dir); err != nil {
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
-	}
+		return err
+	})
 }
 
 // RemoveCheckpoint removes a checkpoint of a job that holds no machine: while it does, its
@@ -156,12 +191,18 @@ func (k *Kept) RemoveCheckpoint(w http.ResponseWriter, r *http.Request) {
 				return errNeeded
 			}
 		}
-		return store.Remove(r.Context(), name)
+		all, err := store.List(r.Context())
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(l checkpoint.Listed) bool { return l.Name == name }) {
+			return checkpoint.ErrNone
+		}
+		if err := k.Gate.Propose(r, id+"@"+name); err != nil { // before: who hangs up meanwhile leaves a trace
+			return fmt.Errorf("%w: %w", errUnwritten, err)
+		}
+		return store.Remove(context.WithoutCancel(r.Context()), name)
 	}) {
-		return
-	}
-	if err := k.Gate.Propose(r, id+"@"+name); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

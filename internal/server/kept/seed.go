@@ -13,7 +13,7 @@ import (
 )
 
 // Seed copies a checkpoint of another job to a new one, which begins from it.
-func (k *Kept) Seed(ctx context.Context, id string, j spec.Job, from string) (*core.Source, *reply.Refusal) {
+func (k *Kept) Seed(ctx context.Context, id, user string, j spec.Job, from string) (*core.Source, *reply.Refusal) {
 	other, name, _ := strings.Cut(from, "@")
 	if name == latest {
 		name = ""
@@ -22,11 +22,14 @@ func (k *Kept) Seed(ctx context.Context, id string, j spec.Job, from string) (*c
 		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "checkpoint.dir",
 			Title: "a job that keeps no checkpoints cannot begin from one", Fix: "write checkpoint.dir in its job file"}
 	}
-	m, err := k.copyCheckpoint(ctx, id, j, other, name)
+	m, err := k.copyCheckpoint(ctx, id, user, j, other, name)
 	switch {
 	case errors.Is(err, checkpoint.ErrNone):
 		return nil, &reply.Refusal{Status: http.StatusNotFound, Field: "from", Title: "there is no such checkpoint",
 			Fix: "scrimp checkpoints " + other + " lists them", Err: err}
+	case errors.Is(err, errStore):
+		return nil, &reply.Refusal{Status: http.StatusForbidden, Field: "from", Title: "the server does not open the store " +
+			"of job " + other, Fix: k.Stores.Fix()}
 	case err != nil:
 		return nil, &reply.Refusal{Status: http.StatusBadGateway, Field: "from", Title: "the checkpoint was not copied",
 			Fix: "submit it again with the same key", Err: err}
@@ -35,8 +38,8 @@ func (k *Kept) Seed(ctx context.Context, id string, j spec.Job, from string) (*c
 }
 
 // copyCheckpoint returns the checkpoint as it is at the other job.
-func (k *Kept) copyCheckpoint(ctx context.Context, id string, j spec.Job, other, name string) (checkpoint.Manifest,
-	error) {
+func (k *Kept) copyCheckpoint(ctx context.Context, id, user string, j spec.Job, other, name string) (
+	checkpoint.Manifest, error) {
 	var none checkpoint.Manifest
 	raw, _, err := k.Control.Spec(ctx, other)
 	if err != nil {
@@ -46,21 +49,21 @@ func (k *Kept) copyCheckpoint(ctx context.Context, id string, j spec.Job, other,
 	if err != nil {
 		return none, err
 	}
-	b, from, err := k.storeOf(ctx, other, file)
-	if err != nil {
-		return none, err
-	}
-	defer func() { _ = b.Close() }()
 	job, found := k.copyOf(other)
 	if !found {
 		return none, checkpoint.ErrNone
 	}
+	b, from, err := k.storeOf(ctx, other, job.User(), file, false)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = b.Close() }()
 	from = seeded(from, job)
 	m, err := from.Find(ctx, name)
 	if err != nil {
 		return none, err
 	}
-	c, to, err := k.storeOf(ctx, id, j)
+	c, to, err := k.storeOf(ctx, id, user, j, true)
 	if err != nil {
 		return none, err
 	}

@@ -5,14 +5,15 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"strings"
 	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/server/auth"
 )
 
@@ -29,7 +30,12 @@ type Route struct {
 // Describe describes the routes, and the types that they exchange,
 // as OpenAPI 3.1 does. It is made from the Go types, so it cannot say anything else.
 func Describe(version string, routes []Route) []byte {
-	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}}
+	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}, asked: map[reflect.Type]bool{}}
+	for _, t := range routes {
+		if t.In != nil {
+			g.ask(reflect.TypeOf(t.In))
+		}
+	}
 	problem := map[string]any{"description": "Refused or failed, and what fixes it",
 		"content": map[string]any{"application/problem+json": map[string]any{"schema": g.of(reflect.TypeFor[api.Problem]())}}}
 	paths := map[string]any{}
@@ -45,7 +51,8 @@ func Describe(version string, routes []Route) []byte {
 		"openapi": "3.1.0",
 		"info": map[string]any{"title": "scrimp", "version": version,
 			"description": "Trains on time for the least money. Amounts of money are decimal strings beside their currency; " +
-				"numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero.",
+				"numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero. A length of a " +
+				"text is in bytes, as JSON writes them in UTF-8; what holds more than it may is refused whole.",
 			"license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []any{}}},
@@ -54,6 +61,9 @@ func Describe(version string, routes []Route) []byte {
 			"machine": map[string]any{"type": "apiKey", "in": "header", "name": "Scrimp-Signature",
 				"description": "An Ed25519 signature by the key that the machine registered, over method, path, Scrimp-Instance, " +
 					"Scrimp-Time, Scrimp-Nonce and the SHA-256 of the body; good once and for a minute"},
+			"joiner": map[string]any{"type": "http", "scheme": "bearer",
+				"description": "A token of a machine of one's own, good to join as that machine and for nothing else: " +
+					"scrimp engine token"},
 			"agent": map[string]any{"type": "http", "scheme": "bearer",
 				"description": "A token that allows one task, which the server gives to the machine that it rents: it reads " +
 					"that job's work folder, reads and writes the blobs whose keys begin with jobs/JOB/, and ends with its attempt"},
@@ -73,8 +83,13 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 		op["parameters"] = params
 	}
 	if t.In != nil {
-		op["requestBody"] = map[string]any{"required": true,
-			"content": map[string]any{"application/json": map[string]any{"schema": g.of(reflect.TypeOf(t.In))}}}
+		content := map[string]any{"application/json": map[string]any{"schema": g.of(reflect.TypeOf(t.In))}}
+		if submits(t) {
+			examples(g, content)
+		}
+		limitList(content, reflect.TypeOf(t.In))
+		op["requestBody"] = map[string]any{"required": true, "content": content,
+			"description": fmt.Sprintf("At most %d KiB", bound.Body(reflect.TypeOf(t.In))>>10)}
 	}
 	responses := map[string]any{"default": problem}
 	if t.Out == nil && t.Stream == "" {
@@ -90,6 +105,8 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 		op["security"] = []any{map[string]any{"agent": []any{}}}
 	case auth.Machines:
 		op["security"] = []any{map[string]any{"machine": []any{}}}
+	case auth.Joiners:
+		op["security"] = []any{map[string]any{"joiner": []any{}}}
 	case auth.Anywhere, auth.Everywhere, auth.OfJob:
 		op["x-role"] = t.Access.Role.String()
 		op["x-where"] = map[auth.Scope]string{auth.Anywhere: "in one team", auth.Everywhere: "in all teams",
@@ -111,7 +128,7 @@ func parameters(t Route) (params []any) {
 		name, says, _ := strings.Cut(q, ": ")
 		params = append(params, map[string]any{"name": name, "in": "query", "description": says, "schema": text})
 	}
-	if t.Path == "/v1/jobs" && t.Method == http.MethodPost {
+	if submits(t) {
 		params = append(params, map[string]any{"name": "Idempotency-Key", "in": "header",
 			"description": "The same key submits once; with another body it is a conflict",
 			"schema":      map[string]any{"type": "string", "maxLength": 255}})
@@ -140,6 +157,9 @@ func answered(g *schemas, t Route) map[string]any {
 	if t.Out != nil {
 		schema = g.of(reflect.TypeOf(t.Out))
 	}
+	if t.Path == "/v1/jobs/{id}/spec" {
+		schema = g.jobFile()
+	}
 	if t.Stream != "" {
 		kind = t.Stream
 	}
@@ -151,6 +171,7 @@ func answered(g *schemas, t Route) map[string]any {
 type schemas struct {
 	made  map[string]any
 	names map[reflect.Type]string
+	asked map[reflect.Type]bool // types of requests: their fields have bounds
 }
 
 func (g *schemas) of(t reflect.Type) map[string]any {
@@ -248,6 +269,12 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 			name = f.Name
 		}
 		schema := g.of(f.Type)
+		if g.asked[t] {
+			limit(schema, f.Type, bound.Of(t, name))
+		}
+		if t == reflect.TypeFor[client.Submission]() && name == "spec" {
+			schema = g.sentJob()
+		}
 		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {
 			*required = append(*required, name)
 			if kind, named := schema["type"].(string); named &&

@@ -63,7 +63,9 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	}
 	j, err := spec.Decode(raw)
 	if err == nil && j.Notify != "" {
-		err := o.Hooks.Deliver(ctx, webhook.Address(j.Notify, o.secrets(n.Job)), n.Job, n.Key(),
+		user := ""
+		o.Control.Job(n.Job, func(_ *core.Machine, j *core.Job) { user = j.User() })
+		err := o.Hooks.Deliver(ctx, webhook.Address(j.Notify, o.secrets(n.Job)), user, n.Job, n.Key(),
 			word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why})
 		switch {
 		case ctx.Err() != nil:
@@ -92,7 +94,7 @@ func (o *Outbox) secrets(job string) map[string]string {
 	if err != nil {
 		o.Log.Error("secrets not read", "job", job, "error", err)
 	}
-	return m
+	return m.Secrets
 }
 
 // Forget removes the secrets of a job that is over.

@@ -2,10 +2,12 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -30,6 +32,20 @@ type log interface {
 type Desk struct {
 	Gate *auth.Gate
 	Log  log
+	Used func(context.Context) map[string]int64 // bytes of disk of each team that has a limit
+
+	minting *auth.Pace // tokens that one user makes
+}
+
+// How many tokens one user may make: each stands in the log for ever.
+const (
+	tokensASecond = 1.0 / 60
+	tokensAtOnce  = 20
+)
+
+// New is one that reads what was done in log.
+func New(gate *auth.Gate, log log, used func(context.Context) map[string]int64) *Desk {
+	return &Desk{Gate: gate, Log: log, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
 }
 
 // change writes a change to the log and takes it into the book.
@@ -73,7 +89,7 @@ func (d *Desk) Users(w http.ResponseWriter, _ *http.Request) {
 
 // PutUser makes a user, or changes one.
 func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.SetUser](w, r, 1<<16)
+	b, ok := reply.Body[api.SetUser](w, r)
 	if !ok {
 		return
 	}
@@ -105,18 +121,30 @@ func (d *Desk) Teams(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
-	reply.JSON(w, convert.To[[]client.Team](list))
+	used := d.Used(r.Context())
+	shown := make([]client.Team, len(list))
+	for i, t := range list {
+		shown[i] = client.Team{Name: t.Name, Projects: t.Projects, Disk: t.Disk, DiskUsed: used[t.Name]}
+	}
+	reply.JSON(w, shown)
 }
 
 // PutTeam makes a team, or changes its projects.
 func (d *Desk) PutTeam(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.SetTeam](w, r, 1<<16)
+	b, ok := reply.Body[api.SetTeam](w, r)
 	if !ok {
 		return
 	}
 	t := identity.Team{Name: r.PathValue("id"), Projects: b.Projects}
+	d.Gate.People.Read(func(book *identity.Book) {
+		was, _ := book.Team(t.Name)
+		t.Disk = was.Disk
+	})
+	if b.Disk != nil {
+		t.Disk = *b.Disk
+	}
 	if d.change(w, r, t.Name, identity.Change{Team: &t}) {
-		reply.JSON(w, convert.To[client.Team](t))
+		reply.JSON(w, client.Team{Name: t.Name, Projects: t.Projects, Disk: t.Disk})
 	}
 }
 
@@ -147,7 +175,7 @@ const standardLife = 90 * 24 * time.Hour
 
 // MakeToken makes a token: for oneself, and for an admin for all.
 func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.NewToken](w, r, 1<<16)
+	b, ok := reply.Body[api.NewToken](w, r)
 	if !ok {
 		return
 	}
@@ -160,24 +188,47 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 			"leave the user out for one of your own", nil)
 		return
 	}
-	role := convert.To[identity.Role](b.Most)
-	if c.Most != identity.Nobody && (role == identity.Nobody || role > c.Most) {
-		role = c.Most // a token that is limited makes none that is not
+	if !d.mints(w, c) {
+		return
 	}
-	life := standardLife
-	if b.Life != 0 {
-		life = b.Life
+	role, life := convert.To[identity.Role](b.Most), cmp.Or(b.Life, standardLife)
+	now := time.Now().UTC()
+	if c.Most != identity.Nobody { // a token that is limited makes none that is not, and none that outlives it
+		if role == identity.Nobody || role > c.Most {
+			role = c.Most
+		}
+		d.Gate.People.Read(func(book *identity.Book) {
+			if own, ok := book.Token(c.Token); ok {
+				life = min(life, own.Expires.Sub(now))
+			}
+		})
 	}
 	var chance [32]byte
 	_, _ = rand.Read(chance[:]) // it never fails
-	text, t := identity.Mint(chance, b.User, time.Now().UTC(), life)
+	text, t := identity.Mint(chance, b.User, now, life)
 	t.Most, t.Note = role, b.Note
 	if d.change(w, r, t.ID+" of "+t.User, identity.Change{Token: &t}) {
 		reply.JSON(w, api.MadeToken{Token: shown(t), Text: text})
 	}
 }
 
-// RevokeToken revokes a token: one's own, and for an admin any.
+// mints reports whether the caller may make a token now, or answers that they have made too many. Who
+// holds the data folder may.
+func (d *Desk) mints(w http.ResponseWriter, c identity.Caller) bool {
+	if c.Token == "" {
+		return true
+	}
+	ok, wait := d.minting.TakeMany(c.User, 1, time.Now())
+	if !ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		reply.Problem(w, http.StatusTooManyRequests, "too many tokens are made",
+			"use those that there are: scrimp tokens lists them", nil)
+	}
+	return ok
+}
+
+// RevokeToken revokes a token: one's own, and for an admin any. One that is cut to a role revokes
+// itself and those that are cut as low: who has found it locks nobody out.
 func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 	id, c := r.PathValue("id"), auth.CallerOf(r)
 	var t identity.Token
@@ -185,6 +236,16 @@ func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 	d.Gate.People.Read(func(b *identity.Book) { t, known = b.Token(id) })
 	if !known || t.User != c.User && !auth.Rules(c) {
 		reply.Problem(w, http.StatusNotFound, fmt.Sprintf("token %s is not known", id), "scrimp tokens lists them", nil)
+		return
+	}
+	if c.Most != identity.Nobody && t.ID != c.Token && (t.Most == identity.Nobody || t.Most > c.Most) {
+		reply.Problem(w, http.StatusForbidden, "this token is cut to "+c.Most.String()+", and that one may do more",
+			"show the token itself, or one that may do as much", nil)
+		return
+	}
+	if !t.Revoked.IsZero() { // it says the same again
+		auth.CallOf(r).Written = true
+		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if d.change(w, r, t.ID+" of "+t.User, identity.Change{Revoke: id, At: new(time.Now().UTC())}) {

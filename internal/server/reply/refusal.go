@@ -16,17 +16,22 @@ type Refusal struct {
 	Code              client.Code // "": none that a program acts on
 	Err               error
 	Limit             *budget.Refusal // nil: it is no limit that refuses
+	Line              int             // of a job file that was sent as text
+	Problems          []client.JobProblem
 }
 
 // Answer sends the problem.
 func (n *Refusal) Answer(w http.ResponseWriter) {
 	p := api.Problem{Type: "about:blank", Title: n.Title, Status: n.Status, Field: n.Field, Fix: n.Fix,
-		Code: n.Code}
+		Code: n.Code, Line: n.Line, Problems: n.Problems}
 	if n.Err != nil {
 		p.Detail = n.Err.Error()
 	}
 	if n.Limit != nil {
 		p.Limit, p.Use = convert.To[*client.Limit](&n.Limit.Limit), convert.To[*client.LimitUse](&n.Limit.Use)
+	}
+	if p.Limit != nil { // its webhook's address may hold a secret, and who is refused need not know where it leads
+		p.Limit.Notify = ""
 	}
 	tellProblem(w, p)
 }

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"unicode/utf8"
 
 	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 )
 
 // Problem answers with an error as RFC 9457 has it.
@@ -58,33 +60,105 @@ func JSON(w http.ResponseWriter, v any) {
 // errNotText is a body that no JSON is, whatever its form.
 var errNotText = errors.New("it is not encoded as UTF-8")
 
-// Body decodes a request's body of at most limit bytes, one JSON value, or answers what is wrong with it.
-func Body[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) {
+// Body decodes a request's body, one JSON value within the bounds of its type, or answers what is wrong with it.
+func Body[T any](w http.ResponseWriter, r *http.Request) (T, bool) {
+	body, ok := Text(w, r, bound.Body(reflect.TypeFor[T]()))
+	if !ok {
+		var none T
+		return none, false
+	}
+	return Decode[T](w, body, "send what GET /v1/openapi.json describes")
+}
+
+// Decode decodes a body, or answers that it is not the JSON that is wanted, with what fixes it.
+func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	var v T
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err == nil && !utf8.Valid(body) { // what passes through as it came would break a database that takes text only
-		err = errNotText
+	var over *bound.ExcessError
+	if err := bound.Check(reflect.TypeFor[T](), body); errors.As(err, &over) {
+		FieldProblem(w, http.StatusUnprocessableEntity, over.Field, over.Error(),
+			fmt.Sprintf("send at most %d %s", over.Most, over.What), nil)
+		return v, false
 	}
-	if err == nil {
-		err = json.Unmarshal(body, &v)
-	}
+	err := json.Unmarshal(body, &v)
 	if err == nil {
 		return v, true
 	}
-	var big *http.MaxBytesError
+	field := ""
 	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		field = kind.Field
+	}
+	FieldProblem(w, http.StatusBadRequest, field, "the request is not the JSON that is wanted here", fix, err)
+	return v, false
+}
+
+// Text reads a request's body of at most limit bytes, or answers what is wrong with it.
+func Text(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	body, ok := Bytes(w, r, limit)
+	if ok && !utf8.Valid(body) { // what passes through as it came would break a database that takes text only
+		Problem(w, http.StatusBadRequest, "the request was not read", "send what GET /v1/openapi.json describes", errNotText)
+		return nil, false
+	}
+	return body, ok
+}
+
+// Bytes reads a request's body of at most limit bytes, whatever they are, or answers what is wrong with it.
+func Bytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	body, err := read(w, r, limit)
+	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
 		Problem(w, http.StatusRequestEntityTooLarge, "the request is too large",
 			fmt.Sprintf("send at most %d bytes", limit), nil)
-	case errors.As(err, &kind):
-		FieldProblem(w, http.StatusBadRequest, kind.Field, "the request is not the JSON that is wanted here",
-			"send what GET /v1/openapi.json describes", err)
-	default:
-		Problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here",
+	case errors.Is(err, ErrCrowded):
+		w.Header().Set("Retry-After", "1")
+		Problem(w, http.StatusTooManyRequests, "too much is sent at once", "send it again in a second, and less at once", err)
+	case err != nil:
+		Problem(w, http.StatusBadRequest, "the request was not read",
 			"send what GET /v1/openapi.json describes", err)
 	}
-	return v, false
+	return body, err == nil
+}
+
+// ErrCrowded says that bodies take as much memory as they may.
+var ErrCrowded = errors.New("requests that are on their way take as much memory as the server gives them")
+
+// Holder is a body whose bytes in memory are counted.
+type Holder interface {
+	// Hold counts n more bytes until the request is over, or says why there is no room for them.
+	Hold(n int64) error
+}
+
+// firstRead is how much of a body is taken before it grows: most are smaller.
+const firstRead = 4 << 10
+
+// read reads a body. It takes memory as the bytes come, not as their sender says that they will.
+func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	hold := func(int64) error { return nil }
+	if h, ok := r.Body.(Holder); ok {
+		hold = h.Hold
+	}
+	from, body := http.MaxBytesReader(w, r.Body, limit), []byte(nil)
+	for {
+		if len(body) == cap(body) {
+			more := max(firstRead, cap(body))
+			if err := hold(int64(more)); err != nil {
+				return nil, err
+			}
+			body = append(make([]byte, 0, cap(body)+more), body...)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // List is never null on the wire.

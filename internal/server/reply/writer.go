@@ -1,8 +1,10 @@
 package reply
 
 import (
+	"bufio"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"time"
 
@@ -124,6 +126,18 @@ func (w *Writer) ReadFrom(from io.Reader) (sent int64, err error) {
 
 // Flush implements http.Flusher.
 func (w *Writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Hijack implements http.Hijacker: what is answered from then on is no answer of HTTP.
+func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.code != 0 || w.keepsBack(http.StatusSwitchingProtocols) {
+		return nil, nil, http.ErrHijacked
+	}
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.code = http.StatusSwitchingProtocols
+	}
+	return conn, buffered, err
+}
 
 // Unwrap is for http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,42 @@ const (
 // Vault keeps the values of jobs' secrets in a data folder, sealed with AES-256-GCM under
 // the folder's key.
 type Vault struct{ Dir string }
+
+// Values are what is kept of a job's environment and is in no log.
+type Values struct {
+	Secrets map[string]string // masked in the job's output
+	Shell   map[string]string // of the shell that submitted it
+}
+
+// shellMark begins the names of a shell's variables in a sealed file; no variable's name has a blank.
+const shellMark = "shell "
+
+// flat is the form of a sealed file.
+func (v *Values) flat() map[string]string {
+	all := maps.Clone(v.Secrets)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for name, value := range v.Shell {
+		all[shellMark+name] = value
+	}
+	return all
+}
+
+func valuesOf(flat map[string]string) (v Values) {
+	v.Secrets = map[string]string{}
+	for name, value := range flat {
+		if of, ok := strings.CutPrefix(name, shellMark); ok {
+			if v.Shell == nil {
+				v.Shell = map[string]string{}
+			}
+			v.Shell[of] = value
+		} else {
+			v.Secrets[name] = value
+		}
+	}
+	return v
+}
 
 // KeyFile reads a random key, made at first use and readable by the user alone.
 func KeyFile(path string) (string, error) {
@@ -67,8 +104,11 @@ func (v Vault) cipher() (cipher.AEAD, error) {
 func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedEnd) }
 
 // Keep seals the values for their job: in another job's place they do not open.
-func (v Vault) Keep(job string, values map[string]string) error {
-	text, err := json.Marshal(values)
+func (v Vault) Keep(job string, values Values) error {
+	if len(values.Secrets)+len(values.Shell) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(values.flat())
 	if err != nil {
 		return err
 	}
@@ -85,28 +125,31 @@ func (v Vault) Keep(job string, values map[string]string) error {
 	return os.WriteFile(path, c.Seal(nonce, nonce, text, []byte(job)), 0o600)
 }
 
-// Open returns what was kept for the job; nil where nothing was.
-func (v Vault) Open(job string) (values map[string]string, err error) {
+// Open returns what was kept for the job; nothing where nothing was.
+func (v Vault) Open(job string) (values Values, err error) {
 	sealed, err := os.ReadFile(v.File(job))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return values, nil
 	}
 	if err != nil {
-		return nil, err
+		return values, err
 	}
 	c, err := v.cipher()
 	if err != nil {
-		return nil, err
+		return values, err
 	}
 	if len(sealed) < c.NonceSize() {
-		return nil, fmt.Errorf("the secrets of %s: the file is cut short", job)
+		return values, fmt.Errorf("the secrets of %s: the file is cut short", job)
 	}
 	text, err := c.Open(nil, sealed[:c.NonceSize()], sealed[c.NonceSize():], []byte(job))
 	if err != nil {
-		return nil, fmt.Errorf("the secrets of %s do not open with %s", job, vaultKey)
+		return values, fmt.Errorf("the secrets of %s do not open with %s", job, vaultKey)
 	}
-	err = json.Unmarshal(text, &values)
-	return values, err
+	var flat map[string]string
+	if err := json.Unmarshal(text, &flat); err != nil {
+		return values, err
+	}
+	return valuesOf(flat), nil
 }
 
 // Forget removes the secrets of a job, where there are any.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -12,18 +13,18 @@ import (
 // as it was sealed, and is gone when it is forgotten.
 func TestSecretsOpenForTheirJobAlone(t *testing.T) {
 	v := Vault{Dir: t.TempDir()}
-	values := map[string]string{"TOKEN": "hunter2", "EMPTY": ""}
+	values := Values{Secrets: map[string]string{"TOKEN": "hunter2", "EMPTY": ""}, Shell: map[string]string{"HF_HOME": "/data/hub"}}
 	if err := v.Keep("one", values); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := v.Open("one"); err != nil || !maps.Equal(got, values) {
+	if got, err := v.Open("one"); err != nil || !reflect.DeepEqual(got, values) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := v.Open("none"); err != nil || got != nil {
+	if got, err := v.Open("none"); err != nil || got.Secrets != nil || got.Shell != nil {
 		t.Errorf("of a job without secrets: %v, %v", got, err)
 	}
 	text, err := os.ReadFile(v.File("one"))
-	if err != nil || bytes.Contains(text, []byte("hunter2")) || bytes.Contains(text, []byte("TOKEN")) {
+	if err != nil || bytes.Contains(text, []byte("hunter2")) || bytes.Contains(text, []byte("TOKEN")) || bytes.Contains(text, []byte("hub")) {
 		t.Errorf("the file holds what it should seal, %v", err)
 	}
 	for _, path := range []string{v.File("one"), filepath.Join(v.Dir, vaultKey)} {
@@ -53,7 +54,7 @@ func TestSecretsOpenForTheirJobAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, err := v.Open("one"); err != nil || got != nil {
+	if got, err := v.Open("one"); err != nil || got.Secrets != nil || got.Shell != nil {
 		t.Errorf("what is forgotten: %v, %v", got, err)
 	}
 }

@@ -74,7 +74,7 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 
 // besides reports whether a submission has more than a job file.
 func besides(b api.Submission) bool {
-	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets) > 0
+	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets)+len(b.Shell) > 0
 }
 
 // hiddenKey refuses a key whose job its sender may not see any more.
@@ -107,6 +107,7 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 		hiddenKey("key").Answer(w)
 		return true
 	}
+	auth.CallOf(r).Written = true // the first time
 	reply.JSON(w, v)
 	return true
 }
@@ -114,7 +115,7 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 // Many submits many jobs in one transaction. What is wrong with one of them
 // is wrong with all.
 func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
-	list, ok := reply.Body[[]api.Submission](w, r, 8<<20)
+	list, ok := reply.Body[[]api.Submission](w, r)
 	if !ok || d.crowded(w, r) {
 		return
 	}
@@ -197,7 +198,11 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 			}
 			continue
 		}
-		if no := b.d.proven(b.r.Context(), auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
+		no := b.d.proven(b.r.Context(), auth.CallerOf(b.r), b.list[i], b.jobs[i])
+		if no == nil {
+			no = b.d.unsold(b.list[i], b.jobs[i])
+		}
+		if no != nil {
 			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
 			return no
 		}
@@ -245,6 +250,7 @@ func (b *batch) one(i int, now time.Time) *reply.Refusal {
 func (b *batch) submit() *reply.Refusal {
 	n := len(b.events)
 	if n == 0 {
+		auth.CallOf(b.r).Written = true // the first time
 		return nil
 	}
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
@@ -288,12 +294,16 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 	jobs := make([]spec.Job, len(list))
 	for i := range list {
 		b := &list[i]
-		j, no := d.jobOf(b.Spec)
+		j, no := d.jobOf(b)
 		switch {
 		case no != nil:
 		case besides(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
+		case len(j.Inherit) > 0:
+			no = shellOf(r, *b, j)
+		case d.keepsElsewhere(c, j) != nil:
+			no = d.keepsElsewhere(c, j)
 		case wrongKey(b.Key) != "":
 			no = &reply.Refusal{Status: http.StatusBadRequest, Field: "key", Title: wrongKey(b.Key),
 				Fix: "send a random one of 24 digits"}

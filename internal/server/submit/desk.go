@@ -39,6 +39,8 @@ type Desk struct {
 	Uploads *workdir.Uploads
 	Kept    *kept.Kept
 	Jobs    *jobs.Desk
+	// Quota takes room for the work folder of a job of a team, or says why there is none.
+	Quota   func(ctx context.Context, team, job string) error
 	Settled func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
 	Forget  func(job string)                         // drops the secrets of a job
 

@@ -1,62 +1,109 @@
 package submit
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/market"
+	"scrimp/internal/plan"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/webhook"
+	"scrimp/internal/server/terms"
 	"scrimp/internal/spec"
+	"scrimp/internal/state"
 )
 
-// jobOf reads the job file of a submission, or says which field of it is wrong.
-func (d *Desk) jobOf(raw json.RawMessage) (spec.Job, *reply.Refusal) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return spec.Job{}, &reply.Refusal{Status: http.StatusBadRequest, Field: "spec", Title: "the submission has no job",
-			Fix: "send a job file as JSON in spec, as GET /v1/openapi.json describes"}
-	}
-	j, err := spec.Decode(raw)
-	var kind *json.UnmarshalTypeError
-	if err != nil {
-		no := &reply.Refusal{Status: http.StatusBadRequest, Field: "spec", Title: "the job is not in the form of a job file",
-			Fix: "send what GET /v1/openapi.json describes; scrimp run does", Err: err}
-		if errors.As(err, &kind) && kind.Field != "" {
-			no.Field = kind.Field
-		}
-		return j, no
-	}
-	if d.Hooks.Refuses(j.Notify) {
-		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify",
-			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
-	}
-	err = j.Validate(d.Control.Now())
-	if err == nil {
-		return j, notRun(j)
-	}
-	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Title: "the job is not valid",
-		Fix: "fix the fields that are named", Err: err}
-	var list spec.Problems
-	if errors.As(err, &list) && len(list) > 0 && list[0].Field != "" {
-		if no.Field = list[0].Field; len(list) == 1 && list[0].Fix != "" {
-			no.Fix = list[0].Fix
-		}
-	}
-	return j, no
+// shellOf refuses what of the submitter's shell is missing, or is not to be there.
+func shellOf(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
+	return jobs.Shell(auth.BySocket(r), b.Shell, j.Inherit)
 }
 
-// notRun refuses a job that would be run otherwise than its file says.
-func notRun(j spec.Job) *reply.Refusal {
-	if j.Nodes <= 1 {
+// unsold refuses a job that is held to engines which are not there; and one whose accelerator nothing for sale
+// has, or of whose machines nothing has so many at once, unless its sender accepts that it waits.
+func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
+	if no := d.nowhere(j); no != nil {
+		return no
+	}
+	fewest := j.FewestNodes()
+	if b.AcceptWait || j.Resources.Accelerator == "" && fewest == 1 {
 		return nil
 	}
-	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "nodes",
-		Title: fmt.Sprintf("a job of %d machines is not run yet: it would run on one", j.Nodes),
-		Fix:   "leave nodes out; one machine may have several accelerators (resources.accelerator: H100:8)"}
+	n := terms.Need(j)
+	d.Control.Read(func(m *core.Machine) {
+		sale := m.State().Sale() // empty where the server has just begun: nobody knows yet
+		sold := slices.ContainsFunc(sale, func(l *state.Listing) bool { return n.Accelerated(l.Offer()) })
+		if len(sale) > 0 && !sold {
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "resources.accelerator",
+				Title: "nothing for sale has the accelerator " + j.Resources.Accelerator,
+				Fix: "leave it out, ask for one that scrimp market lists, or name an engine that sells it in engines.yaml; " +
+					"with accept_wait (scrimp run --force) the job waits until something has it"}
+			return
+		}
+		if most, limited := atOnce(&n, sale); limited && most < fewest {
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "nodes",
+				Title: fmt.Sprintf("nothing for sale has %d such machines at once: the most is %d", fewest, most),
+				Fix: fmt.Sprintf("ask for nodes: %d, or for machines that are not reserved; with accept_wait "+
+					"(scrimp run --force) the job waits until something has them", max(1, most))}
+		}
+	})
+	return no
+}
+
+// nowhere refuses a job that is held to engines, or zones of them, that are not there. An engine that is made known
+// later needs a server that is started anew, so that waiting for it is no way out.
+func (d *Desk) nowhere(j spec.Job) *reply.Refusal {
+	if !slices.ContainsFunc(j.AnyOf, func(v spec.Variant) bool { return v.Engine != "" }) {
+		return nil
+	}
+	var engines []string
+	for _, e := range d.Control.Engines() {
+		if e.Configured {
+			engines = append(engines, e.Name)
+		}
+	}
+	var sold []market.Offer
+	d.Control.Read(func(m *core.Machine) {
+		for o := range m.Sale() {
+			sold = append(sold, o)
+		}
+	})
+	if list := terms.Unknown(j, engines, sold); len(list) > 0 {
+		return notValid(list)
+	}
+	return nil
+}
+
+// atOnce is how many machines that do the work one offer has at most; false where one has no limit, or
+// where none does it.
+func atOnce(n *plan.Need, sale []*state.Listing) (most int, limited bool) {
+	for _, l := range sale {
+		if !n.Equipped(l.Plan()) {
+			continue
+		}
+		count := l.Offer().Reserved.Count
+		if count == 0 {
+			return 0, false
+		}
+		most, limited = max(most, count), true
+	}
+	return most, limited
+}
+
+// keepsElsewhere refuses a job that names a store which the server is not to open, or its machines with its keys.
+func (d *Desk) keepsElsewhere(c identity.Caller, j spec.Job) *reply.Refusal {
+	if d.Kept.Stores.OfJob(c.User, j.Checkpoint.Store) {
+		return nil
+	}
+	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "checkpoint.store",
+		Title: "jobs of this server may not keep checkpoints there", Fix: d.Kept.Stores.Fix()}
 }
 
 // maxKey is how many bytes the key of a submission has at most.

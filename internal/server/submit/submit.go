@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +19,9 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/secret"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/spec"
@@ -36,20 +36,28 @@ func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 
 // One submits a job.
 func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
-	b, ok := reply.Body[api.Submission](w, r, 8<<20)
+	b, ok := sent(w, r)
 	if !ok || d.crowded(w, r) {
 		return
 	}
-	j, no := d.jobOf(b.Spec)
+	j, no := d.jobOf(&b)
 	if no != nil {
 		no.Answer(w)
 		return
 	}
-	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b) {
+	if no = shellOf(r, b, j); no != nil {
+		no.Answer(w)
 		return
 	}
 	c := auth.CallerOf(r)
 	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+		return
+	}
+	if no = d.keepsElsewhere(c, j); no != nil {
+		no.Answer(w)
+		return
+	}
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b, j.Team) {
 		return
 	}
 	if b.Key, ok = keyOf(w, r, b.Key); !ok {
@@ -61,7 +69,10 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if no = d.proven(r.Context(), c, b, j); no != nil {
+	if no = d.proven(r.Context(), c, b, j); no == nil {
+		no = d.unsold(b, j)
+	}
+	if no != nil {
 		no.Answer(w)
 		return
 	}
@@ -95,21 +106,18 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 		return id, unread(err)
 	}
 	defer done()
-	if err := d.keepWork(r, id, b); err != nil {
-		return id, &reply.Refusal{
-			Status: http.StatusUnprocessableEntity, Title: "the work folder was not copied",
-			Fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", Err: err,
-		}
-	}
 	c, now := auth.CallerOf(r), d.Control.Now()
 	body := core.JobSubmitted{Job: id, Terms: d.terms(j, now), Spec: b.Spec}
 	e := core.Event{At: now, Schema: core.Schema, Tenant: d.Control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
-	no = d.Settled(r.Context())
-	if no == nil && b.From != "" {
+	if no = d.Settled(r.Context()); no == nil && (b.From != "" || b.Folder != "") {
 		e.Body = body
-		if no = d.wouldRefuse(c, e); no == nil { // what is refused copies nothing
-			body.From, no = d.Kept.Seed(r.Context(), id, j, b.From)
-		}
+		no = d.wouldRefuse(c, e) // what is refused copies nothing
+	}
+	if no == nil {
+		no = d.keepWork(r, id, j.Team, b)
+	}
+	if no == nil && b.From != "" {
+		body.From, no = d.Kept.Seed(r.Context(), id, c.User, j, b.From)
 	}
 	lost := false // whether it will be there nobody knows
 	if no == nil {
@@ -121,7 +129,7 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 		}
 	}
 	if no != nil && !lost {
-		_ = os.RemoveAll(filepath.Join(d.Dir, "work", id)) // the next of that name removes it else
+		_ = d.Uploads.Store.Drop(id) // the next of that name takes its place else
 		d.Forget(id)
 	}
 	return id, no
@@ -157,8 +165,9 @@ func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team
 }
 
 // takesFrom reports whether the caller may use the folder or the job that the
-// submission takes its work folder from, or answers that they may not.
-func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+// submission takes its work folder or its checkpoint from, or answers that they may not. What a team
+// has sent stays in it: who sees it may not show it to another, but for an admin of that team.
+func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
 	if b.Folder != "" && !auth.BySocket(r) { // a path here is none of theirs
 		reply.FieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
 			"upload the folder, as scrimp run does", nil)
@@ -169,10 +178,18 @@ func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submissio
 		if other.job == "" {
 			continue
 		}
-		ok := false
-		d.Control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(auth.CallerOf(r), j) })
-		if !ok {
+		seen, owner, c := false, "", auth.CallerOf(r)
+		d.Control.Job(other.job, func(_ *core.Machine, j *core.Job) {
+			seen, owner = auth.Sees(c, j), j.Terms().Owner.Team
+		})
+		if !seen {
 			reply.UnknownJob(w, other.field, other.job)
+			return false
+		}
+		if owner != team && c.Role(owner) < identity.Admin {
+			reply.FieldProblem(w, http.StatusForbidden, other.field,
+				fmt.Sprintf("job %s is of another team than this one", other.job),
+				"submit it for the same team, or ask an admin of that team", nil)
 			return false
 		}
 	}
@@ -187,7 +204,7 @@ const asksFor = "asks for "
 func fingerprint(b api.Submission) string {
 	b.Key = ""
 	names := slices.Sorted(maps.Keys(b.Secrets))
-	b.Secrets = nil
+	b.Secrets, b.Shell = nil, nil // whoever asks again may do so from another shell
 	text, err := json.Marshal(struct {
 		api.Submission
 		Names []string
@@ -262,37 +279,55 @@ func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []b
 	return taken, err
 }
 
-// keepWork copies the work folder and keeps the secrets apart from the log.
-func (d *Desk) keepWork(r *http.Request, id string, b api.Submission) error {
-	dir := filepath.Join(d.Dir, "work", id)
-	from := b.Folder
-	if b.Rerun != "" {
-		from = filepath.Join(d.Dir, "work", b.Rerun)
-		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) { // it had none
-			from = ""
+// keepWork keeps the work folder, and the secrets apart from the log.
+func (d *Desk) keepWork(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
+	err := d.folderOf(r, id, b)
+	if err == nil && b.Rerun != "" {
+		if no := d.removed(r, b.Rerun); no != nil {
+			return no
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil { // of a submission that was cut short
-		return err
-	}
-	// else the folder is made when it is wanted: to make a million would keep commits waiting
-	if from != "" || b.Work != "" {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
+	if err == nil {
+		if err := d.Quota(r.Context(), team, id); err != nil {
+			return &reply.Refusal{Status: http.StatusInsufficientStorage, Title: "the team has used its disk", Err: err,
+				Fix: "remove what is old with scrimp gc, or ask an admin for more with scrimp teams set " + team + " --disk"}
 		}
+		err = d.Vault.Keep(id, secret.Values{Secrets: b.Secrets, Shell: b.Shell})
 	}
 	switch {
-	case from != "":
-		if err := workdir.Copy(from, dir, d.Dir); err != nil {
-			return err
-		}
-	case b.Work != "":
-		if err := d.Uploads.Unpack(auth.CallerOf(r), b.Work, dir); err != nil {
-			return err
-		}
-	}
-	if len(b.Secrets) == 0 {
+	case err == nil:
 		return nil
+	case errors.Is(err, workdir.ErrNoRoom):
+		return &reply.Refusal{Status: http.StatusInsufficientStorage, Title: "the server's disk has no room for the folder",
+			Fix: "make room on it, as with scrimp gc, or leave data out with a file .scrimpignore"}
 	}
-	return d.Vault.Keep(id, b.Secrets)
+	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "the work folder was not copied",
+		Fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", Err: err}
+}
+
+// removed is why a job cannot run again: its work folder was removed.
+func (d *Desk) removed(r *http.Request, job string) *reply.Refusal {
+	is, err := d.Kept.Removed(r.Context(), job)
+	if err != nil {
+		return unread(err)
+	}
+	return kept.RemovedOn(is.Work, "work folder", job, "submit it again from its folder, with scrimp run")
+}
+
+// folderOf lets the job have its work folder.
+func (d *Desk) folderOf(r *http.Request, id string, b api.Submission) error {
+	folders := d.Uploads.Store
+	err := folders.Drop(id) // of a submission that was cut short
+	switch {
+	case err != nil:
+	case b.Rerun != "":
+		if err = folders.Again(id, b.Rerun); errors.Is(err, workdir.ErrNone) {
+			err = nil // it had none
+		}
+	case b.Folder != "":
+		err = folders.Copy(id, b.Folder, d.Dir)
+	case b.Work != "":
+		err = d.Uploads.Give(auth.CallerOf(r), b.Work, id)
+	}
+	return err
 }

@@ -26,7 +26,7 @@ const firstRestart = 3 * time.Second
 // Of is what the core needs to know of a job, in market time from now on.
 func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
-		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
+		Name: j.Name, JobKind: j.Kind, Nodes: j.MostNodes(), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
 		Currency: money.USD,
 		Owner: ledger.Owner{Team: j.Team, Project: j.Project, Environment: j.Environment,
 			ModelVersion: j.ModelVersion, Tags: j.Tags},
@@ -36,7 +36,10 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 		Grace: stretch(Grace(j)),
 		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: Standard.Retry.Max,
 		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
-		Need: need(j),
+		Need: Need(j),
+	}
+	if j.FewestNodes() < j.MostNodes() {
+		t.LeastNodes = j.FewestNodes()
 	}
 	switch j.Priority {
 	case "critical":
@@ -66,13 +69,21 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 	return t
 }
 
-// need is what the job asks of machines, with its alternatives and its ladder.
-func need(j spec.Job) plan.Need {
+// Need is what the job asks of machines, with its alternatives and its ladder.
+func Need(j spec.Job) plan.Need {
 	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
+	n.Engines = j.Places()
 	for i, v := range j.AnyOf {
+		if v.Place() {
+			continue
+		}
 		w := plan.Variant{Name: Variant(j, i), Requirements: n.Requirements, Throughput: v.Throughput}
 		if !reflect.ValueOf(v.Resources).IsZero() {
 			w.Requirements = asks(v.Resources)
+			w.Engines = n.Engines
+		}
+		if v.Engine != "" {
+			w.Engines = []string{v.Engine}
 		}
 		n.Variants = append(n.Variants, w)
 	}
@@ -95,11 +106,12 @@ func Variant(j spec.Job, i int) string {
 }
 
 func asks(r spec.Resources) plan.Requirements {
-	a := plan.Requirements{CPUs: r.CPUs.Min, Memory: int64(r.Memory.Min), Zones: r.Zones}
+	kind, count := r.GPUs()
+	a := plan.Requirements{CPUs: r.CPUs.Min, MaxCPUs: r.CPUs.Max, Accelerator: kind, Accelerators: count.Min,
+		Memory: int64(r.Memory.Min), MaxMemory: int64(r.Memory.Max), MaxAccelerators: count.Max, Zones: r.Zones}
 	for _, c := range r.Capacity {
 		a.Capacity = append(a.Capacity, market.Capacity(c))
 	}
-	a.Accelerator, a.Accelerators = r.GPUs()
 	return a
 }
 

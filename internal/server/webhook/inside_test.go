@@ -1,7 +1,10 @@
 package webhook
 
 import (
+	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -43,7 +46,7 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 	byName := "http://localhost:" + u.Port() + "/" // a name, which is looked up where it is dialled
 
 	tell, waits := patient(t)
-	tell.client.Transport = outward(nil)
+	tell.client.Transport = newOutward(nil, false)
 	for _, target := range []string{hook.URL + "/" + token, byName} {
 		err := tell.tells(t.Context(), target)
 		if !errors.Is(err, ErrRefused) || !errors.Is(err, ErrInside) || !strings.Contains(err.Error(), "--hook-hosts") ||
@@ -55,13 +58,112 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 		t.Errorf("asked %d times, waited %v", asked, *waits)
 	}
 	for _, hosts := range [][]string{{"127.0.0.1"}, {u.Host}} {
-		tell.client.Transport = outward(hosts)
+		tell.client.Transport = newOutward(hosts, false)
 		if err := tell.tells(t.Context(), hook.URL); err != nil {
 			t.Errorf("with %v allowed: %v", hosts, err)
 		}
 	}
-	tell.client.Transport = outward([]string{"localhost"})
+	tell.client.Transport = newOutward([]string{"localhost"}, false)
 	if err := tell.tells(t.Context(), byName); err != nil || asked != 3 {
 		t.Errorf("a name that is allowed: %v, asked %d times", err, asked)
 	}
+}
+
+// table answers with one address a name.
+type table map[string]string
+
+func (n table) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if a, ok := n[host]; ok {
+		return []netip.Addr{netip.MustParseAddr(a)}, nil
+	}
+	return nil, errors.New("no such host")
+}
+
+// A proxy is asked for the address that was looked at, and for none inside: not of a name, not where the proxy
+// itself is allowed, and of a cloud's metadata not where somebody allows that.
+func TestAProxyIsAskedForNothingInside(t *testing.T) {
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Host+" for "+r.Host)
+	}))
+	defer proxy.Close()
+	at, _ := url.Parse(proxy.URL)
+	tell, _ := patient(t)
+	try := func(target string, hosts []string, all bool) error {
+		o := newOutward(hosts, all)
+		o.names = table{"metadata.evil.example": "169.254.169.254", "intranet.example": "10.0.0.7", "hooks.example": "203.0.113.9",
+			"nat.example": "64:ff9b::a9fe:a9fe"}
+		o.proxy = http.ProxyURL(at)
+		tell.client.Transport = o
+		return tell.tells(t.Context(), target)
+	}
+	allowed := []string{at.Host, at.Hostname(), "169.254.169.254", "metadata.evil.example", "nat.example", "[fe80::1]", "fe80::1"}
+	for _, target := range []string{"http://169.254.169.254/latest", "http://metadata.evil.example/latest", "http://nat.example/",
+		"http://[::ffff:169.254.169.254]/", "http://[fd00:ec2::254]/", "http://100.100.100.200/", "http://168.63.129.16/"} {
+		for _, all := range []bool{false, true} {
+			if err := try(target, allowed, all); !errors.Is(err, ErrInside) || !errors.Is(err, ErrRefused) {
+				t.Errorf("%s, all %t: %v", target, all, err)
+			}
+		}
+	}
+	for _, target := range []string{"http://intranet.example/", "http://10.0.0.7:9/", "http://127.0.0.1/"} {
+		if err := try(target, allowed, false); target != "http://127.0.0.1/" && !errors.Is(err, ErrInside) {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+	asked = nil
+	for _, target := range []string{"https://hooks.example/x", "http://203.0.113.9/x"} { // a tunnel, which this proxy has not
+		_ = try(target, allowed, false)
+	}
+	if len(asked) < 2 || asked[0] != "CONNECT 203.0.113.9:443 for 203.0.113.9:443" || asked[len(asked)-1] != "POST 203.0.113.9 for 203.0.113.9" {
+		t.Errorf("for addresses of the world the proxy was asked %q", asked)
+	}
+	if err := try("http://hooks.example/x", allowed, false); !errors.Is(err, ErrInside) || !strings.Contains(err.Error(), "https") {
+		t.Errorf("a name that the proxy would look up: %v", err)
+	}
+	if err := try("http://none.example/x", nil, false); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("a name that is not known now: %v", err)
+	}
+}
+
+// The name that a certificate is checked against is the webhook's, not that of its address.
+func TestAWebhookIsKnownByItsName(t *testing.T) {
+	asked := ""
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.Host }))
+	defer hook.Close()
+	hook.Config.ErrorLog = log.New(io.Discard, "", 0)
+	u, _ := url.Parse(hook.URL)
+	o := newOutward(nil, true)
+	o.names, o.proxy = table{"example.com": "127.0.0.1", "other.example": "127.0.0.1"}, http.ProxyURL(nil)
+	o.roots = hook.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	tell, _ := patient(t)
+	tell.client.Transport = o
+	if err := tell.tells(t.Context(), "https://example.com:"+u.Port()+"/x"); err != nil || asked != "example.com:"+u.Port() {
+		t.Errorf("%v, asked as %s", err, asked)
+	}
+	if _, err := tell.Post(t.Context(), "https://other.example:"+u.Port()+"/x", "", nil); err == nil {
+		t.Error("a certificate for another name is taken")
+	}
+}
+
+// No address that is written into a webhook leads to a cloud's metadata, nor inside, however it is written.
+func FuzzInside(f *testing.F) {
+	for _, text := range []string{"http://169.254.169.254/", "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://0x7f.1/",
+		"http://example.org@127.0.0.1/", "http://127.0.0.1:80@example.org/", "http://[fe80::1%25eth0]/", "http://2852039166/", "://", "http://[::1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" {
+			return
+		}
+		o := newOutward(nil, false)
+		o.names = table{}
+		if a, err := o.addressOf(t.Context(), u); err == nil && (isInside(a) || isMetadata(a)) {
+			t.Errorf("%q is told at %v", text, a)
+		}
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil && isMetadata(a) && !inside(text, []string{u.Host, u.Hostname()}) {
+			t.Errorf("%q is let in", text)
+		}
+	})
 }

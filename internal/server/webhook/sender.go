@@ -35,21 +35,20 @@ type Sender struct {
 	hosts  []string
 	log    *slog.Logger
 	pause  func(context.Context, time.Duration) error
+	slots  *slots
 }
 
 // NewSender is one of that version of the program, which its requests name. hosts are those inside
-// the server's network that it follows; all says that it follows every address.
+// the server's network that it follows; all says that it follows every address but those of a cloud's metadata.
 func NewSender(version string, all bool, hosts []string, log *slog.Logger) Sender {
 	s := Sender{
 		// a POST that is redirected becomes a GET
 		client: &http.Client{Timeout: tryTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		agent: "scrimp/" + version, all: all, hosts: hosts, log: log, pause: wait.For,
+		agent: "scrimp/" + version, all: all, hosts: hosts, log: log, pause: wait.For, slots: newSlots(),
 	}
-	if !all {
-		s.client.Transport = outward(hosts)
-	}
+	s.client.Transport = newOutward(hosts, all)
 	return s
 }
 
@@ -64,16 +63,16 @@ func (s Sender) Refuses(address string) bool {
 // ErrRefused is a webhook that will never take it.
 var ErrRefused = errors.New("webhook refuses")
 
-// Deliver posts what about a job to target, as JSON, until it is taken or refused; key is the same
+// Deliver posts what about a job of a user to target, as JSON, until it is taken or refused; key is the same
 // at each try. The address may hold a secret: neither the log nor an error has more of it than its host.
-func (s Sender) Deliver(ctx context.Context, target, job, key string, what any) error {
+func (s Sender) Deliver(ctx context.Context, target, user, job, key string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	pause := FirstWait
 	for n := 1; ; n++ {
-		asked, err := s.Post(ctx, target, key, body)
+		asked, err := s.inTurn(ctx, user, target, key, body)
 		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || n == mostTries {
 			return err
 		}
@@ -84,6 +83,16 @@ func (s Sender) Deliver(ctx context.Context, target, job, key string, what any) 
 			return err
 		}
 	}
+}
+
+// inTurn is Post once the user has a slot for it.
+func (s Sender) inTurn(ctx context.Context, user, target, key string, body []byte) (asked time.Duration, err error) {
+	done, err := s.slots.take(ctx, user)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	return s.Post(ctx, target, key, body)
 }
 
 // Post posts JSON once; key is the same whenever the same is told. asked is how long the webhook
@@ -99,13 +108,13 @@ func (s Sender) Post(ctx context.Context, target, key string, body []byte) (aske
 	}
 	req.Header.Set("User-Agent", s.agent)
 	r, err := s.client.Do(req)
-	if errors.Is(err, ErrInside) {
-		return 0, fmt.Errorf("%w: %w; an admin allows it with scrimp serve --hook-hosts", ErrRefused, ErrInside)
-	}
 	if err != nil {
 		var at *url.Error
 		if errors.As(err, &at) { // its text has the whole address
 			err = at.Err
+		}
+		if errors.Is(err, ErrInside) {
+			err = fmt.Errorf("%w: %w; an admin allows it with scrimp serve --hook-hosts", ErrRefused, err)
 		}
 		return 0, err
 	}

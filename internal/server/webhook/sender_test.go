@@ -63,7 +63,7 @@ func someWord() word {
 // tells tells it.
 func (s Sender) tells(ctx context.Context, target string) error {
 	w := someWord()
-	return s.Deliver(ctx, target, w.Job, w.ID, w)
+	return s.Deliver(ctx, target, "ann", w.Job, w.ID, w)
 }
 
 func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {

@@ -10,6 +10,30 @@ import (
 	"testing"
 )
 
+// A folder holds files where a machine would find some there.
+func TestAFolderHoldsWhatIsBrought(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"full/a/state", "left/state", "aside/.state", "aside/state.tmp", "out/left/state"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []error{os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.WriteFile(filepath.Join(dir, ".scrimpignore"), []byte("left/\n"), 0o600)} {
+		if e != nil {
+			t.Fatal(e)
+		}
+	}
+	for name, want := range map[string]bool{"full": true, "full/a": true, "left": false, "aside": false, "empty": false, "none": false,
+		"out": false, "out/left": false, "../x": false, ".": true} {
+		if got := Holds(dir, name); got != want {
+			t.Errorf("%s holds files: %v", name, got)
+		}
+	}
+}
+
 // A folder that is sent writes nowhere but into its place.
 func TestASentFolderStaysInItsPlace(t *testing.T) {
 	type entry struct {

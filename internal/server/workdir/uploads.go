@@ -1,6 +1,7 @@
 package workdir
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -10,99 +11,154 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 )
 
-// uploads are kept for a day: a submission that is sent again finds them.
-const keepUploads = 24 * time.Hour
+// What was sent is kept for a day: a submission that is sent again finds it. Of one user so much is kept; what they
+// sent first goes first.
+const (
+	keepUploads = 24 * time.Hour
+	mostSent    = 64
+	mostBytes   = 4 * maxWork
+)
+
+// unpacking is how many folders are unpacked at once: each has its list in memory.
+const unpacking = 2
+
+// How many folders are on their way at once: each lies on the disk before anybody knows what it holds.
+const (
+	userUploads = 4
+	allUploads  = 64
+)
 
 // uploadName is what Take gives.
 var uploadName = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // Uploads are the work folders that were sent, each for a submission that follows.
 type Uploads struct {
-	Dir  string // the data folder
-	Room disk.Room
+	Store  *Store
+	turns  chan struct{} // one for each that is unpacked now
+	coming auth.Streams  // those that are on their way, by user
 }
 
-func (u *Uploads) of(c identity.Caller) string { return filepath.Join(u.Dir, "uploads", c.User) }
+// NewUploads are those of a store.
+func NewUploads(s *Store) *Uploads { return &Uploads{Store: s, turns: make(chan struct{}, unpacking)} }
+
+func (u *Uploads) of(user string) string {
+	return filepath.Join(u.Store.Dir, "sent", filepath.Base(cmp.Or(user, "-")))
+}
 
 // Take takes a work folder.
 func (u *Uploads) Take(w http.ResponseWriter, r *http.Request) {
-	dir := u.of(auth.CallerOf(r))
-	if _, full := u.Room.Full(r.ContentLength); full {
-		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
-			"make room on it, or leave data out with a file .scrimpignore", nil)
+	if _, full := u.Store.Room.Full(r.ContentLength); full {
+		sayNoRoom(w)
 		return
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the folder was not kept", "see the server's log", err)
+	end, err := u.coming.Open(auth.CallerOf(r).User, userUploads, allUploads)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		reply.Problem(w, http.StatusTooManyRequests, "too many work folders are sent at once",
+			"send one after the other", err)
 		return
 	}
-	if old, err := os.ReadDir(dir); err == nil {
-		for _, e := range old {
-			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > keepUploads {
-				_ = os.Remove(filepath.Join(dir, e.Name())) // the next one tries again
-			}
-		}
-	}
+	defer end()
+	dir := u.of(auth.CallerOf(r).User)
 	var chance [16]byte
 	_, _ = rand.Read(chance[:]) // it never fails
 	name := hex.EncodeToString(chance[:])
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = io.Copy(f, &roomy{room: u.Room, from: http.MaxBytesReader(w, r.Body, maxWork)})
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil && f != nil {
-		_ = os.Remove(f.Name()) // what is cut short is of no use
-	}
+	err = u.take(w, r, filepath.Join(dir, name))
 	var big *http.MaxBytesError
 	switch {
-	case errors.Is(err, errNoRoom):
-		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
-			"make room on it, or leave data out with a file .scrimpignore", nil)
+	case errors.Is(err, ErrNoRoom):
+		sayNoRoom(w)
 	case errors.As(err, &big):
 		reply.Problem(w, http.StatusRequestEntityTooLarge, "the folder is larger than 2 GiB",
 			"leave data out with a file .scrimpignore", nil)
-	case err != nil:
+	case errors.Is(err, errCut):
 		reply.Problem(w, http.StatusBadRequest, "the folder did not arrive whole", "send it again", err)
+	case err != nil:
+		reply.Problem(w, http.StatusUnprocessableEntity, "the work folder is not taken",
+			"send a tar file in gzip, and leave out the rest with .scrimpignore", err)
 	default:
+		u.forget(dir)
 		auth.CallOf(r).Act.Object = name
 		reply.JSON(w, api.Work{Work: name})
 	}
 }
 
-var errNoRoom = errors.New("the disk has no room")
-
-// roomy reads as long as the server's disk has room beside what the log needs.
-type roomy struct {
-	room disk.Room
-	from io.Reader
+func sayNoRoom(w http.ResponseWriter) {
+	reply.Problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
+		"make room on it, as with scrimp gc, or leave data out with a file .scrimpignore", nil)
 }
 
-func (r *roomy) Read(p []byte) (int, error) {
-	if _, full := r.room.Full(0); full {
-		return 0, errNoRoom
-	}
-	return r.from.Read(p)
-}
+// errCut says that a folder did not arrive.
+var errCut = errors.New("cut short")
 
-// Unpack fills a folder from what the caller has sent under that name.
-func (u *Uploads) Unpack(c identity.Caller, name, to string) error {
-	if !uploadName.MatchString(name) {
-		return fmt.Errorf("%q is no name that POST /v1/work gave", name)
-	}
-	f, err := os.Open(filepath.Join(u.of(c), name))
+// take keeps a folder under a name. It is unpacked once it is here, so that nobody who sends slowly holds a turn.
+func (u *Uploads) take(w http.ResponseWriter, r *http.Request, path string) error {
+	f, err := u.Store.aside()
 	if err != nil {
+		return err
+	}
+	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }() // Open removes it else
+	if _, err = io.Copy(f, &roomy{room: u.Store.Room, from: http.MaxBytesReader(w, r.Body, maxWork)}); err != nil {
+		var big *http.MaxBytesError
+		if errors.As(err, &big) || errors.Is(err, ErrNoRoom) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
+	if _, err = f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	select {
+	case u.turns <- struct{}{}:
+		defer func() { <-u.turns }()
+	case <-r.Context().Done():
+		return fmt.Errorf("%w: %w", errCut, r.Context().Err())
+	}
+	return u.Store.writeTo(path, func(to *writer) error { return to.unpack(f) })
+}
+
+// forget forgets what a user has sent beyond what is kept of one user. What a job has of it stays.
+func (u *Uploads) forget(dir string) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	type sent struct {
+		path string
+		Ref
+	}
+	var all []sent
+	for _, n := range names {
+		if r, err := u.Store.read(filepath.Join(dir, n.Name())); err == nil {
+			all = append(all, sent{filepath.Join(dir, n.Name()), r})
+		}
+	}
+	slices.SortFunc(all, func(a, b sent) int { return b.Kept.Compare(a.Kept) })
+	bytes := int64(0)
+	for i, f := range all {
+		if bytes += f.Bytes; i > 0 && (i >= mostSent || bytes > mostBytes) {
+			_ = drop(f.path) // the next one tries again
+		}
+	}
+}
+
+// Give lets a job have what the caller has sent under that name.
+func (u *Uploads) Give(c identity.Caller, name, job string) error {
+	if !uploadName.MatchString(name) {
+		return fmt.Errorf("%.40q is no name that POST /v1/work gave", name)
+	}
+	err := u.Store.give(job, filepath.Join(u.of(c.User), name))
+	if errors.Is(err, ErrNone) {
 		return fmt.Errorf("the folder %s is not here: POST /v1/work sends it, and it is kept for a day", name)
 	}
-	defer func() { _ = f.Close() }()
-	return Unpack(f, to)
+	return err
 }

@@ -16,7 +16,7 @@ func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
 		t.Error(err)
 	}
 	free--
-	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, errNoRoom) {
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("a folder that is on its way goes on: %v", err)
 	}
 }

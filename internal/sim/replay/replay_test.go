@@ -75,7 +75,7 @@ func same(t *testing.T, runs []tick.Run) {
 		for _, r := range runs {
 			want := r.Play(b.Make(r.Job))
 			got := Single(r, plan.NewPlanner(), policy.Rule(b), false)
-			// Each attempt's cost is cut to the last unit by itself.
+			// Each attempt's cost is cut exactly by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 || off.Cmp(money.Picos(int64(got.Launches))) > 0 || got.Missed != want.Missed || got.Interruptions != want.Lost {
 				if bad++; bad <= 3 {

@@ -27,11 +27,11 @@ type single struct {
 func Single(r tick.Run, mind *plan.Planner, rule policy.Rule, trace bool) Outcome {
 	j := r.Job
 	s := &single{run: r}
-	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
+	w := newWorld(mind, s, j.Work, r.Nodes, trace)
 	deadline := start.Add(time.Duration(j.Ticks()) * j.Gap)
 	w.step(config(rule, j.Overhead, j.Gap, 0))
 	w.step(core.MarketSeen{Offers: []market.Offer{s.offer(spotID), s.offer(firmID)}, Quotes: s.quotes(0, true, w.now)})
-	w.step(core.JobSubmitted{Job: jobID, Terms: terms(j.Work, j.Overhead, deadline)})
+	w.step(core.JobSubmitted{Job: jobID, Terms: w.terms(j.Overhead, deadline)})
 	w.act()
 	w.note()
 	for t := 1; ; t++ {
@@ -41,8 +41,8 @@ func Single(r tick.Run, mind *plan.Planner, rule policy.Rule, trace bool) Outcom
 		}
 		s.t = t
 		w.step(core.MarketSeen{Quotes: s.quotes(t, false, w.now)})
-		if w.attempt != "" && w.offer.Capacity == market.Spot && !r.At(t) {
-			w.lost()
+		if w.attempt != "" && w.offer.Capacity == market.Spot {
+			w.takes(r.At(t), r.Alone.At(t))
 		}
 		w.act()
 		w.note()

@@ -5,6 +5,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 )
 
@@ -35,21 +37,22 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const jobID = "job"
 
-// world is one run: a job, what is for sale, and the machine that the core holds.
+// world is one run: a job, what is for sale, and the machines that the core holds.
 type world struct {
 	m     *core.Machine
 	sale  sale
 	work  time.Duration
+	nodes int // machines of the job
 	now   time.Time
 	out   Outcome
 	trace bool
 
-	attempt string // of the machine held; "": none
+	attempt string // that holds machines; "": none
 	offer   market.Offer
-	home    string        // region of the checkpoint
-	carried bool          // the held machine fetched it from another
-	owed    time.Duration // restart overhead still to be served
-	started bool          // the core knows that the program runs
+	home    string          // region of the checkpoint
+	carried map[string]bool // machines that fetched it from another
+	owed    time.Duration   // restart overhead still to be served
+	started bool            // the core knows that the program runs
 	done    time.Duration
 	message int64
 	queue   []core.Action
@@ -68,11 +71,17 @@ type sale interface {
 	look(id market.OfferID) market.Quote
 }
 
+// newWorld is a run of a job on so many machines, before anything has happened.
+func newWorld(mind *plan.Planner, s sale, work time.Duration, nodes int, trace bool) *world {
+	return &world{m: core.NewWith(mind), sale: s, work: work, nodes: max(1, nodes), now: start, trace: trace,
+		carried: map[string]bool{}}
+}
+
 // terms are those of the job that every run submits.
-func terms(work, restart time.Duration, deadline time.Time) core.Terms {
+func (w *world) terms(restart time.Duration, deadline time.Time) core.Terms {
 	return core.Terms{
-		Name: jobID, Currency: money.USD, Deadline: deadline, Work: work, Steps: int64(work), Restart: restart, Priority: 1,
-		Saves: true,
+		Name: jobID, Currency: money.USD, Deadline: deadline, Priority: 1, Nodes: w.nodes,
+		Work: w.work, Steps: int64(w.work), Restart: restart, Saves: true,
 	}
 }
 
@@ -99,7 +108,7 @@ func (w *world) advance(gap time.Duration) {
 		w.owed -= served
 		if w.owed == 0 && !w.started {
 			w.now = w.now.Add(served)
-			w.begin()
+			w.begin(0, 1)
 		}
 		w.done += gap - served
 	}
@@ -111,15 +120,17 @@ func (w *world) advance(gap time.Duration) {
 	}
 }
 
-// begin tells the core that the program runs.
-func (w *world) begin() {
+// begin tells the core that the programs of these ranks run, from one to before another.
+func (w *world) begin(from, to int) {
 	w.started = true
 	restored := ""
 	if w.done > 0 {
 		restored = "m"
 	}
-	w.message++
-	w.step(core.AttemptStarted{Attempt: w.attempt, Message: w.message, Restored: restored, Step: int64(w.done)})
+	for n := from; n < to; n++ {
+		w.message++
+		w.step(core.AttemptStarted{Attempt: w.attempt, Message: w.message, Node: n, Restored: restored, Step: int64(w.done)})
+	}
 }
 
 // act does what the core asked for until it asks for nothing more.
@@ -129,28 +140,11 @@ func (w *world) act() {
 		w.queue = w.queue[1:]
 		switch a := a.(type) {
 		case core.Launch:
-			if q := w.sale.look(a.Offer); !q.Available {
-				panic(fmt.Sprintf("%s was taken at %v, where it is not to be had", a.Offer, w.now.Sub(start)))
-			}
-			w.out.Launches++
-			w.attempt, w.offer, w.started = a.Allocation, w.sale.offer(a.Offer), false
-			w.carried = w.home != "" && w.home != w.offer.Region
-			if w.carried {
-				w.out.Carries++
-			}
-			w.home = w.offer.Region
-			w.owed, _ = w.sale.overhead(w.carried)
-			w.step(core.LaunchDone{Launch: a.Allocation, Instance: a.Allocation, Offer: a.Offer, Rate: w.sale.rate(a.Offer),
-				From: w.now})
-			if w.owed == 0 {
-				w.begin()
-			}
+			w.launch(a)
 		case core.Drain:
-			w.message++
-			w.step(core.AttemptEnded{Attempt: a.Attempt, Message: w.message, Reason: "drained", Step: int64(w.done),
-				Saved: true})
+			w.ends(a.Attempt, "drained", w.done)
 		case core.Terminate:
-			w.end("terminated")
+			w.end(a.Instance, "terminated")
 		case core.Probe:
 			if w.now.Equal(w.looked) {
 				panic(fmt.Sprintf("a second look at %v", w.now.Sub(start)))
@@ -161,26 +155,111 @@ func (w *world) act() {
 	}
 }
 
-// end takes the held machine away.
-func (w *world) end(cause string) {
-	b := core.InstanceEnded{Instance: w.attempt, Until: w.now, Cause: cause, Launch: w.attempt}
-	var bill []core.BillLine
-	if a, ok := w.m.Attempt(w.attempt); ok && w.carried {
-		_, carry := w.sale.overhead(true)
-		bill = []core.BillLine{{Amount: a.Cost(w.now), Currency: money.USD},
-			{Rule: "transfer", Amount: carry, Currency: money.USD}}
+// launch grants all machines that are asked for at once, and lets their agents register.
+func (w *world) launch(a core.Launch) {
+	if q := w.sale.look(a.Offer); !q.Available {
+		panic(fmt.Sprintf("%s was taken at %v, where it is not to be had", a.Offer, w.now.Sub(start)))
 	}
-	w.attempt = ""
-	w.step(b)
-	if bill != nil {
-		w.step(core.BillReceived{Instance: b.Instance, Launch: b.Launch, Lines: bill})
+	w.out.Launches++
+	w.attempt, w.offer, w.started = a.Allocation, w.sale.offer(a.Offer), false
+	away := w.home != "" && w.home != w.offer.Region
+	if away {
+		w.out.Carries++
+	}
+	w.home = w.offer.Region
+	w.owed, _ = w.sale.overhead(away)
+	for n := range max(1, a.Nodes) {
+		id := a.Allocation
+		if n > 0 {
+			id = fmt.Sprintf("%s/%d", id, n)
+		}
+		w.carried[id] = away
+		w.step(core.LaunchDone{Launch: a.Allocation, Instance: id, Offer: a.Offer, Rate: w.sale.rate(a.Offer),
+			From: w.now})
+		if w.nodes > 1 {
+			w.step(core.MachineRegistered{Instance: id, Allocation: a.Allocation, Key: "key of " + id})
+		}
+	}
+	w.begin(1, w.nodes) // they wait for the first, which restores: nothing is decided between ticks
+	if w.started = false; w.owed == 0 {
+		w.begin(0, 1)
 	}
 }
 
-// lost takes it without being asked.
+// ends tells that all programs of an attempt have ended after so much work.
+func (w *world) ends(attempt, reason string, done time.Duration) {
+	for n := range w.nodes {
+		w.message++
+		w.step(core.AttemptEnded{Attempt: attempt, Message: w.message, Node: n, Reason: reason, Step: int64(done),
+			Saved: true})
+	}
+}
+
+// end takes a machine away.
+func (w *world) end(instance, cause string) {
+	job, _ := w.m.Job(jobID)
+	cost, launch := money.Amount{}, ""
+	for _, a := range job.Attempts() { // one after the other may have had it
+		if k := a.On(instance); k != nil {
+			cost = cost.Add(k.Cost(w.now))
+			launch = cmp.Or(launch, a.ID())
+			if a.ID() == w.attempt {
+				w.attempt = ""
+			}
+		}
+	}
+	w.step(core.InstanceEnded{Instance: instance, Until: w.now, Cause: cause, Launch: launch})
+	if w.carried[instance] {
+		_, carry := w.sale.overhead(true)
+		w.step(core.BillReceived{Instance: instance, Launch: launch, Lines: []core.BillLine{
+			{Amount: cost, Currency: money.USD}, {Rule: "transfer", Amount: carry, Currency: money.USD}}})
+	}
+}
+
+// holds are the machines of the attempt that holds some, by rank.
+func (w *world) holds() (list []string) {
+	if a, ok := w.m.Attempt(w.attempt); ok {
+		for _, k := range a.Tasks() {
+			list = append(list, k.Instance())
+		}
+	}
+	return list
+}
+
+// takes takes what the market takes of the spot machines held: all where spot is not there, else
+// those of some ranks.
+func (w *world) takes(up bool, ranks uint8) {
+	switch {
+	case !up:
+		w.lost()
+	case ranks != 0:
+		w.loses(ranks)
+	}
+}
+
+// lost takes all machines without being asked.
 func (w *world) lost() {
 	w.out.Interruptions++
-	w.end("interrupted")
+	for _, id := range w.holds() {
+		w.end(id, "interrupted")
+	}
+}
+
+// loses takes the machines of some ranks, a bit each. The programs of the others end at once,
+// and their machines stay for the job's next attempt.
+func (w *world) loses(ranks uint8) {
+	w.out.Interruptions++
+	attempt, held := w.attempt, w.holds()
+	for n, id := range held {
+		if ranks&(1<<n) != 0 {
+			w.end(id, "interrupted")
+		}
+	}
+	for n := range held {
+		if ranks&(1<<n) == 0 {
+			w.step(core.TaskGone{Attempt: attempt, Node: n})
+		}
+	}
 }
 
 // finished ends the run where its work is done, and reports whether it is.
@@ -188,9 +267,7 @@ func (w *world) finished(deadline time.Time) bool {
 	if w.done < w.work {
 		return false
 	}
-	w.message++
-	w.step(core.AttemptEnded{Attempt: w.attempt, Message: w.message, Reason: "completed", Step: int64(w.work),
-		Saved: true})
+	w.ends(w.attempt, "completed", w.work)
 	w.act()
 	w.out.Finish = w.now.Sub(start)
 	w.out.Missed = w.now.After(deadline)

@@ -44,14 +44,14 @@ func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
 	next func(*core.Machine) *core.Machine) Outcome {
 	j := &r.Job
 	s := newSeveral(r)
-	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
+	w := newWorld(mind, s, j.Work, r.Nodes, trace)
 	s.now = w.now
 	deadline := start.Add(j.Deadline)
 	// What is left of the deadline after its last whole tick counts for nothing.
 	w.step(config(rule, j.Restart+j.Transfer, j.Tick, j.Deadline%j.Tick))
 	w.step(core.MarketSeen{Offers: s.offers, Quotes: s.quotes("", true)})
-	t := terms(j.Work, j.Restart, deadline)
-	t.Transfer, t.Carry = j.Transfer, j.Carry
+	t := w.terms(j.Restart, deadline)
+	t.Transfer, t.Carry = j.Transfer, tick.Times(j.Carry, w.nodes)
 	w.step(core.JobSubmitted{Job: jobID, Terms: t})
 	w.act()
 	w.note()
@@ -67,8 +67,8 @@ func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
 			held = w.offer.ID
 		}
 		w.step(core.MarketSeen{Quotes: s.quotes(held, false)})
-		if held != "" && w.offer.Capacity == market.Spot && !s.up(s.index[held]) {
-			w.lost()
+		if held != "" && w.offer.Capacity == market.Spot {
+			w.takes(s.up(s.index[held]), r.AloneAt(s.index[held], s.t))
 		}
 		w.act()
 		w.note()

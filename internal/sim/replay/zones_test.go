@@ -106,7 +106,7 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 		for i := range runs {
 			r := &runs[i]
 			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, plan.NewPlanner(), rule, false)
-			// Each price segment's cost is cut to the last unit by itself.
+			// Each price segment's cost is cut exactly by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 {
 				off = off.Neg()

@@ -3,14 +3,15 @@ package tick
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 )
 
-// Fits says how much work an hour on a machine of the offer does, in hours on a
-// machine of speed 1, at that price; false where the job cannot or may not run there.
+// Fits says how much work an hour on a machine of the offer does, or on as many as the job
+// takes, in hours on those of speed 1, at the price of one; false where the job cannot or may not run there.
 type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
 
 // Why a job has no optimum on a trace.
@@ -20,6 +21,9 @@ var (
 	ErrLong    = errors.New("the search would take too long")
 )
 
+// Nodes is how many machines a job has at once; 0 are one.
+type Nodes struct{ Least, Most int }
+
 // hindsightCells bounds the search: about half a second of one core.
 const hindsightCells = 80_000_000
 
@@ -28,13 +32,30 @@ const hindsightCells = 80_000_000
 // the last tick to the first over the work left, the machine held, and how much of
 // its restart is outstanding.
 //
+// The job has so many machines of an offer at once, and where it may have fewer, as many as is
+// cheapest, which are slower in proportion; another number is a restart.
+//
 // Ticks are a minute, or as much longer as the search stays in bounds. A machine
 // that is held bills whole ticks at the price of their beginning, can be had where
 // it can throughout the tick, and restart is rounded down to half ticks. Of a speed
 // that is no multiple of a tenth the work of a tick is rounded up. Billing minimums,
 // lifetimes, transfers, budgets and lost work do not count: nobody pays less, but for
 // what the ticks round.
-func Hindsight(t market.Trace, fits Fits, from, work, deadline, restart time.Duration) (money.Amount, error) {
+func Hindsight(t market.Trace, fits Fits, nodes Nodes, from, work, deadline, restart time.Duration) (
+	money.Amount, error) {
+	best, err := hindsightOn(t, fits, nodes, from, work, deadline, restart)
+	if nodes.Least == nodes.Most || err != nil {
+		return best, err
+	}
+	fixed, err := hindsightOn(t, fits, Nodes{nodes.Most, nodes.Most}, from, work, deadline, restart) // in finer ticks
+	if err != nil || fixed.Cmp(best) > 0 {
+		return best, nil
+	}
+	return fixed, nil
+}
+
+func hindsightOn(t market.Trace, fits Fits, nodes Nodes, from, work, deadline, restart time.Duration) (
+	money.Amount, error) {
 	for grid := time.Minute; grid <= 2*time.Hour; grid *= 2 {
 		h := hindsight{grid: grid, ticks: int(deadline / grid), restart: max(1, int(restart/(grid/2)))}
 		if h.ticks < 1 {
@@ -43,6 +64,7 @@ func Hindsight(t market.Trace, fits Fits, from, work, deadline, restart time.Dur
 		if err := h.cut(t, fits, from); err != nil {
 			return money.Amount{}, err
 		}
+		h.multiply(nodes)
 		h.unit(work)
 		if h.work > h.ticks*h.most {
 			return money.Amount{}, ErrLate
@@ -64,9 +86,10 @@ type hindsight struct {
 	ticks    int
 	restart  int // half ticks, 1 or more
 	machines []rented
-	parts    int // units of work in a tick on a machine of speed 1, an even number
-	work     int // units
-	most     int // units that the fastest does in a tick
+	units    []int // that may be chosen
+	parts    int   // units of work in a tick on a machine of speed 1, an even number
+	work     int   // units
+	most     int   // units that the fastest does in a tick
 }
 
 // rented is a machine, tick by tick.
@@ -113,10 +136,31 @@ func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
 	return nil
 }
 
+// multiply makes of each machine gangs of so many: prices are those of all, and fewer are slower.
+func (h *hindsight) multiply(nodes Nodes) {
+	one, most := h.machines, max(1, nodes.Most)
+	h.machines = nil
+	for n := max(1, nodes.Least); n <= most; n++ {
+		for _, m := range one {
+			g := rented{speed: m.speed * float64(n) / float64(most), cost: slices.Clone(m.cost)}
+			for i, c := range g.cost {
+				g.cost[i] = max(-1, c*int64(n))
+			}
+			h.machines = append(h.machines, g)
+		}
+	}
+	for _, p := range []int{2, 4, 10, 20} {
+		if h.units = append(h.units, p); nodes.Least < most {
+			h.units = append(h.units, p*most)
+		}
+	}
+	slices.Sort(h.units)
+}
+
 // unit chooses the unit of work: the coarsest in which half a tick on every machine
-// is a whole number, and a twentieth of a tick where none is.
+// is a whole number, and the finest where none is.
 func (h *hindsight) unit(work time.Duration) {
-	for _, h.parts = range []int{2, 4, 10, 20} {
+	for _, h.parts = range h.units {
 		whole := true
 		for _, m := range h.machines {
 			half := m.speed * float64(h.parts) / 2

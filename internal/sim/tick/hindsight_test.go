@@ -64,23 +64,23 @@ func TestHindsightIsWhatCanBeCountedByHand(t *testing.T) {
 		"a price above the most that it may cost is no offer":         {capped, 5, nil},
 		"an hour on the big one, which is cheaper, from hour 5, spot": {only("big", "dear"), 1.5, nil},
 	} {
-		cost, err := Hindsight(m, c.fits, 0, 2*time.Hour, 7*time.Hour, 30*time.Minute)
+		cost, err := Hindsight(m, c.fits, Nodes{}, 0, 2*time.Hour, 7*time.Hour, 30*time.Minute)
 		if !errors.Is(err, c.err) || math.Abs(cost.Float()-c.want) > 1e-9 {
 			t.Errorf("%s: %v and %v, want %v and %v", name, cost, err, c.want, c.err)
 		}
 	}
-	if _, err := Hindsight(m, only("small"), 0, 2*time.Hour, 2*time.Hour, time.Minute); !errors.Is(err, ErrLate) {
+	if _, err := Hindsight(m, only("small"), Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); !errors.Is(err, ErrLate) {
 		t.Errorf("no time to start: %v", err)
 	}
 	for _, deadline := range []time.Duration{-time.Hour, 0, time.Second, time.Minute, time.Hour} {
-		if _, err := Hindsight(m, only("small"), 0, 2*time.Hour, deadline, time.Minute); !errors.Is(err, ErrLate) {
+		if _, err := Hindsight(m, only("small"), Nodes{}, 0, 2*time.Hour, deadline, time.Minute); !errors.Is(err, ErrLate) {
 			t.Errorf("two hours of work within %v: %v", deadline, err)
 		}
 	}
 	// Part on one machine, part on another: half an hour on b does 87 minutes of work,
 	// a minute being its start, and the other 33 take 34 minutes on a.
 	parts := market.Trace{Name: "p", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("a", market.Spot, 1, dollar, 0, 61), sold("b", market.Spot, 3, 2*dollar, 60, 90), sold("c", market.OnDemand, 1, 9*dollar)}}
-	if cost, err := Hindsight(parts, only("a", "b", "c"), 0, 2*time.Hour, 2*time.Hour, time.Minute); err != nil || math.Abs(cost.Float()-(30*2+34)/60.0) > 1e-6 {
+	if cost, err := Hindsight(parts, only("a", "b", "c"), Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); err != nil || math.Abs(cost.Float()-(30*2+34)/60.0) > 1e-6 {
 		t.Errorf("parts: %v, %v", cost, err)
 	}
 }
@@ -115,7 +115,7 @@ func TestHindsightIsTheOptimumOfTheZones(t *testing.T) {
 			r.Job.Zones = append(r.Job.Zones, place.Zone{Name: fmt.Sprint("z", z), Region: "r", OnDemand: 3 * dollar})
 		}
 		want, ok := r.ZoneOptimum()
-		got, err := Hindsight(m, func(market.Offer, money.Rate) (float64, bool) { return 1, true }, 0, r.Job.Work, r.Job.Deadline, r.Job.Restart)
+		got, err := Hindsight(m, func(market.Offer, money.Rate) (float64, bool) { return 1, true }, Nodes{}, 0, r.Job.Work, r.Job.Deadline, r.Job.Restart)
 		if ok != (err == nil) || ok && math.Abs(got.Float()-want.Float()) > 1e-9 {
 			t.Fatalf("seed %d: %v (%v), the zones' optimum %v (%v)", seed, got, err, want, ok)
 		}
@@ -132,7 +132,7 @@ func TestMoreChoiceNeverCostsMoreInHindsight(t *testing.T) {
 		two.Lines = append(append([]market.TraceLine{}, one.Lines...), sold("fast", market.Spot, float64(11+chance.IntN(30))/10, dollar*money.Rate(5+chance.IntN(30))/10, 30, 60+chance.IntN(100)))
 		all := func(o market.Offer, _ money.Rate) (float64, bool) { return o.Speed, true }
 		cost := func(m market.Trace, deadline time.Duration) float64 {
-			c, err := Hindsight(m, all, 0, 90*time.Minute, deadline, 3*time.Minute)
+			c, err := Hindsight(m, all, Nodes{}, 0, 90*time.Minute, deadline, 3*time.Minute)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -148,5 +148,40 @@ func TestMoreChoiceNeverCostsMoreInHindsight(t *testing.T) {
 	}
 	if better < 10 {
 		t.Errorf("only %d of 60 markets show anything", better)
+	}
+}
+
+// Several machines at once cost so many times what one costs; where fewer do, that costs no more than
+// any fixed number of them, and with a restart of hours less than the most.
+func TestHindsightOfSeveralMachines(t *testing.T) {
+	better := 0
+	for seed := range uint64(20) {
+		chance := rand.New(rand.NewPCG(seed, 5))
+		m := market.Trace{Name: "m", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("firm", market.OnDemand, 1, 3*dollar),
+			sold("spot", market.Spot, 1, dollar, 0, 20+chance.IntN(60), 90+chance.IntN(20), 400)}}
+		all := func(o market.Offer, _ money.Rate) (float64, bool) { return o.Speed, true }
+		cost := func(least, most int, work time.Duration) float64 {
+			c, err := Hindsight(m, all, Nodes{least, most}, 0, work, 6*time.Hour, 12*time.Minute)
+			if errors.Is(err, ErrLate) {
+				return math.Inf(1)
+			} else if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			return c.Float()
+		}
+		one, four, two := cost(0, 0, time.Hour), cost(4, 4, time.Hour), cost(2, 2, 2*time.Hour) // as much on half as many
+		if math.Abs(four-4*one) > 1e-9 {
+			t.Errorf("seed %d: four cost $%v, one $%v", seed, four, one)
+		}
+		some := cost(2, 4, time.Hour)
+		if some > four+1e-9 || some > two+1e-9 || some < min(two, four)*0.8 {
+			t.Errorf("seed %d: two to four cost $%v, four $%v, two $%v", seed, some, four, two)
+		}
+		if some < four-1e-9 {
+			better++
+		}
+	}
+	if better < 10 {
+		t.Errorf("on only %d of 20 markets fewer machines are cheaper", better)
 	}
 }

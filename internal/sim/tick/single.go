@@ -75,6 +75,8 @@ type Run struct {
 	Window int
 	Job    Job
 	Up     []bool // whether spot can be had, tick by tick from the run's start
+	Nodes  int    // machines that the job has at once; 0: one
+	Alone  Alone  // what they lose besides
 }
 
 // At reports whether spot can be had in tick t; past the end of the window it cannot.
@@ -101,7 +103,7 @@ func (r Run) Play(p Policy) Result {
 	view := View{Left: j.Work}
 	for t := 0; view.Left > 0; t++ {
 		view.Tick, view.Available = t, t < len(r.Up) && r.Up[t]
-		if view.Held == Spot && !view.Available {
+		if view.Held == Spot && (!view.Available || r.Alone.At(t) != 0) {
 			view.Held, view.Outstanding = None, 0
 			out.Lost++
 		}
@@ -132,8 +134,8 @@ func (r Run) Play(p Policy) Result {
 		out.Ticks = t + 1
 	}
 	out.Missed = out.Ticks > ticks
-	out.Cost = j.Spot.Until(time.Duration(out.SpotTicks) * j.Gap).
-		Add(j.OnDemand.Until(time.Duration(out.DemandTicks) * j.Gap))
+	out.Cost = Times(j.Spot.Until(time.Duration(out.SpotTicks)*j.Gap).
+		Add(j.OnDemand.Until(time.Duration(out.DemandTicks)*j.Gap)), r.Nodes)
 	return out
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // Optimum returns what the run costs if all of its window is known in advance,
-// and false where no choice meets the deadline. It is not bound by the guard.
+// and false where no choice meets the deadline. It is not bound by the guard, and
+// loses no machine of several but with the others.
 //
 // It is a dynamic programme over the tick, what is held with its outstanding
 // overhead, and the slack s = ticks left · gap − work left, all exact: spans are
@@ -76,7 +77,7 @@ func (r Run) Optimum() (money.Amount, bool) {
 	if best >= math.MaxInt64/2 {
 		return money.Amount{}, false
 	}
-	return money.Rate(best).Until(j.Gap), true
+	return Times(money.Rate(best).Until(j.Gap), r.Nodes), true
 }
 
 func rows(n, m int) [][]int64 {

@@ -45,6 +45,16 @@ type ZoneRun struct {
 	Traces []*ZoneTrace // by zone of the job
 	Window int
 	Group  int
+	Nodes  int     // machines that the job has at once; 0: one
+	Alone  []Alone // what they lose besides, by zone of the job; nil: nothing
+}
+
+// AloneAt is which nodes are lost in a zone at the start of tick t, while spot is there.
+func (r *ZoneRun) AloneAt(zone, t int) uint8 {
+	if r.Alone == nil {
+		return 0
+	}
+	return r.Alone[zone].At(t)
 }
 
 // ZoneRuns returns the runs of one form of the benchmark in a fixed order, and
@@ -146,10 +156,11 @@ func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 		}
 		r.hold(&v, c, &out)
 		if v.Left == 0 {
+			out.Cost = Times(out.Cost, r.Nodes)
 			return out
 		}
 	}
-	out.Missed = true
+	out.Missed, out.Cost = true, Times(out.Cost, r.Nodes)
 	return out
 }
 
@@ -167,7 +178,7 @@ func (r *ZoneRun) see(v *place.View, z int) {
 func (r *ZoneRun) show(v *place.View) {
 	j := &r.Job
 	v.Now = epoch.Add(time.Duration(v.Tick) * j.Tick)
-	v.Lost = v.Held == place.Spot && !r.Traces[v.Zone].Up[v.Tick]
+	v.Lost = v.Held == place.Spot && (!r.Traces[v.Zone].Up[v.Tick] || r.AloneAt(v.Zone, v.Tick) != 0)
 	for z, t := range r.Traces {
 		v.Prices[z] = t.Price[v.Tick]
 		v.Seen[z] = place.Unseen

@@ -1,13 +1,17 @@
 package backup_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +135,49 @@ func TestABackupDoesNotEscapeItsFolder(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(filepath.Join(dir, "..", "*escaped*")); len(found) > 0 {
 		t.Errorf("written: %q", found)
+	}
+}
+
+// A small file that unpacks to very much is refused, or read, with little memory.
+func TestABackupThatSwellsTakesLittleMemory(t *testing.T) {
+	swelling := func(head string, member string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		w := tar.NewWriter(z)
+		add := func(name string, size int64) {
+			must(t, w.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600}))
+		}
+		add("head.json", int64(len(head)))
+		_, err := io.WriteString(w, head)
+		must(t, err)
+		if member != "" {
+			add(member, 256<<20)
+			for range 256 {
+				_, err := w.Write(make([]byte, 1<<20))
+				must(t, err)
+			}
+		}
+		must(t, w.Close())
+		must(t, z.Close())
+		return b.Bytes()
+	}
+	for name, c := range map[string]struct {
+		file  []byte
+		words string
+	}{
+		"head":     {swelling(`{"format":2`+strings.Repeat(" ", 64<<20)+`}`, ""), "larger than any"},
+		"snapshot": {swelling(`{"format":2,"snapshot":{"seq":1,"version":1},"end":1}`, "snapshot"), "cut short"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := backup.Check(bytes.NewReader(c.file))
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+			t.Errorf("%s of %d bytes: %d MiB of memory", name, len(c.file), took>>20)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type target interface {
 	records([]store.Record) error
 	facts(map[string]string) error
 	output(attempt string, at int64, b []byte) error
+	series(attempt string, b []byte) error
 }
 
 // Check reads a backup to its end and returns what it holds, or ErrDamaged.
@@ -83,7 +84,7 @@ func readBackup(r io.Reader, t target) (Sum, error) {
 	if _, err := b.members.Next(); !errors.Is(err, io.EOF) {
 		return Sum{}, damaged("something follows its end", err)
 	}
-	if _, err := io.Copy(io.Discard, z); err != nil { // to the checksum of the compression
+	if _, err := io.Copy(io.Discard, z); err != nil { //nolint:gosec // nothing is kept: to the checksum at its end
 		return Sum{}, damaged("its end is missing", err)
 	}
 	return b.want, nil
@@ -111,39 +112,92 @@ type reader struct {
 
 func (b *reader) member(m *tar.Header) error {
 	attempt, isOutput := strings.CutPrefix(m.Name, "output/")
+	series, isSeries := strings.CutPrefix(m.Name, "series/")
 	switch {
+	case !plain(m):
+		return damaged(m.Name+" is no plain file, or is longer than its kind may be", nil)
 	case !b.begun && m.Name != "head.json":
 		return damaged("it begins with "+m.Name, nil)
 	case m.Name == "head.json" && !b.begun:
 		return b.readHead()
 	case m.Name == "snapshot" && b.head.Snapshot != nil && b.d.s.End == 0 && !b.facts:
-		state, err := io.ReadAll(b.members)
-		if err != nil {
-			return damaged("its snapshot cannot be read", err)
-		}
-		return b.t.snapshot(store.Snapshot{Seq: b.head.Snapshot.Seq, Version: b.head.Snapshot.Version, State: state})
+		return b.snapshot()
 	case strings.HasPrefix(m.Name, "events/") && !b.facts:
 		return b.events(m.Name)
 	case m.Name == "facts.json" && !b.facts:
 		b.facts = true
 		var all map[string]string
-		if err := b.json(&all); err != nil {
+		if err := b.json(&all, mostFacts); err != nil {
 			return err
 		}
 		b.d.facts(all)
 		return b.t.facts(all)
 	case isOutput && b.facts:
 		return b.output(attempt, m.Size)
+	case isSeries && b.facts:
+		return b.series(series)
 	case m.Name == "sum.json" && b.facts:
 		return b.readSum()
 	}
 	return damaged(m.Name+" has no place there", nil)
 }
 
+// Limits of what a backup has in memory at once, besides its snapshot: one of a few megabytes can unpack to more than
+// a machine has.
+const (
+	mostHead   = 1 << 20 // bytes of head.json and of sum.json
+	mostFacts  = 1 << 30 // of facts.json, which has a line for each job of which something was removed
+	mostEvents = 2 << 30 // of a file of events, which has a page of them
+)
+
+// errLarge is a part of a backup that no server writes.
+var errLarge = errors.New("it is larger than any that scrimp writes")
+
+// limited reads so much of a member and then fails.
+type limited struct {
+	from io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLarge
+	}
+	n, err := l.from.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+// snapshot reads the snapshot. Who only checks a backup has no use for it.
+func (b *reader) snapshot() error {
+	var state []byte
+	var err error
+	if _, checks := b.t.(nothing); checks {
+		_, err = io.Copy(io.Discard, b.members)
+	} else {
+		state, err = io.ReadAll(b.members)
+	}
+	if err != nil {
+		return damaged("its snapshot cannot be read", err)
+	}
+	return b.t.snapshot(store.Snapshot{Seq: b.head.Snapshot.Seq, Version: b.head.Snapshot.Version, State: state})
+}
+
+// plain reports whether a member is a file as Write writes it, with no holes that would be read as zeros without end.
+func plain(m *tar.Header) bool {
+	for name := range m.PAXRecords {
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return false
+		}
+	}
+	return m.Typeflag == tar.TypeReg && (!strings.HasSuffix(m.Name, ".json") || m.Size <= mostFacts ||
+		strings.Contains(m.Name, "/"))
+}
+
 // readHead reads what the backup is of, and refuses a format that is not this program's.
 func (b *reader) readHead() error {
 	b.begun = true
-	if err := b.json(&b.head); err != nil {
+	if err := b.json(&b.head, mostHead); err != nil {
 		return err
 	}
 	if b.head.Snapshot != nil {
@@ -165,7 +219,7 @@ func (b *reader) readHead() error {
 // readSum compares what was read with what the end of the backup says.
 func (b *reader) readSum() error {
 	b.done = true
-	if err := b.json(&b.want); err != nil {
+	if err := b.json(&b.want, mostHead); err != nil {
 		return err
 	}
 	if got := b.d.sum(); got != b.want || got.End != b.head.End {
@@ -175,8 +229,8 @@ func (b *reader) readSum() error {
 	return nil
 }
 
-func (b *reader) json(to any) error {
-	text, err := io.ReadAll(b.members)
+func (b *reader) json(to any, most int64) error {
+	text, err := io.ReadAll(&limited{b.members, most})
 	if err == nil {
 		err = json.Unmarshal(text, to)
 	}
@@ -188,7 +242,7 @@ func (b *reader) json(to any) error {
 
 func (b *reader) events(name string) error {
 	var page []store.Record
-	for lines := json.NewDecoder(b.members); ; {
+	for lines := json.NewDecoder(&limited{b.members, mostEvents}); ; {
 		var line entry
 		err := lines.Decode(&line)
 		if errors.Is(err, io.EOF) {
@@ -224,6 +278,15 @@ func (b *reader) output(attempt string, size int64) error {
 	}
 }
 
+func (b *reader) series(attempt string) error {
+	all, err := io.ReadAll(b.members)
+	if err != nil {
+		return damaged("the measurements of "+attempt+" cannot be read", err)
+	}
+	b.d.series(attempt, all)
+	return b.t.series(attempt, all)
+}
+
 // nothing keeps nothing.
 type nothing struct{}
 
@@ -232,6 +295,7 @@ func (nothing) snapshot(store.Snapshot) error      { return nil }
 func (nothing) records([]store.Record) error       { return nil }
 func (nothing) facts(map[string]string) error      { return nil }
 func (nothing) output(string, int64, []byte) error { return nil }
+func (nothing) series(string, []byte) error        { return nil }
 
 // filler puts what is read into a store.
 type filler struct {
@@ -257,7 +321,11 @@ func (f *filler) head(h header) error {
 	if err != nil {
 		return err
 	}
-	if (!ok || begun == "") && (f.have > 0 || len(facts) > 0 || len(logs) > 0) {
+	series, err := f.s.AllSeries(f.ctx)
+	if err != nil {
+		return err
+	}
+	if (!ok || begun == "") && (f.have > 0 || len(facts) > 0 || len(logs) > 0 || len(series) > 0) {
 		return fmt.Errorf("the place is not empty: it holds %d events: give an empty one", f.have)
 	}
 	return f.s.PutMeta(f.ctx, restoring, fmt.Sprint("of ", h.End, " events"))
@@ -322,3 +390,5 @@ func (f *filler) output(attempt string, at int64, b []byte) error {
 	}
 	return err
 }
+
+func (f *filler) series(attempt string, b []byte) error { return f.s.PutSeries(f.ctx, attempt, b) }

@@ -23,6 +23,7 @@ type Sum struct {
 	Facts    int         `json:"facts"`
 	Outputs  int         `json:"outputs"` // attempts with output
 	Bytes    int64       `json:"bytes"`   // of output
+	Series   int         `json:"series"`  // attempts with measurements
 	Hash     ledger.Hash `json:"hash"`    // SHA-256 over all of it
 }
 
@@ -63,6 +64,9 @@ func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 			return Sum{}, err
 		}
 	}
+	if err := eachSeries(ctx, s, func(name string, b []byte) error { d.series(name, b); return nil }); err != nil {
+		return Sum{}, err
+	}
 	return d.sum(), nil
 }
 
@@ -96,6 +100,27 @@ func eachPage(ctx context.Context, s store.Store, end, dropped uint64, do func([
 // whileRead says what else than a damaged log may be the cause of a hole.
 func whileRead(err error) error {
 	return fmt.Errorf("%w, or they are samples that the server has dropped meanwhile: then the same works now", err)
+}
+
+// eachSeries reads what machines were measured to do, by name. What is removed meanwhile is left out.
+func eachSeries(ctx context.Context, s store.Store, do func(name string, b []byte) error) error {
+	sizes, err := s.AllSeries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		b, err := s.Series(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			continue
+		}
+		if err := do(name, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachChunk reads the first size bytes of an attempt's output.
@@ -173,6 +198,15 @@ func (d *digest) output(attempt string, size int64) {
 	d.text(attempt)
 	d.number(uint64(size))
 	d.flush()
+}
+
+func (d *digest) series(attempt string, b []byte) {
+	d.s.Series++
+	d.text("series")
+	d.text(attempt)
+	d.number(uint64(len(b)))
+	d.flush()
+	d.h.Write(b)
 }
 
 func (d *digest) sum() Sum {

@@ -22,6 +22,7 @@ import (
 //	events/NNN.jsonl   one event a line, with its facts and postings; of samples those that are there
 //	facts.json         what is kept by name
 //	output/ATTEMPT     what the attempt printed
+//	series/ATTEMPT     what its machine was measured to do
 //	sum.json           Sum of all of it; last, so that a file without it is cut short
 //
 // It belongs to no database: one of SQLite restores into PostgreSQL.
@@ -195,6 +196,12 @@ func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 		}); err != nil {
 			return Sum{}, err
 		}
+	}
+	if err := eachSeries(ctx, s, func(name string, b []byte) error {
+		d.series(name, b)
+		return a.add("series/"+name, b)
+	}); err != nil {
+		return Sum{}, err
 	}
 	return d.sum(), a.addJSON("sum.json", d.sum())
 }

@@ -46,6 +46,7 @@ func step(s store.Store, w *Writer, round int) error {
 		[]byte(strings.Repeat(fmt.Sprintf("%s prints \x00\xff in round %d\n", attempt, round), 20)))
 	return errors.Join(
 		s.Append(ctx, w.Make(1+round*31%400)), logged,
+		s.AppendSeries(ctx, attempt, []byte(fmt.Sprint("measured in round ", round))),
 		s.PutMeta(ctx, fmt.Sprintf("fact %d", round%5), fmt.Sprintf("of round %d", round)),
 		s.SaveSnapshot(ctx, store.Snapshot{Seq: w.Next - 1, Version: 4, State: state}),
 	)
@@ -59,6 +60,7 @@ func filled(t testing.TB, b Backend) store.Store {
 	for round := range 12 {
 		must(t, step(s, &w, round))
 	}
+	must(t, s.PutSeries(t.Context(), "j-3.1~2", []byte("measured on another machine")))
 	_, err := s.AppendLog(t.Context(), "j-silent.1", 0, nil)
 	must(t, err)
 	return s

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/store"
@@ -192,7 +193,7 @@ func (b Backend) unguard(trigger, table string) string {
 }
 
 func logs(t *testing.T, b Backend) {
-	s := b.fresh(t)
+	s, begun := b.fresh(t), time.Now()
 	rng := rand.New(rand.NewPCG(3, 3))
 	whole := make([]byte, 100_000)
 	for i := range whole {
@@ -230,6 +231,7 @@ func logs(t *testing.T, b Backend) {
 	if !bytes.Equal(got, whole) {
 		t.Error("what is read is not what was sent")
 	}
+	timed(t, s, begun)
 	if b, err := s.ReadLog(t.Context(), "j-none", 0, 10); len(b) != 0 || err != nil {
 		t.Errorf("the output of nobody: %q, %v", b, err)
 	}
@@ -246,10 +248,21 @@ func logs(t *testing.T, b Backend) {
 	}
 	_, err := s.AppendLog(t.Context(), "a", 0, []byte("x"))
 	must(t, err)
+	for node := range 12 {
+		_, err := s.AppendLog(t.Context(), store.RankLog("j-1.3", node), 0, fmt.Appendf(nil, "rank %d", node))
+		must(t, err)
+	}
+	for node := range 12 {
+		b, err := s.ReadLog(t.Context(), store.RankLog("j-1.3", node), 0, 100)
+		must(t, err)
+		if string(b) != fmt.Sprint("rank ", node) {
+			t.Errorf("rank %d has the output %q", node, b)
+		}
+	}
 	names, err := s.Logs(t.Context())
 	must(t, err)
-	if !slices.Equal(names, []string{"a", "j-1.2"}) {
-		t.Errorf("attempts with output: %q", names)
+	if len(names) != 14 || !slices.IsSorted(names) || !slices.Contains(names, "a") || !slices.Contains(names, "j-1.3~11") {
+		t.Errorf("names of output: %q", names)
 	}
 }
 
@@ -321,5 +334,19 @@ func newer(t *testing.T, b Backend) {
 			_ = s.Close()
 		}
 		t.Errorf("a newer schema: %v; want it refused", err)
+	}
+}
+
+// timed holds the times of an output that was sent since it was begun.
+func timed(t *testing.T, s store.Store, begun time.Time) {
+	t.Helper()
+	times, err := s.LogTimes(t.Context(), "j-1.2", 0)
+	must(t, err)
+	if len(times) == 0 || times[0].Offset != 0 || times[0].At.Before(begun.Truncate(time.Millisecond)) ||
+		times[0].At.After(time.Now()) {
+		t.Errorf("the output came at %v, and it was sent from %v on", times, begun)
+	}
+	if more, err := s.LogTimes(t.Context(), "j-1.2", len(times)); len(more) != 0 || err != nil {
+		t.Errorf("times after the last: %v, %v", more, err)
 	}
 }

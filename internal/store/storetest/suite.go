@@ -32,6 +32,7 @@ func Run(t *testing.T, b Backend) {
 		{"events and postings are never changed or deleted", appendOnly},
 		{"a damaged posting is found", damaged},
 		{"output is kept by offset, however it is sent", logs},
+		{"measurements are appended, replaced whole, and go with the output", measurements},
 		{"facts are kept by name", facts},
 		{"a backup that is taken under way restores to the same hash", backedUp},
 		{"a restoration that was cut short is known, and goes on", cutShort},
@@ -313,5 +314,37 @@ func facts(t *testing.T, b Backend) {
 	must(t, err)
 	if !maps.Equal(got, want) {
 		t.Errorf("all facts: %v, want %v", got, want)
+	}
+}
+
+func measurements(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	is := func(name, want string) {
+		t.Helper()
+		if got, err := s.Series(t.Context(), name); err != nil || string(got) != want {
+			t.Errorf("%s measured %q, %v, want %q", name, got, err, want)
+		}
+	}
+	is("j.1", "")
+	must(t, s.AppendSeries(t.Context(), "j.1", []byte("one ")))
+	must(t, s.AppendSeries(t.Context(), "j.1", []byte("two")))
+	must(t, s.AppendSeries(t.Context(), store.RankLog("j.1", 2), []byte("other")))
+	is("j.1", "one two")
+	must(t, s.PutSeries(t.Context(), "j.1", []byte("2")))
+	is("j.1", "2")
+	sizes, err := s.AllSeries(t.Context())
+	if must(t, err); !maps.Equal(sizes, map[string]int64{"j.1": 1, "j.1~2": 5}) {
+		t.Errorf("there are %v", sizes)
+	}
+	if names, err := s.Logs(t.Context()); err != nil || len(names) > 0 {
+		t.Errorf("measurements are listed as output: %q, %v", names, err)
+	}
+	must(t, s.DropLog(t.Context(), "j.1"))
+	is("j.1", "")
+	is("j.1~2", "other")
+	for _, bad := range []string{"", "../x", ".hidden", "a/b"} {
+		if s.AppendSeries(t.Context(), bad, nil) == nil || s.PutSeries(t.Context(), bad, nil) == nil {
+			t.Errorf("%q is taken for the name of an attempt", bad)
+		}
 	}
 }

@@ -104,7 +104,7 @@ def currency() -> Optional[str]:
 
 
 def time_to_deadline() -> Optional[float]:
-    """Seconds on the wall until the deadline, negative after it; None where there is none or it is unknown."""
+    """Seconds of real time until the deadline, negative after it; None where there is none or it is unknown."""
     return _agent.time_to_deadline()
 
 

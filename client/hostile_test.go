@@ -1,0 +1,44 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A server that never ends its answer takes some memory and an error, not all of the machine's.
+func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
+	part := []byte(strings.Repeat(" ", 1<<20))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin := `{"id":"`
+		if strings.HasSuffix(r.URL.Path, "/watch") {
+			begin = `{"id":"a"}{"id":"`
+		}
+		_, err := w.Write([]byte(begin))
+		for err == nil {
+			_, err = w.Write(part)
+		}
+	}))
+	defer srv.Close()
+	c := New(srv.URL, "t", nil)
+	if _, err := c.Job(t.Context(), "j"); !errors.Is(err, errLong) {
+		t.Errorf("a job: %v", err)
+	}
+	if err := c.Do(t.Context(), http.MethodGet, "/x", nil, &struct{}{}); !errors.Is(err, errLong) {
+		t.Errorf("anything: %v", err)
+	}
+	if _, _, err := c.JobsPage(t.Context(), nil); !errors.Is(err, errLong) {
+		t.Errorf("a page: %v", err)
+	}
+	seen := 0
+	for _, err := range c.Watch(t.Context(), "j") {
+		if seen++; err != nil && !errors.Is(err, errLong) {
+			t.Errorf("a stream: %v", err)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("a stream yields %d times, want a job and an error", seen)
+	}
+}

@@ -1,0 +1,236 @@
+// Command dist makes what is given to others: archives with checksums and a bill of materials, Debian packages and
+// container images, of the same bytes whenever they are made of the same commit. It needs Go and nothing else.
+//
+//	go run ./hack/dist                        # everything, into dist/
+//	go run ./hack/dist -platforms linux/amd64 # for one
+//	go run ./hack/dist -install /usr/local    # the program of this machine, its man pages and completions
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/cli"
+)
+
+func main() {
+	r := release{Certs: "/etc/ssl/certs/ca-certificates.crt"}
+	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "`list` of OS/ARCH")
+	install := flag.String("install", "", "write the program of this machine, man pages and completions below `folder`")
+	flag.StringVar(&r.Out, "out", "dist", "`folder` to write to")
+	flag.StringVar(&r.Version, "version", "", "version (default: that of the changelog, or of the commit)")
+	flag.StringVar(&r.Tags, "tags", "", "build tags; local leaves object stores out")
+	flag.Parse()
+	if err := run(context.Background(), r, strings.Split(*platforms, ","), *install); err != nil {
+		fmt.Fprintln(os.Stderr, "dist: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, r release, platforms []string, install string) error {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return fmt.Errorf("find the module: %w", err)
+	}
+	r.Root = filepath.Dir(strings.TrimSpace(string(root)))
+	changes, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	if r.Version == "" {
+		commit := r.git(ctx, "rev-parse", "--short=12", "HEAD")
+		if commit != "" && r.git(ctx, "status", "--porcelain", "--untracked-files=no") != "" {
+			commit += ".changed"
+		}
+		r.Version = versionOf(string(changes), commit)
+	}
+	if r.When, err = whenOf(os.Getenv("SOURCE_DATE_EPOCH"), r.git(ctx, "log", "-1", "--format=%ct")); err != nil {
+		return err
+	}
+	if install != "" {
+		return r.install(ctx, install)
+	}
+	return r.all(ctx, platforms)
+}
+
+// release is what is made, and of what.
+type release struct {
+	Root, Out     string
+	Version, Tags string
+	When          time.Time // of everything in it
+	Certs         string    // certificates of authorities, for images; where there are none they have none
+}
+
+// git is what git says of the folder, "" where there is none.
+func (r release) git(ctx context.Context, args ...string) string {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = r.Root
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+var heading = regexp.MustCompile(`(?m)^## (\S+)`)
+
+// versionOf is the newest version in the changelog, or where that is none yet the program's own with the commit.
+func versionOf(changes, commit string) string {
+	m := heading.FindStringSubmatch(changes)
+	switch {
+	case m != nil && m[1][0] >= '0' && m[1][0] <= '9':
+		return m[1]
+	case commit != "":
+		return cli.Version + "+" + commit
+	}
+	return cli.Version
+}
+
+// whenOf is the time of the commit, or as SOURCE_DATE_EPOCH says; 1980 where neither is there.
+func whenOf(epoch, commit string) (time.Time, error) {
+	for _, text := range []string{epoch, commit} {
+		if text == "" {
+			continue
+		}
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read the time of the sources: %w", err)
+		}
+		return time.Unix(seconds, 0).UTC(), nil
+	}
+	return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), nil
+}
+
+// build compiles the program for a platform into file.
+func (r release) build(ctx context.Context, platform, file string) error {
+	system, arch, ok := strings.Cut(platform, "/")
+	if !ok {
+		return fmt.Errorf("%q is no platform such as linux/amd64", platform)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", r.Tags,
+		"-ldflags", "-s -w -buildid= -X scrimp/internal/cli.Version="+r.Version, "-o", file, "./cmd/scrimp")
+	cmd.Dir, cmd.Stderr = r.Root, os.Stderr
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+system, "GOARCH="+arch)
+	if arch == "amd64" {
+		cmd.Env = append(cmd.Env, "GOAMD64=v1")
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build for %s: %w", platform, err)
+	}
+	return nil
+}
+
+// install writes the program, man pages and completions below a folder such as /usr/local.
+func (r release) install(ctx context.Context, folder string) error {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "bin"), 0o755); err != nil {
+		return err
+	}
+	if err := r.build(ctx, runtime.GOOS+"/"+runtime.GOARCH, filepath.Join(folder, "bin", "scrimp")); err != nil {
+		return err
+	}
+	list, err := r.manual()
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		to := filepath.Join(folder, f.name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, f.body, 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("Installed scrimp %s, %d man pages and 3 completions below %s.\n", r.Version, len(list)-3, folder)
+	return nil
+}
+
+// all makes everything for the platforms.
+func (r release) all(ctx context.Context, platforms []string) error {
+	if err := os.MkdirAll(r.Out, 0o755); err != nil {
+		return err
+	}
+	var sums []string
+	for _, platform := range platforms {
+		made, err := r.one(ctx, platform)
+		if err != nil {
+			return err
+		}
+		for _, f := range made {
+			if err := os.WriteFile(filepath.Join(r.Out, f.name), f.body, 0o644); err != nil {
+				return err
+			}
+			sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(f.body), f.name))
+			fmt.Printf("%s/%s  %.1f MB\n", r.Out, f.name, float64(len(f.body))/1e6)
+		}
+	}
+	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[66:], b[66:]) })
+	to := filepath.Join(r.Out, "SHA256SUMS")
+	return os.WriteFile(to, []byte(strings.Join(sums, "")), 0o644)
+}
+
+// one makes what there is for a platform.
+func (r release) one(ctx context.Context, platform string) (made []entry, err error) {
+	folder, err := os.MkdirTemp("", "scrimp-dist-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary := filepath.Join(folder, "scrimp")
+	if err := r.build(ctx, platform, binary); err != nil {
+		return nil, err
+	}
+	bill, err := r.bill(binary, platform)
+	if err != nil {
+		return nil, err
+	}
+	p := parts{release: r, arch: platform[strings.IndexByte(platform, '/')+1:]}
+	if p.binary, err = os.ReadFile(binary); err != nil {
+		return nil, err
+	}
+	if p.manual, err = r.manual(); err != nil {
+		return nil, err
+	}
+	stem := "scrimp-" + r.Version + "-" + strings.ReplaceAll(platform, "/", "-")
+	archive, err := p.archive(stem)
+	if err != nil {
+		return nil, err
+	}
+	made = []entry{{name: stem + ".tar.gz", body: archive}, {name: stem + ".spdx.json", body: bill}}
+	if !strings.HasPrefix(platform, "linux/") {
+		return made, nil
+	}
+	deb, err := p.debian()
+	if err != nil {
+		return nil, err
+	}
+	image, err := p.image()
+	if err != nil {
+		return nil, err
+	}
+	return append(made, entry{name: fmt.Sprintf("scrimp_%s_%s.deb", debianVersion(r.Version), p.arch), body: deb},
+		entry{name: stem + ".oci.tar", body: image}), nil
+}
+
+// parts is what the packages of a platform are made of.
+type parts struct {
+	release
+	arch   string
+	binary []byte
+	manual []entry
+}

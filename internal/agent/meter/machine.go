@@ -1,0 +1,199 @@
+// Package meter measures a machine: its processors, memory, disks and network as the kernel counts them in
+// /proc, and its GPUs as nvidia-smi tells.
+package meter
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/telemetry"
+)
+
+// Machine measures the machine that it runs on. The zero value reads /proc and /sys.
+type Machine struct {
+	Root string // where proc and sys are; "" is the root
+
+	at    time.Time
+	last  counts
+	cores []cpuTime // at the last look at each
+	disks map[string]bool
+}
+
+// cpuTime is what the kernel counts of a processor, in ticks since the boot.
+type cpuTime struct{ all, idle, iowait int64 }
+
+// counts are what only grows, and memory as it is.
+type counts struct {
+	cpu                    cpuTime
+	cores                  []cpuTime
+	read, written, in, out int64
+	used, cache            int64
+	hasCPU, hasMemory      bool
+	hasDisks, hasNet       bool
+}
+
+const sector = 512 // bytes, whatever a disk's own are: the unit of /proc/diskstats
+
+// Head is what does not change of the machine, GPUs aside.
+func (m *Machine) Head() telemetry.Head {
+	c := m.read()
+	h := telemetry.Head{Cores: len(c.cores)}
+	h.Memory = m.memory()["MemTotal"]
+	return h
+}
+
+// Measure adds what the machine did since the last call, which is the first there is where this is the first,
+// and returns for how long that was; 0: nothing is known yet.
+func (m *Machine) Measure(now time.Time, to *telemetry.Bucket) time.Duration {
+	c := m.read()
+	span := now.Sub(m.at)
+	if m.at.IsZero() || span <= 0 {
+		m.at, m.last, m.cores = now, c, c.cores
+		return 0
+	}
+	if d := c.cpu.since(m.last.cpu); c.hasCPU && d.all > 0 {
+		share := func(n int64) float64 { return min(1, float64(max(0, n))/float64(d.all)) }
+		to.Set(telemetry.CPU, share(d.all-d.idle-d.iowait))
+		to.Set(telemetry.IOWait, share(d.iowait))
+		to.Set(telemetry.Idle, share(d.idle))
+	}
+	if c.hasMemory {
+		to.Set(telemetry.Memory, float64(c.used))
+		to.Set(telemetry.PageCache, float64(c.cache))
+	}
+	rate := func(metric telemetry.Metric, known bool, now, before int64) {
+		if known {
+			to.Set(metric, float64(max(0, now-before))/span.Seconds())
+		}
+	}
+	rate(telemetry.DiskRead, c.hasDisks, c.read, m.last.read)
+	rate(telemetry.DiskWrite, c.hasDisks, c.written, m.last.written)
+	rate(telemetry.NetReceive, c.hasNet, c.in, m.last.in)
+	rate(telemetry.NetTransmit, c.hasNet, c.out, m.last.out)
+	m.at, m.last = now, c
+	return span
+}
+
+// Cores adds what each core did since the last call.
+func (m *Machine) Cores(to *telemetry.Bucket) {
+	now := m.last.cores
+	if len(now) == 0 || len(now) != len(m.cores) { // one was switched off or on
+		m.cores = now
+		return
+	}
+	for n := range min(len(now), telemetry.MaxCores) {
+		v := telemetry.Unknown
+		if d := now[n].since(m.cores[n]); d.all > 0 {
+			v = telemetry.Exactly(max(0, float64(d.all-d.idle-d.iowait)/float64(d.all)))
+		}
+		to.V[telemetry.Core] = append(to.V[telemetry.Core], v)
+	}
+	m.cores = now
+}
+
+func (c cpuTime) since(b cpuTime) cpuTime {
+	return cpuTime{c.all - b.all, c.idle - b.idle, c.iowait - b.iowait}
+}
+
+func (m *Machine) path(name string) string { return filepath.Clean(m.Root + "/" + name) }
+
+// read reads what the kernel counts. What it does not tell is not known.
+func (m *Machine) read() (c counts) {
+	for _, f := range m.table("proc/stat") {
+		if len(f) < 6 || !strings.HasPrefix(f[0], "cpu") {
+			continue
+		}
+		t := cpuTime{idle: number(f[4]), iowait: number(f[5])}
+		for n := 1; n < min(len(f), 9); n++ { // the time of guests is in that of users
+			t.all += number(f[n])
+		}
+		if f[0] == "cpu" {
+			c.cpu, c.hasCPU = t, true
+		} else {
+			c.cores = append(c.cores, t)
+		}
+	}
+	info := m.memory()
+	if all, free := info["MemTotal"], info["MemAvailable"]; all > 0 && free > 0 {
+		c.used, c.cache, c.hasMemory = all-free, info["Cached"]+info["Buffers"], true
+	}
+	for _, f := range m.table("proc/diskstats") {
+		if len(f) > 9 && m.isDisk(f[2]) {
+			c.read += number(f[5]) * sector
+			c.written += number(f[9]) * sector
+			c.hasDisks = true
+		}
+	}
+	c.network(m.path("proc/net/dev"))
+	return c
+}
+
+// network sums up what interfaces have received and sent.
+func (c *counts) network(path string) {
+	b, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(b)) {
+		name, counted, _ := strings.Cut(line, ":") // the first lines have none
+		if f := strings.Fields(counted); len(f) > 8 && leadsOut(strings.TrimSpace(name)) {
+			c.in, c.out, c.hasNet = c.in+number(f[0]), c.out+number(f[8]), true
+		}
+	}
+}
+
+// leadsOut reports whether an interface leads out of the machine: what goes over a bridge or to a container
+// goes over another one as well.
+func leadsOut(name string) bool {
+	for _, inner := range []string{"lo", "veth", "docker", "br-", "virbr", "cni", "flannel", "cali", "ifb", "dummy", "tun",
+		"tap"} {
+		if strings.HasPrefix(name, inner) {
+			return false
+		}
+	}
+	return true
+}
+
+// isDisk reports whether a device is a disk: no part of one, and none that is made of others or of memory.
+func (m *Machine) isDisk(name string) bool {
+	if is, known := m.disks[name]; known {
+		return is
+	}
+	_, err := os.Stat(filepath.Join(m.path("sys/block"), strings.ReplaceAll(name, "/", "!")))
+	is := err == nil
+	for _, made := range []string{"loop", "ram", "dm-", "md", "zram", "sr", "fd"} {
+		is = is && !strings.HasPrefix(name, made)
+	}
+	if m.disks == nil {
+		m.disks = map[string]bool{}
+	}
+	m.disks[name] = is
+	return is
+}
+
+// memory is /proc/meminfo in bytes.
+func (m *Machine) memory() map[string]int64 {
+	info := map[string]int64{}
+	for _, f := range m.table("proc/meminfo") {
+		if len(f) > 1 {
+			info[strings.TrimSuffix(f[0], ":")] = number(f[1]) << 10
+		}
+	}
+	return info
+}
+
+// table is a file in columns; a file that cannot be read has no lines.
+func (m *Machine) table(name string) (rows [][]string) {
+	b, _ := os.ReadFile(m.path(name))
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 0 {
+			rows = append(rows, f)
+		}
+	}
+	return rows
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64) // the kernel writes numbers
+	return n
+}

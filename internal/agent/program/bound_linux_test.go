@@ -1,0 +1,74 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func init() { plays["SCRIMP_TEST_BOMB"] = playBomb }
+
+// playBomb is an agent whose limit is low: a limit can be lowered for good only.
+func playBomb() int {
+	const user, most = 519_998, 150
+	if err := boundUsers(most); err != nil {
+		return say(err)
+	}
+	p, err := Start(Spec{Args: []string{"/bin/sh", "-c", `(ulimit -u 100000); sh -c 'while :; do sleep 1000 & done' & while :; do sleep 1000 & done`}, Dir: "/",
+		Env: []string{"PATH=/usr/bin:/bin"}, User: user})
+	if err != nil {
+		return say(err)
+	}
+	defer func() { _ = KillUser(user) }()
+	for begun := time.Now(); len(of(user)) < most/2; {
+		if time.Since(begun) > time.Minute {
+			return say("it has not its share")
+		}
+	}
+	if n := len(of(user)); n > most {
+		return say(n, "processes")
+	}
+	if err := exec.Command("/bin/true").Run(); err != nil {
+		return say("root is bound too:", err)
+	}
+	if err := errors.Join(KillUser(user), p.Close()); err != nil || len(of(user)) > 0 {
+		return say(len(of(user)), "are left:", err)
+	}
+	return 0
+}
+
+func say(what ...any) int {
+	fmt.Println(what...)
+	return 1
+}
+
+// A user of a task that forks without end has its share of the machine's processes and no more, root goes on beside it, and
+// all of them end.
+func TestAForkBombIsBoundAndEnds(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: only root runs programs of other users")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "SCRIMP_TEST_BOMB=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Where memory runs out the kernel ends a program before its agent.
+func TestAProgramGoesBeforeItsAgent(t *testing.T) {
+	p, out := start(t, "cat /proc/self/oom_score_adj; sh -c 'until test $(cat /proc/self/oom_score_adj) -ge 500; do :; done; echo told'")
+	<-p.Done()
+	if said := read(out); !strings.HasSuffix(said, "told\n") {
+		t.Errorf("it says %q", said)
+	}
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if n, bad := strconv.Atoi(strings.TrimSpace(string(own))); err != nil || bad != nil || n >= 500 {
+		t.Errorf("the agent's is %s, %v, %v", own, err, bad)
+	}
+}

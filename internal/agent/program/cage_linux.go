@@ -1,0 +1,113 @@
+package program
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// cage is a control group (cgroup v2) of the program alone: a process that it starts is in it, whatever it does to
+// its session, its group and its environment, and all of them end at one word.
+type cage struct {
+	dir string
+	fd  *os.File // the folder, for the kernel to start the first process in
+}
+
+var cages atomic.Int64
+
+// groupOf is ownGroup, but for tests of a system without.
+var groupOf = ownGroup
+
+// newCage makes one below the group of this process; nil where this process may not, as in most pods.
+func newCage() *cage {
+	at, ok := groupOf()
+	if !ok {
+		return nil
+	}
+	dir := filepath.Join(at, fmt.Sprintf("scrimp-%d-%d", os.Getpid(), cages.Add(1)))
+	if os.Mkdir(dir, 0o750) != nil {
+		return nil
+	}
+	fd, err := os.Open(dir)
+	if _, no := os.Stat(filepath.Join(dir, killFile)); err != nil || no != nil { // kernels before 5.14 have no such word
+		_ = os.Remove(dir)
+		return nil
+	}
+	return &cage{dir, fd}
+}
+
+const killFile = "cgroup.kill"
+
+// ownGroup is the folder of this process' control group.
+func ownGroup() (dir string, ok bool) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", false
+	}
+	path := ""
+	for line := range strings.Lines(string(own)) {
+		if p, v2 := strings.CutPrefix(strings.TrimSpace(line), "0::"); v2 {
+			path = p
+		}
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil || path == "" {
+		return "", false
+	}
+	defer func() { _ = f.Close() }()
+	for in := bufio.NewScanner(f); in.Scan(); {
+		mount, kind, _ := strings.Cut(in.Text(), " - ")
+		if fields := strings.Fields(mount); strings.HasPrefix(kind, "cgroup2 ") && len(fields) > 4 {
+			return filepath.Join(fields[4], path), true
+		}
+	}
+	return "", false
+}
+
+// kill ends all that is in it, and waits until nothing is.
+func (c *cage) kill() error {
+	if c == nil {
+		return nil
+	}
+	err := os.WriteFile(filepath.Join(c.dir, killFile), []byte("1"), 0)
+	if errors.Is(err, fs.ErrNotExist) { // it was empty, and is gone
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end the control group of the program: %w", err)
+	}
+	for deadline := time.Now().Add(killPatience); ; time.Sleep(time.Millisecond) {
+		events, err := os.ReadFile(filepath.Join(c.dir, "cgroup.events"))
+		switch {
+		case err != nil:
+			return fmt.Errorf("end the control group of the program: %w", err)
+		case strings.Contains(string(events), "populated 0"):
+			return nil
+		case time.Now().After(deadline):
+			return errors.New("end the control group of the program: processes of it are still there")
+		}
+	}
+}
+
+// remove removes it once it is empty.
+func (c *cage) remove() {
+	if c == nil {
+		return
+	}
+	_ = c.fd.Close()
+	_ = os.Remove(c.dir) // one that is left is empty
+}
+
+// path is its folder, "" for none.
+func (c *cage) path() string {
+	if c == nil {
+		return ""
+	}
+	return c.dir
+}

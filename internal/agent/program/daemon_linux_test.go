@@ -1,0 +1,135 @@
+package program
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/await"
+)
+
+// daemonize leaves a daemon as daemons are made: two processes in between are over, each in a session of its
+// own, and nothing is left of the environment. Its arguments alone tell it. The program is over when it runs.
+const daemonize = `env -i setsid sh -c 'env -i setsid sh -c "env -i setsid sleep %s & exit 0" & exit 0'
+until grep -qsz '^%s$' /proc/[0-9]*/cmdline; do sleep 0.01; done`
+
+// living are the processes with that argument.
+func living(argument string) (pids []string) {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		b, _ := os.ReadFile(name)
+		if bytes.Contains(b, []byte("sleep\x00"+argument+"\x00")) {
+			pids = append(pids, name)
+		}
+	}
+	return pids
+}
+
+func needSetsid(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("skipped: needs setsid")
+	}
+}
+
+// A daemon that a program leaves is in its control group still, and ends with it.
+func TestADaemonOfAProgramEndsWithIt(t *testing.T) {
+	needSetsid(t)
+	probe := newCage()
+	if probe == nil {
+		t.Skip("skipped: this process may make no control group")
+	}
+	probe.remove()
+	const mark = "98765.4321"
+	p, _ := start(t, fmt.Sprintf(daemonize, mark, mark))
+	<-p.Done()
+	if len(living(mark)) != 1 {
+		t.Fatalf("%v live before the program is closed", living(mark))
+	}
+	dir := p.cage.path()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := living(mark); len(left) > 0 {
+		t.Errorf("%v live on", left)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("the control group %s is left", dir)
+	}
+}
+
+// It ends with its agent too, however that ends.
+func TestADaemonOfAProgramEndsWithAnAgentThatIsKilled(t *testing.T) {
+	needSetsid(t)
+	if probe := newCage(); probe == nil {
+		t.Skip("skipped: this process may make no control group")
+	} else {
+		probe.remove()
+	}
+	const mark = "98765.4322"
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := exec.CommandContext(t.Context(), self)
+	agent.Env = append(os.Environ(), "SCRIMP_TEST_AGENT="+fmt.Sprintf(daemonize, mark, mark)+"; sleep 1000")
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the daemon runs", func() bool { return len(living(mark)) == 1 })
+	_ = agent.Process.Kill()
+	_ = agent.Wait()
+	await.True(t, "the daemon has ended", func() bool { return len(living(mark)) == 0 })
+}
+
+// playOrphans is an agent that adopts and may make no control group. It runs a program that leaves a daemon
+// beside another that must not end, and says how many there are before and after.
+func playOrphans() int {
+	groupOf = func() (string, bool) { return "", false }
+	const mark = "98765.4323"
+	if err := Adopt(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	other, err := Start(Spec{Args: []string{"/bin/sleep", "1000"}})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	p, err := Start(Spec{Args: []string{"/bin/sh", "-c", fmt.Sprintf(daemonize, mark, mark)}, Env: os.Environ()})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	<-p.Done()
+	if err := p.Close(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	before := len(living(mark))
+	err = KillOrphans()
+	fmt.Printf("%d before, %v, %d after, the other runs: %t\n", before, err, len(living(mark)), other.Alive())
+	_ = other.Close()
+	return 0
+}
+
+// Where there is no control group, the daemon is adopted, and ended with what descends from it.
+func TestADaemonThatIsAdoptedIsEnded(t *testing.T) {
+	needSetsid(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "SCRIMP_TEST_ORPHANS=1")
+	cmd.WaitDelay = 10 * time.Second // a stray would hold the pipe
+	out, err := cmd.Output()
+	if got := strings.TrimSpace(string(out)); err != nil || got != "1 before, <nil>, 0 after, the other runs: true" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

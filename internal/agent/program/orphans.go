@@ -1,0 +1,83 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// mains are the processes that this package has started and nobody has waited for yet. What else is a child
+// of this process, once Adopt was called, is what programs left behind.
+var mains = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
+// startMain starts a command, and knows it from the moment that it is there.
+func startMain(cmd *exec.Cmd) error {
+	DefaultSignals()
+	mains.Lock()
+	defer mains.Unlock()
+	err := cmd.Start()
+	if err == nil {
+		mains.pids[cmd.Process.Pid] = true
+	}
+	return err
+}
+
+// ended forgets a command that was waited for.
+func ended(cmd *exec.Cmd) {
+	mains.Lock()
+	defer mains.Unlock()
+	delete(mains.pids, cmd.Process.Pid)
+}
+
+// KillOrphans ends what programs that are over left behind: every child of this process that it did not start
+// as a program, with all that descends from it. It is for a process that has called Adopt, and runs one
+// program at most: whose orphan one is cannot be told. Two looks in a row have found none.
+func KillOrphans() error {
+	for deadline, none := time.Now().Add(killPatience), 0; none < 2; time.Sleep(5 * time.Millisecond) {
+		left, err := orphans()
+		switch {
+		case err != nil:
+			return err
+		case len(left) == 0:
+			none++
+			continue
+		case time.Now().After(deadline):
+			return fmt.Errorf("end what a program left behind: %d processes are still there after %v", len(left), killPatience)
+		}
+		none = 0
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
+		}
+	}
+	return nil
+}
+
+// orphans are those that live, with their descendants.
+func orphans() (list []int, err error) {
+	mains.Lock()
+	defer mains.Unlock()
+	all := processes()
+	if len(all) == 0 {
+		return nil, ErrBlind
+	}
+	in := map[int]bool{}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			adopted := p.parent == os.Getpid() && !mains.pids[p.pid]
+			if !in[p.pid] && (adopted || in[p.parent]) {
+				in[p.pid], grown = true, true
+				if !p.zombie {
+					list = append(list, p.pid)
+				}
+			}
+		}
+	}
+	return list, nil
+}

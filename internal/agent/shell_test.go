@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+)
+
+const printsShell = `echo "|$PGPASSWORD|$AWS_SECRET_ACCESS_KEY|$HF_HOME|$VIRTUAL_ENV|${PATH%%:*}|$https_proxy|$LC_ALL|"`
+
+// Of an environment that is the server's shell's the program gets what belongs to the machine, then what the
+// job has of its submitter's shell; of one that is the machine's own, all but the keys of stores, which are the agent's.
+func TestTheServersShellReachesNoProgram(t *testing.T) {
+	for borrowed, want := range map[bool]string{
+		true: "|||/hub|/mine|/mine/bin|http://proxy|C|\n", false: "|pg||/hub|/mine|/mine/bin|http://proxy|C|\n",
+	} {
+		a := assign(t, "")
+		a.Args, a.Command = nil, printsShell
+		a.Shell = map[string]string{"PATH": "/mine/bin:/bin", "VIRTUAL_ENV": "/mine", "HF_HOME": "/hub"}
+		r := newRig(t, a)
+		r.config.Borrowed = borrowed
+		r.config.Environ = []string{"PATH=/bin", "PGPASSWORD=pg", "AWS_SECRET_ACCESS_KEY=aws", "VIRTUAL_ENV=/server",
+			"https_proxy=http://proxy", "LC_ALL=C"}
+		r.start()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if log := string(r.server.log); log != want {
+			t.Errorf("borrowed is %v: the program finds %q", borrowed, log)
+		}
+	}
+}
+
+// A user of the task's own cannot read the submitter's files, and is told which names are not set; so is the
+// program of a machine elsewhere.
+func TestWhatIsNotPassedOnIsSaid(t *testing.T) {
+	const said = "scrimp: not set on this machine, which does not share the files of the shell that submitted: HF_HOME (inherit): " +
+		"write values for it under env or secrets\n"
+	r := newRig(t, assign(t, ""))
+	r.server.assignment.Args, r.server.assignment.Command, r.server.assignment.Withheld = nil, printsShell, []string{"HF_HOME"}
+	other := separated(t, printsShell)
+	other.server.assignment.Shell = map[string]string{"PATH": "/mine/bin:/bin", "HF_HOME": "/hub"}
+	for _, r := range []*rig{r, other} {
+		r.start()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if log := string(r.server.log); !strings.HasPrefix(log, said+"||||") || strings.Contains(log, "/mine") {
+			t.Errorf("it says %q", log)
+		}
+	}
+}
+
+// The variables that name what a machine has, in both ways of writing.
+func TestOfMachine(t *testing.T) {
+	for name, want := range map[string]bool{"PATH": true, "LC_ALL": true, "https_proxy": true, "HTTPS_PROXY": true, "CUDA_HOME": true,
+		"PATHS": false, "AWS_PROFILE": false, "PGPASSWORD": false, "VIRTUAL_ENV": false, "path": false, "proxy": false} {
+		if got := api.OfMachine(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, name := range api.Shell[1:] {
+		if api.OfMachine(name) {
+			t.Errorf("%s is the submitter's", name)
+		}
+	}
+}

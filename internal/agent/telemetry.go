@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"scrimp/internal/agent/meter"
+	"scrimp/internal/agent/program"
+	"scrimp/internal/api"
+	"scrimp/internal/telemetry"
+	"scrimp/internal/wait"
+)
+
+// How often the machine is measured, how often each of its cores, and which share of a processor's time that
+// may take: with very many processes it is done less often.
+const (
+	lookUsage      = 5 * time.Second
+	lookCores      = time.Minute
+	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small
+	manyCores      = 128
+	measureShare   = 200 // one part of so many
+	slowestMeasure = 30 * time.Second
+)
+
+// What of the measurements waits for a server that is away, and how many go at once. What goes and is not
+// taken goes again.
+const (
+	maxBuckets   = 30
+	keptBuckets  = 24 * 360 // a day
+	bucketsAgain = 10 * time.Second
+)
+
+// measurer measures what a program and its machine do.
+type measurer struct {
+	g       *attempt
+	program *program.Meter
+	machine meter.Machine
+	cores   time.Time // when each was measured last
+	head    telemetry.Head
+}
+
+// measure reports what the program and its machine do, until ctx is done.
+func (g *attempt) measure(ctx context.Context, p *program.Program) {
+	now := time.Now()
+	m := &measurer{g: g, program: p.Meter(now), cores: now}
+	m.head = m.machine.Head()
+	m.machine.Measure(now, &telemetry.Bucket{})
+	m.gpus(now) // they are read from now on
+	least := cmp.Or(g.lookUsage, lookUsage)
+	for pause := least; wait.For(ctx, pause) == nil; {
+		begun := time.Now()
+		m.once(begun)
+		pause = max(least, min(measureShare*time.Since(begun), slowestMeasure))
+	}
+	m.once(time.Now())
+	g.series.close()
+}
+
+// once measures the time since the last time.
+func (m *measurer) once(now time.Time) {
+	var b telemetry.Bucket
+	span := m.machine.Measure(now, &b)
+	every := lookCores
+	if m.head.Cores > manyCores {
+		every = lookManyCores
+	}
+	if now.Sub(m.cores) >= every {
+		m.machine.Cores(&b)
+		m.cores = now
+	}
+	u, known := m.program.Measure(now)
+	if known && span > 0 {
+		b.Set(telemetry.TaskCPU, u.CPU)
+		b.Set(telemetry.TaskMemory, float64(u.Memory))
+		b.Set(telemetry.TaskRead, float64(u.Read)/span.Seconds())
+		b.Set(telemetry.TaskWrite, float64(u.Written)/span.Seconds())
+	}
+	gpus := m.gpus(now)
+	if of := meter.Put(gpus, &b); len(of.GPUs) > 0 {
+		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
+	}
+	if known {
+		m.g.box.Usage(m.g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
+			Processes: u.Processes, GPU: m.inUse(gpus)})
+	}
+	m.g.series.add(m.g.Now(), span, b, m.head)
+}
+
+// gpus are those that the task has.
+func (m *measurer) gpus(now time.Time) []meter.Reading {
+	if m.g.gpus == nil {
+		return nil
+	}
+	all := m.g.gpus.Latest(now)
+	part := m.g.a.Part
+	if part == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool {
+		return !slices.Contains(part.Devices, r.Index)
+	})
+}
+
+// inUse is the highest use of a GPU, where the job asks for some; nil: it does not, or nobody knows.
+func (m *measurer) inUse(list []meter.Reading) (most *float64) {
+	if !m.g.a.GPUs {
+		return nil
+	}
+	for _, r := range list {
+		if u := r.Utilization; !math.IsNaN(u) && (most == nil || u > *most) {
+			most = &u
+		}
+	}
+	return most
+}
+
+// series is what was measured and the server has not taken.
+type series struct {
+	mu   sync.Mutex
+	open telemetry.Bucket // ten seconds that go on; Width 0: none do
+	list []telemetry.Bucket
+	head telemetry.Head
+	sent time.Time
+	upTo int64 // end of the last that was sent
+}
+
+// add counts what was measured in a span that ends now.
+func (s *series) add(now time.Time, span time.Duration, b telemetry.Bucket, h telemetry.Head) {
+	if span <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.head = h
+	at := now.Add(-min(span, telemetry.Least*time.Second) / 2).Unix() // most of it lies there
+	b.Start, b.Width = at-at%telemetry.Least, telemetry.Least
+	b.Covered = min(span.Seconds(), telemetry.Least)
+	b.Clear()
+	switch {
+	case s.open.Width == 0:
+		s.open = b
+	case s.open.Start == b.Start:
+		s.open = telemetry.Merge([]telemetry.Bucket{s.open, b}, b.Start, b.Width)
+		s.open.Covered = min(s.open.Covered, telemetry.Least)
+	case b.Start > s.open.Start: // a clock that was set back waits for its own time
+		s.flush()
+		s.open = b
+	}
+}
+
+// flush ends the ten seconds that go on. What has waited for too long goes.
+func (s *series) flush() {
+	if s.open.Width > 0 {
+		s.list = append(s.list, s.open)
+		s.open = telemetry.Bucket{}
+	}
+	if n := len(s.list) - keptBuckets; n > 0 {
+		s.list = slices.Delete(s.list, 0, n)
+	}
+}
+
+// close ends the ten seconds that go on, at the program's end.
+func (s *series) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	s.sent = time.Time{}
+}
+
+// next is what the next report carries; nil: nothing is new.
+func (s *series) next(now time.Time) *api.Measurements {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list[:min(len(s.list), maxBuckets)]
+	if len(list) == 0 || list[len(list)-1].End() <= s.upTo && now.Sub(s.sent) < bucketsAgain {
+		return nil
+	}
+	s.upTo, s.sent = list[len(list)-1].End(), now
+	t := &api.Measurements{Buckets: make([]api.Measurement, 0, len(list))}
+	for i := range list {
+		t.Buckets = append(t.Buckets, wireBucket(&list[i]))
+	}
+	h := s.head
+	t.Head = &api.MeasuredMachine{Cores: h.Cores, Memory: h.Memory, Driver: h.Driver}
+	for _, d := range h.GPUs {
+		t.Head.GPUs = append(t.Head.GPUs, api.MeasuredGPU(d))
+	}
+	return t
+}
+
+// taken drops what the server has.
+func (s *series) taken(upTo int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(b telemetry.Bucket) bool { return b.End() <= upTo })
+}
+
+// wireBucket is a bucket as it travels.
+func wireBucket(b *telemetry.Bucket) api.Measurement {
+	out := api.Measurement{Start: b.Start, Covered: b.Covered, Values: map[string][]*float64{}}
+	for m := range telemetry.Metrics {
+		for _, v := range b.V[m] {
+			var p *float64
+			if v.Known() {
+				p = &v.Mean
+			}
+			out.Values[m.String()] = append(out.Values[m.String()], p)
+		}
+	}
+	return out
+}

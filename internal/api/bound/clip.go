@@ -1,0 +1,94 @@
+package bound
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Clip cuts what v points to down to the bounds of its fields: an agent passes on what its program
+// says, and a report that holds more is refused whole. Of a map the first keys stay, in order.
+func Clip(v any) { clip(reflect.ValueOf(v).Elem(), Standard) }
+
+func clip(v reflect.Value, b Bound) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			clip(v.Elem(), b)
+		}
+	case reflect.String:
+		if v.CanSet() && (v.Len() > b.Bytes/2) { // as JSON writes it, it may be longer
+			v.SetString(Cut(v.String(), b.Bytes))
+		}
+	case reflect.Slice:
+		if v.Len() > b.Items && v.Type().Elem().Kind() != reflect.Uint8 {
+			v.Set(v.Slice(0, b.Items))
+		}
+		for i := range v.Len() {
+			clip(v.Index(i), b)
+		}
+	case reflect.Map:
+		clipMap(v, b)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.IsExported() {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				clip(v.Field(i), Of(v.Type(), name))
+			}
+		}
+	}
+}
+
+// clipMap takes the surplus out of a copy: somebody may read the map itself.
+func clipMap(v reflect.Value, b Bound) {
+	m, ok := v.Interface().(map[string]float64) // a report has no other
+	if !ok {
+		return
+	}
+	long := func(name string, _ float64) bool { return quoted(name) > b.Key }
+	if len(m) <= b.Items && !slices.ContainsFunc(slices.Collect(maps.Keys(m)), func(k string) bool { return long(k, 0) }) {
+		return
+	}
+	m = maps.Clone(m)
+	maps.DeleteFunc(m, long)
+	for _, name := range slices.Sorted(maps.Keys(m))[min(b.Items, len(m)):] {
+		delete(m, name)
+	}
+	v.Set(reflect.ValueOf(m))
+}
+
+// Cut is the beginning of a text that has at most so many bytes as JSON writes it.
+func Cut(text string, most int) string {
+	if quoted(text) <= most {
+		return text
+	}
+	const end = "…"
+	left := most - len(end)
+	for i, r := range text {
+		if left -= sizeOf(r); left < 0 {
+			return text[:i] + end
+		}
+	}
+	return text
+}
+
+// quoted is how many bytes a text has as JSON writes it.
+func quoted(text string) (n int) {
+	for _, r := range text {
+		n += sizeOf(r)
+	}
+	return n
+}
+
+func sizeOf(r rune) int {
+	switch {
+	case r == '"' || r == '\\' || r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == '\f':
+		return 2
+	case r < ' ' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError:
+		return 6
+	}
+	return utf8.RuneLen(r)
+}

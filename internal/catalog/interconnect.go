@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	_ "embed" // the facts are part of the program
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed interconnect.csv
+var interconnectRows string
+
+// Interconnect is how fast a machine type is joined to others, and its accelerators to each
+// other where that is not what their kind says: pairs of PCIe boards that a bridge joins.
+type Interconnect struct {
+	Network Figure // Gbit/s of a machine
+	Link    Figure // GB/s one way between its accelerators
+	Source  string
+	At      time.Time
+}
+
+var interconnects = mustInterconnects()
+
+func mustInterconnects() map[string]Interconnect {
+	m, err := parseInterconnects(interconnectRows)
+	if err != nil {
+		panic("catalog: " + err.Error()) // the rows are part of the program, and a test reads them
+	}
+	return m
+}
+
+func parseInterconnects(text string) (map[string]Interconnect, error) {
+	rows, err := table(text)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]Interconnect{}
+	for _, r := range rows {
+		key := r["provider"] + "/" + strings.ToLower(r["machine"])
+		at, err := time.Parse(time.DateOnly, r["date"])
+		x := Interconnect{Source: r["source"], At: at}
+		for _, f := range []struct {
+			name string
+			to   *Figure
+		}{{"network_gbps", &x.Network}, {"link_gb_s", &x.Link}} {
+			if r[f.name] == "" {
+				continue
+			}
+			v, bad := strconv.ParseFloat(r[f.name], 64)
+			if bad != nil || !(v > 0) || v > 1e5 {
+				return nil, fmt.Errorf("interconnect of %s: %s is %q", key, f.name, r[f.name])
+			}
+			*f.to = Known(v)
+		}
+		if _, twice := all[key]; twice || err != nil || x.Source == "" {
+			return nil, fmt.Errorf("interconnect of %s stands twice, or without source or date", key)
+		}
+		all[key] = x
+	}
+	return all, nil
+}
+
+// joined fills in what is known of the machine type's interconnect and its source does not say.
+func (l *Listing) joined() {
+	x, ok := interconnects[l.Offer.Provider+"/"+strings.ToLower(l.Offer.Machine)]
+	if ok && !l.Network.OK {
+		l.Network = x.Network
+	}
+	if ok && !l.Link.OK {
+		l.Link = x.Link
+	}
+}
+
+// InferenceOnly reports whether accelerators of that name serve models and train none, as AWS
+// says of Inferentia (docs.aws.amazon.com/dlami/latest/devguide/tutorial-inferentia.html, and
+// Trainium beside it for training; 2026-11-22).
+func InferenceOnly(name string) bool {
+	w := words(name)
+	return len(w) > 0 && strings.HasPrefix(w[0], "inferentia")
+}

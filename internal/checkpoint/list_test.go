@@ -1,0 +1,41 @@
+package checkpoint
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gocloud.dev/blob/memblob"
+)
+
+// A list says how many files each checkpoint has, and keeps none of them: of many large manifests one is in memory.
+func TestAListHasOneManifestInMemory(t *testing.T) {
+	dir := t.TempDir()
+	bucket := memblob.OpenBucket(nil)
+	defer bucket.Close()
+	s := Open(bucket, "")
+	w, err := s.Claim(t.Context(), 1, "j.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := range 3 {
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+step))), []byte("state"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.Publish(t.Context(), dir, Meta{Step: int64(step + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.List(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for i, l := range list {
+		if l.Step != int64(3-i) || l.Count != 3-i || l.Files != nil {
+			t.Errorf("%d is of step %d, with %d files, of which it keeps %d", i, l.Step, l.Count, len(l.Files))
+		}
+	}
+	if m, err := s.Find(t.Context(), ""); err != nil || m.Step != 3 || len(m.Files) != 3 {
+		t.Errorf("the newest is %+v, %v", m, err)
+	}
+}

@@ -1,0 +1,54 @@
+package checkpoint
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// Tar writes the files of a manifest as a tar file, part by part: nothing of it lies on a disk meanwhile, and
+// no more than one part in memory. Each part is checked against its hash before it is written, so what is
+// damaged ends the stream and is not in it.
+func (s *Store) Tar(ctx context.Context, m Manifest, to io.Writer) error {
+	t := tar.NewWriter(to)
+	buffer, giveBack := lend(s.bufferFor(m.parts()))
+	defer giveBack()
+	for _, f := range m.Files {
+		if err := s.tarOne(ctx, t, f, buffer); err != nil {
+			return fmt.Errorf("send %s: %w", f.Path, err)
+		}
+	}
+	return t.Close()
+}
+
+// tarOne writes a folder, a link or a file.
+func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f File, buffer []byte) error {
+	h := &tar.Header{Name: f.Path, Mode: int64(f.Mode.Perm()), ModTime: f.Modified, Size: f.Size, Typeflag: tar.TypeReg}
+	switch f.Mode.Type() {
+	case fs.ModeDir:
+		h.Typeflag, h.Name = tar.TypeDir, f.Path+"/"
+	case fs.ModeSymlink:
+		h.Typeflag, h.Linkname = tar.TypeSymlink, f.Target
+	}
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	for _, p := range f.Parts {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if p.Size > int64(len(buffer)) {
+			return errors.New("a part is larger than all of them")
+		}
+		if err := s.readPart(ctx, p, buffer[:p.Size]); err != nil {
+			return err
+		}
+		if _, err := t.Write(buffer[:p.Size]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

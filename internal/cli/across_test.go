@@ -1,0 +1,249 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/engine/slurm/slurmtest"
+	"scrimp/internal/engine/ssh/sshtest"
+	"scrimp/internal/money"
+	"scrimp/internal/receipt"
+)
+
+// relay does twenty steps on each of three engines, saves each, and waits for its machine's end on the first two.
+const relay = `name: relay
+any_of: [hpc/ondemand, lab, local]
+checkpoint: {dir: ck, interval: 1s}
+progress: 'step=(?P<step>\d+)'
+work: {steps: 60, time: 10m}
+grace: 5s
+command: |
+  n=$(cat ck/n 2>/dev/null || echo 0)
+  case $SCRIMP_INSTANCE in
+    hpc-*) end=20 ;;
+    lab-*) end=40 ;;
+    *) end=60 ;;
+  esac
+  while [ $n -lt $end ]; do
+    n=$((n+1)); echo $n > ck/n.tmp; mv ck/n.tmp ck/n
+    echo "step=$n on=$SCRIMP_INSTANCE"
+    sleep 0.05
+  done
+  [ $end = 60 ] || while :; do sleep 0.2; done
+`
+
+// threeEngines are a real cluster, a machine with a real sshd, and a local market, in the order of what they cost.
+func (h *home) threeEngines(net int) (*slurmtest.Cluster, *sshtest.Machines) {
+	h.t.Helper()
+	cluster, machines := slurmtest.Start(h.t), sshtest.Start(h.t, 1, net)
+	h.write("d/here.yaml", "name: here\noffers:\n  - {zone: z, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, "+
+		"price: 36}\n")
+	h.write("d/engines.yaml", fmt.Sprintf(`engines:
+  - name: hpc
+    kind: slurm
+    timing: {poll: 1s, sweep: 1s}
+    with: {conf: %s, scratch: %s, partitions: [{name: ondemand, rate: 3.60}]}
+  - name: lab
+    kind: ssh
+    timing: {poll: 500ms, sweep: 1s, detect: 8s}
+    with: {config: %s, folder: %s, rate: 18, marginal: 7.20, hosts: [m1]}
+  - name: local
+    kind: local
+    with: {market: here.yaml}
+`, cluster.Conf(), filepath.Join(cluster.Dir, "scratch"), machines.Config, filepath.Join(h.data, "own")))
+	return cluster, machines
+}
+
+// reaches waits until a job has saved a step, on an engine's machine, which it returns.
+func (h *home) reaches(job, engine string, saved int64) string {
+	h.t.Helper()
+	h.until(fmt.Sprintf("%s has saved step %d on %s", job, saved, engine), func() bool {
+		j := h.job(job)
+		return j.SavedStep == saved && strings.HasPrefix(j.Machine, engine+"-")
+	})
+	return h.job(job).Machine
+}
+
+// A job that may run on a cluster, on one's own machines and on the local market begins where it costs least, and goes on
+// from its checkpoint on the next one as it loses each: to a node that fails and a partition that is closed, then behind a
+// cable that is out. It does every step once, and its receipt, its costs and what each engine bills are the same money.
+func TestAJobGoesFromSlurmToOnesOwnMachinesToTheMarket(t *testing.T) {
+	h := newHome(t)
+	cluster, machines := h.threeEngines(92)
+	h.write("job.yaml", relay)
+	for _, engine := range []string{"hpc", "lab", "local"} {
+		h.until(engine+" sells", func() bool { return h.forSale(engine) })
+	}
+	h.plansRelay()
+	h.do("run", "-y", "--detach", "job.yaml")
+
+	h.reaches("relay", "hpc", 20)
+	allocation, node, _ := strings.Cut(cluster.Do(t, "squeue", "-h", "--partition=ondemand", "-o", "%i %N"), " ")
+	cluster.Do(t, "scontrol", "update", "PartitionName=ondemand", "State=DOWN")
+	h.until("nobody begins on the partition", func() bool { return !h.forSale("hpc") })
+	cluster.Do(t, "scontrol", "update", "NodeName="+node, "State=DOWN", "Reason=test")
+
+	h.reaches("relay", "lab", 40)
+	machines.Cut(t, 1)
+	h.until("it is done", func() bool { j := h.job("relay"); return j.State == "succeeded" })
+	machines.Restore(t, 1)
+	h.until("its bills have come", func() bool { return h.job("relay").Closed })
+
+	var said []string
+	for line := range strings.Lines(h.do("logs", "relay")) {
+		if step, rest, ok := strings.Cut(strings.TrimSpace(line), " on="); ok {
+			engine, _, _ := strings.Cut(rest, "-")
+			said = append(said, step+" "+engine)
+		}
+	}
+	var want []string
+	for n := range 60 {
+		want = append(want, fmt.Sprintf("step=%d %s", n+1, []string{"hpc", "lab", "i"}[n/20])) // by the names of their machines
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("it did the steps %v", said)
+	}
+	h.sameMoney(cluster, allocation)
+	h.do("ledger", "verify")
+}
+
+// forSale reports whether an engine sells anything now.
+func (h *home) forSale(engine string) bool {
+	h.t.Helper()
+	var m api.Market
+	if err := json.Unmarshal([]byte(h.do("market", "--json")), &m); err != nil {
+		h.t.Fatal(err)
+	}
+	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return l.Offer.Provider == engine && l.Quote.Available })
+}
+
+// plansRelay holds a plan on three engines against their rates: in full, and marginal where a machine is one's own.
+func (h *home) plansRelay() {
+	h.t.Helper()
+	var p show.Plan
+	if err := json.Unmarshal([]byte(h.do("plan", "job.yaml", "--json")), &p); err != nil {
+		h.t.Fatal(err)
+	}
+	if !strings.HasPrefix(p.Take, "hpc/ondemand/") || len(p.Engines) != 3 {
+		h.t.Fatalf("it begins on %q (%s), of engines %+v", p.Take, p.Why, p.Engines)
+	}
+	for i, rates := range [][2]float64{{3.60, 3.60}, {18, 7.20}, {36, 36}} {
+		e := p.Engines[i]
+		if e.Engine != []string{"hpc/ondemand", "lab", "local"}[i] || e.CostUSD == nil {
+			h.t.Fatalf("engine %d is %+v", i, e)
+		}
+		for k, cost := range []float64{e.CostUSD[0], e.MarginalUSD[0]} {
+			if hours := cost / rates[k]; hours < 1.0/6 || hours > 0.25 { // ten minutes of work, and its start-up
+				h.t.Errorf("%s: $%.3f are %.3f h at $%.2f", e.Engine, cost, hours, rates[k])
+			}
+		}
+	}
+}
+
+// sameMoney holds the receipt of the relay against the costs, the rates, and what each engine says by itself.
+func (h *home) sameMoney(cluster *slurmtest.Cluster, allocation string) {
+	h.t.Helper()
+	var r receipt.Receipt
+	h.until("what the machine behind the cable took until it was ended is booked", func() bool {
+		r = receipt.Receipt{}
+		if err := json.Unmarshal([]byte(h.do("receipt", "relay", "--json")), &r); err != nil {
+			h.t.Fatal(err)
+		}
+		return len(r.Tries) != 3 || r.Tries[1].Cost == h.billedByHost(r.Tries[1].Instance)
+	})
+	if err := r.Check(); err != nil || !r.Ledger.Agrees || len(r.Tries) != 3 {
+		h.t.Fatalf("%d attempts, the receipt %v, it agrees with the ledger: %v", len(r.Tries), err, r.Ledger.Agrees)
+	}
+	sum, costs := money.Amount{}, map[string]money.Amount{}
+	for n, try := range r.Tries {
+		engine, _, _ := strings.Cut(try.Offer, "/")
+		costs[engine] = costs[engine].Add(try.Cost)
+		if sum = sum.Add(try.Cost); n > 0 && try.Restored == "" {
+			h.t.Errorf("attempt %d began without a checkpoint", n+1)
+		}
+		if plain := try.Rate.Until(try.Until.Sub(try.From)); plain != try.Cost && engine != "lab" {
+			h.t.Errorf("%s: $%v, and %v at %v an hour are $%v", engine, try.Cost, try.Until.Sub(try.From), try.Rate, plain)
+		}
+	}
+	_, lines := h.costs("--by", "job")
+	if sum != r.Cost || lines["relay"].Spent.String() != r.Cost.String() || len(costs) != 3 {
+		h.t.Errorf("attempts cost %v, the receipt says %v, scrimp costs %v", sum, r.Cost, lines["relay"].Spent)
+	}
+	if paid := r.Tries[1].Cost.Float() * (18 - 7.20) / 18; r.AlreadyPaid == nil || r.AlreadyPaid.Float()-paid > 1e-9 ||
+		paid-r.AlreadyPaid.Float() > 1e-9 {
+		h.t.Errorf("the receipt says that %v was paid anyway, and that is %.9f", r.AlreadyPaid, paid)
+	}
+	record := cluster.Do(h.t, "scontrol", "show", "job", "--oneliner", allocation)
+	if bill := money.Rate(3_600_000_000_000).Until(seconds(h.t, record, "EndTime=") - seconds(h.t, record, "StartTime=")); bill != costs["hpc"] {
+		h.t.Errorf("Slurm's times are $%v, and booked are $%v: %s", bill, costs["hpc"], record)
+	}
+	if bill := h.billedByMarket(); bill != costs["local"] {
+		h.t.Errorf("the market billed %v, and booked are %v", bill, costs["local"])
+	}
+}
+
+// seconds is a time in a record of Slurm's, since 1970.
+func seconds(t testing.TB, record, name string) time.Duration {
+	t.Helper()
+	_, rest, _ := strings.Cut(record, name)
+	text, _, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s in %s: %v", name, record, err)
+	}
+	return time.Duration(n) * time.Second
+}
+
+// bill is what an engine's own record says of a machine.
+type bill struct {
+	ID              string
+	Launched, Ended time.Time
+	Rate            money.Rate
+	Bill            []struct{ Amount money.Amount }
+}
+
+// billedByMarket is what the local market has billed for all its machines, as its journal says.
+func (h *home) billedByMarket() (sum money.Amount) {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.data, "market", "market.journal"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	newest := map[string]bill{} // by machine
+	for _, line := range bytes.Split(text, []byte("\n")) {
+		var record struct{ Machine bill }
+		if _, body, ok := bytes.Cut(line, []byte(" ")); ok && json.Unmarshal(body, &record) == nil {
+			newest[record.Machine.ID] = record.Machine
+		}
+	}
+	for _, b := range newest {
+		for _, l := range b.Bill {
+			sum = sum.Add(l.Amount)
+		}
+	}
+	return sum
+}
+
+// billedByHost is what the machine by ssh was in use, times the rate, as its own record says; zero while it has no end.
+func (h *home) billedByHost(machine string) money.Amount {
+	h.t.Helper()
+	var b bill
+	text, err := os.ReadFile(filepath.Join(h.data, "own", "hosts", "m1", machine, "machine.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &b)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return b.Rate.Until(max(0, b.Ended.Sub(b.Launched)))
+}

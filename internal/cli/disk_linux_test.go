@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/cli/command"
+	"scrimp/internal/server/disk"
+)
+
+// Doctor says what each kind takes, and what does not fit any more.
+func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
+	data, elsewhere := t.TempDir(), t.TempDir()
+	for name, mib := range map[string]int{"scrimp.db": 2, "view.db-wal": 1, "logs/a.1.log": 4, "folders/objects/ab/x": 5,
+		"blobs/jobs/a/outputs/a/000001": 1, "blobs/jobs/a/objects/kept/x": 5, "blobs/jobs/a/objects/000001-000001/y": 7,
+		"market/machines/i-1/console.log": 8, "engines/rack/x": 1, "reserve": 16} {
+		path := filepath.Join(data, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, mib<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(elsewhere, "x"), make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free := int64(disk.LogReserve)
+	room := func() (int64, bool) { return free, true }
+	inside := filepath.Join(data, "market", "machines") // counted once
+	c := diskCheck(data, room, inside, elsewhere)
+	want := "512 MiB are free; " + data +
+		" has database 3 MiB, logs 4 MiB, work 5 MiB, outputs 6 MiB, checkpoints 7 MiB, machines 12 MiB, reserve 16 MiB"
+	if !c.OK || c.Text != want || len(c.Use) != 8 {
+		t.Errorf("%+v\nwant %q", c, want)
+	}
+	for n, want := range map[int64]string{disk.LogReserve - 1: "wait on machines", disk.EndReserve - 1: "no job is taken"} {
+		free = n
+		if c := diskCheck(data, room); c.OK || !strings.Contains(c.Text, want) || !strings.Contains(c.Text, "scrimp gc") {
+			t.Errorf("%d bytes free: %+v", n, c)
+		}
+	}
+}
+
+// A folder on a full disk cannot be written to, although a file without content can be made there.
+func TestDoctorFindsAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("skipped: a small file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	a := &app{&command.App{Data: dir}}
+	if c := a.folderCheck(); !c.OK {
+		t.Errorf("with room: %+v", c)
+	}
+	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600) // as much of it as fits
+	if c := a.folderCheck(); c.OK || !strings.Contains(c.Text, "full") {
+		t.Errorf("without: %+v", c)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}

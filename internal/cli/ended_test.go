@@ -1,0 +1,52 @@
+package cli_test
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	api "scrimp/client"
+)
+
+// A machine that is killed is told as that, and why the next attempt began; a profile that is broken
+// off costs nothing more.
+func TestWhyAnAttemptEndedIsSaid(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("job.yaml", "name: once\ncommand: 'test -e c/again && exit 0; touch c/again; echo saved 1; sleep 1000'\n"+
+		"checkpoint: {dir: c}\nprogress: {saved: 'saved (?P<step>\\d+)'}\n")
+	h.do("run", "-y", "-d", "--market", "calm", "job.yaml")
+	h.until("it has saved", func() bool { return h.job("once").SavedStep == 1 })
+	h.kills(h.job("once").Machine)
+	h.until("it is done", func() bool { return h.job("once").Closed })
+	if text := h.do("receipt", "once"); !strings.Contains(text, "agent lost") || strings.Contains(text, "stopped") {
+		t.Errorf("the receipt says\n%s", text)
+	}
+	want := "attempt 2: the agent of attempt 1 was lost: its machine ended without a message; it resumed from step 1"
+	if text := h.do("explain", "once"); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+		t.Errorf("explain says\n%s", text)
+	}
+
+	h.write("job.yaml", "name: long\ncommand: sleep 1000\n")
+	profile := exec.Command(program, "--data", h.data, "profile", "job.yaml")
+	profile.Dir = h.dir
+	if err := profile.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var j api.Job
+	h.until("it runs", func() bool {
+		out, err := h.try("status", "long-profile", "--json")
+		return err == nil && strings.Contains(out, `"state":"running"`)
+	})
+	if err := profile.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := profile.Wait(); err == nil {
+		t.Error("a profile that was broken off says that all is well")
+	}
+	h.until("its job is over", func() bool { j = h.job("long-profile"); return j.Finished != nil })
+	if j.State != "cancelled" {
+		t.Errorf("it is %s", j.State)
+	}
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/spec"
+)
+
+func (a *app) gcCmd() *cobra.Command {
+	var b api.GC
+	var older string
+	cmd := &cobra.Command{Use: "gc", Short: "Give disk back: remove what jobs that are over have left",
+		Args: command.Takes(), GroupID: command.GroupRest,
+		Long: "Removes from the server's disk what is older than the server keeps it (scrimp doctor says how long), as the " +
+			"server does by itself once an hour, or what is older than --older-than: work folders, output, kept outputs and " +
+			"checkpoints of jobs that are over, what ended machines of this computer have left, and contents that no work " +
+			"folder needs. A job that waits, runs or is paused loses nothing. The newest checkpoint of a job stays unless " +
+			"--newest-checkpoints asks for it, and what a job file keeps in another store stays. Receipts, costs and " +
+			"decisions are not touched. A job without its work folder cannot be resumed or run again. It takes an admin of " +
+			"all teams." + command.PlainExit,
+		Example: "  scrimp gc --dry-run\n  scrimp gc --older-than 30d --only work,machines\n" +
+			"  scrimp gc --older-than 1h --keep train-lm",
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			if older != "" {
+				span, err := spec.ParseDuration(older)
+				if err != nil {
+					return fmt.Errorf("--older-than: %w", err)
+				}
+				b.OlderThan = span
+			}
+			var done api.GCDone
+			if err := c.Do(ctx, http.MethodPost, "/v1/gc", b, &done); err != nil {
+				return err
+			}
+			if !a.JSON {
+				a.Printf("%s", show.GC(done, a.Place()))
+				return nil
+			}
+			for _, i := range done.Items {
+				if err := a.Print(i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})}
+	f := cmd.Flags()
+	f.StringVar(&older, "older-than", "", "`time` since the job was over, such as 30d (default: as the server keeps it)")
+	f.StringSliceVar(&b.Only, "only", nil, "`kinds`: work, logs, outputs, checkpoints, machines, unused (default: all)")
+	f.StringSliceVar(&b.Keep, "keep", nil, "`jobs` of which nothing is removed (default: none)")
+	f.BoolVar(&b.NewestCheckpoints, "newest-checkpoints", false,
+		"remove the newest checkpoint of each job too (default: it stays)")
+	f.BoolVar(&b.DryRun, "dry-run", false, "list what would go, and remove nothing (default: it is removed)")
+	return cmd
+}

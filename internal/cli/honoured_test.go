@@ -1,0 +1,52 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+)
+
+// The cheaper machine is above the upper end, so the dearer one is planned and used, and explain says
+// why; a job whose accelerator nothing has is refused by field, and waits where that is wanted.
+func TestUpperEndsAndAcceleratorsAreHonouredOnTheMarket(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("market.yaml", `name: two
+currency: USD
+offers:
+  - {zone: a, region: a, machine: small, cpus: 2, memory: 1GiB, capacity: on-demand, price: 0.80}
+  - {zone: a, region: a, machine: large, cpus: 8, memory: 1GiB, capacity: on-demand, price: 0.20}
+`)
+	h.write("job.yaml", "name: ranged\ncommand: 'true'\nresources: {cpus: 1..4}\nwork: {time: 1s}\n")
+	var p show.Plan
+	if err := json.Unmarshal([]byte(h.out("plan", "--json", "--market", "market.yaml", "job.yaml")), &p); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(p.Take, "small") || len(p.Rejected) != 1 || p.Rejected[0].Why != "too_large" {
+		t.Errorf("planned is %q, rejected %+v", p.Take, p.Rejected)
+	}
+	h.do("run", "-y", "job.yaml")
+	var first api.Decision
+	if err := json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "ranged"), "\n", 2)[0]), &first); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(first.Take), "small") || len(first.Rejected) != 1 || string(first.Rejected[0].Why) != "too_large" {
+		t.Errorf("taken is %q, rejected %+v", first.Take, first.Rejected)
+	}
+
+	h.write("gpu.yaml", "name: gpu\ncommand: 'true'\nresources: {accelerator: 'H100:8'}\n")
+	out, err := h.try("run", "-y", "gpu.yaml")
+	if said := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(said, "gpu.yaml: `resources.accelerator` is H100:8, and nothing on this market has it: leave it out") {
+		t.Errorf("%v: %s", err, out)
+	}
+	h.do("run", "-y", "-d", "--force", "gpu.yaml")
+	if v := h.job("gpu"); v.State != "queued" {
+		t.Errorf("it is %s (%s)", v.State, v.Why)
+	}
+	if out := h.do("explain", "gpu"); !strings.Contains(out, "accelerator") {
+		t.Errorf("nothing says what it waits for: %s", out)
+	}
+}

@@ -1,0 +1,62 @@
+package jobfile
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"scrimp/internal/check"
+)
+
+// foundPatience is how long a Python may take to say what it is.
+const foundPatience = 5 * time.Second
+
+// Found is what the program of a command would find of this shell; "" is no command.
+func Found(ctx context.Context, command string, far bool) *check.Found {
+	if far {
+		return &check.Found{Elsewhere: true}
+	}
+	f := &check.Found{Environment: cmp.Or(os.Getenv("VIRTUAL_ENV"), os.Getenv("CONDA_PREFIX")),
+		Path: filepath.SplitList(os.Getenv("PATH"))}
+	ctx, cancel := context.WithTimeout(ctx, foundPatience)
+	defer cancel()
+	if at, err := exec.LookPath("python3"); err == nil {
+		f.Python = at
+		say := exec.CommandContext(ctx, at, "-c", "import sys; print(sys.executable, '(%d.%d.%d)' % sys.version_info[:3])")
+		if out, err := say.Output(); err == nil {
+			f.Python = strings.TrimSpace(string(out)) // what stands behind a shim
+		}
+	}
+	if name := programOf(command); name != "" {
+		err := exec.CommandContext(ctx, "/bin/sh", "-c", `command -v "$0"`, name).Run()
+		if _, not := err.(*exec.ExitError); not && ctx.Err() == nil { //nolint:errorlint // as Run returns it
+			f.Missing = name
+		}
+	}
+	return f
+}
+
+var (
+	assignment  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	programForm = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
+)
+
+// programOf is the first program that a command line starts; "" where that is not plain, or a file of
+// the work folder.
+func programOf(command string) string {
+	for _, word := range strings.Fields(command) {
+		switch {
+		case word == "exec" || assignment.MatchString(word):
+		case programForm.MatchString(word):
+			return word
+		default:
+			return ""
+		}
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/core"
+	"scrimp/internal/spec"
+)
+
+// filterFlags choose jobs of a list, and order them.
+type filterFlags struct {
+	status, tags                  []string
+	user, team, name, since, sort string
+	mine                          bool
+}
+
+func (f *filterFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.status, "status", nil, "in one of these `states`, as running,queued (default: in any)")
+	flags.StringVar(&f.user, "user", "", "submitted by this `user` (default: by anybody)")
+	flags.BoolVar(&f.mine, "mine", false, "submitted by you (default: by anybody)")
+	flags.StringVar(&f.team, "team", "", "of this `team` (default: of all that you see)")
+	flags.StringArrayVar(&f.tags, "tag", nil, "with this tag, as `KEY` or KEY=VALUE (may be repeated; default: any)")
+	flags.StringVar(&f.name, "name", "", "whose name or id matches this `pattern`, as 'sweep-*' (default: any)")
+	flags.StringVar(&f.since, "since", "", "submitted in this `span` until now, as 24h or 7d, or since a time such as "+
+		"2026-12-01T18:00:00Z (default: at any time)")
+	flags.StringVar(&f.sort, "sort", "", "by this `key`: "+strings.Join(sortKeys(), ", ")+" (default: in order of "+
+		"submission)")
+	cmd.MarkFlagsMutuallyExclusive("user", "mine")
+	var states []cobra.Completion
+	for _, s := range core.States {
+		states = append(states, string(s))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("status", command.Words(states...))
+	_ = cmd.RegisterFlagCompletionFunc("sort", command.Words(sortKeys()...))
+	for _, name := range []string{"user", "team", "tag", "name", "since"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+// query is the filter as the server takes it.
+func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Time) (url.Values, error) {
+	if _, ok := orders[f.sort]; !ok && f.sort != "" {
+		return nil, fmt.Errorf("--sort %.40q: it is one of %s", f.sort, strings.Join(sortKeys(), ", "))
+	}
+	q := url.Values{}
+	for _, s := range f.status {
+		if !slices.Contains(core.States, core.State(s)) {
+			return nil, fmt.Errorf("--status %.40q: a job is %s", s, statesText())
+		}
+	}
+	if len(f.status) > 0 {
+		q.Set("state", strings.Join(f.status, ","))
+	}
+	if f.mine {
+		var me api.Me
+		if err := c.Do(ctx, http.MethodGet, "/v1/me", nil, &me); err != nil {
+			return nil, err
+		}
+		f.user = me.User
+	}
+	if f.since != "" {
+		at, err := moment(f.since, now)
+		if err != nil {
+			return nil, fmt.Errorf("--since %w", err)
+		}
+		q.Set("since", at.UTC().Format(time.RFC3339))
+	}
+	for name, value := range map[string]string{"user": f.user, "team": f.team, "name": f.name} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(f.tags) > 0 {
+		q["tag"] = f.tags
+	}
+	return q, nil
+}
+
+// moment reads a time that is past: a span before now, or a time with its zone.
+func moment(text string, now time.Time) (time.Time, error) {
+	if span, err := spec.ParseDuration(text); err == nil {
+		return now.Add(-span), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("%.40q is no span until now such as 10m or 7d, and no time such as 2026-12-01T18:00:00Z", text)
+	}
+	return at, nil
+}
+
+func statesText() string {
+	var words []string
+	for _, s := range core.States {
+		words = append(words, string(s))
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// orders are the ways in which jobs are sorted. What a job does not have comes last.
+var orders = map[string]func(a, b api.Job) int{
+	"cost":      func(a, b api.Job) int { return b.Spent.Cmp(a.Spent) },
+	"deadline":  func(a, b api.Job) int { return missingLast(a.Deadline, b.Deadline, time.Time.Compare) },
+	"finished":  func(a, b api.Job) int { return missingLast(a.Finished, b.Finished, newestFirst) },
+	"name":      func(a, b api.Job) int { return cmp.Compare(a.ID, b.ID) },
+	"started":   func(a, b api.Job) int { return missingLast(a.Started, b.Started, newestFirst) },
+	"status":    func(a, b api.Job) int { return cmp.Compare(rankOf(a), rankOf(b)) },
+	"submitted": func(a, b api.Job) int { return newestFirst(a.Submitted, b.Submitted) },
+	"user":      func(a, b api.Job) int { return cmp.Compare(a.User, b.User) },
+}
+
+func sortKeys() []string { return slices.Sorted(maps.Keys(orders)) }
+
+func newestFirst(a, b time.Time) int { return b.Compare(a) }
+
+// rankOf is where a job's state stands in the life of a job.
+func rankOf(j api.Job) int { return slices.Index(core.States, core.State(j.State)) }
+
+func missingLast(a, b *time.Time, compare func(a, b time.Time) int) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return compare(*a, *b)
+}
+
+// sortJobs orders jobs; those that are equal stay as they are.
+func sortJobs(list []api.Job, key string) { slices.SortStableFunc(list, orders[key]) }

@@ -1,0 +1,146 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+)
+
+// getFlags say what is copied, and where to.
+type getFlags struct {
+	to, node   string
+	checkpoint bool
+}
+
+func (a *app) getCmd() *cobra.Command {
+	var f getFlags
+	cmd := &cobra.Command{Use: "get JOB[@CHECKPOINT] ...", Short: "Copy the outputs or a checkpoint of jobs here",
+		Args:    command.Takes("JOB[@CHECKPOINT]", "[JOB ...]"),
+		GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJobs(command.Every),
+		Long: "Copies the folders named in outputs of the job file here, each file checked against its hash, and says what " +
+			"else the job has kept. They are kept after the machine is gone, also of a job that failed. Of a job on several " +
+			"machines these are the outputs of node 0, or of the --node that is given; --node all makes a folder node-N for " +
+			"each. With --checkpoint, or a checkpoint's name behind the job's, it copies a checkpoint instead. It may be " +
+			"called again: files that are here already are replaced, others stay. Several jobs are copied one after the " +
+			"other, what fails is said, and the others go on; with --to each has a folder of its own in it." +
+			command.PlainExit,
+		Example: "  scrimp get train-lm\n  scrimp get train-lm --checkpoint -o last\n  scrimp get train-lm --node all\n" +
+			"  scrimp get -o results sweep-1 sweep-2 sweep-3",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			return a.Each(ctx, args, func(arg string) error {
+				own := f
+				if len(args) > 1 && f.to != "" {
+					own.to = filepath.Join(f.to, strings.ReplaceAll(arg, "@", "-"))
+				}
+				return a.get(ctx, c, arg, own)
+			})
+		})}
+	cmd.Flags().StringVarP(&f.to, "to", "o", "", "`folder` to copy to (default JOB-outputs, with -N for another node "+
+		"than 0 and -all for all; of a checkpoint JOB-checkpoint)")
+	cmd.Flags().StringVar(&f.node, "node", "", "of which machine of a gang, from 0, or all (default 0)")
+	cmd.Flags().BoolVar(&f.checkpoint, "checkpoint", false, "copy the newest checkpoint (default: the outputs)")
+	return cmd
+}
+
+// get copies what an argument names.
+func (a *app) get(ctx context.Context, c *command.Client, arg string, f getFlags) error {
+	job, name := cutCheckpoint(arg)
+	if !f.checkpoint && job == arg {
+		return a.getOutputs(ctx, c, job, f)
+	}
+	if f.node != "" {
+		return errors.New("a checkpoint is of all machines: leave --node out")
+	}
+	return a.getCheckpoint(ctx, c, job, name, f.to)
+}
+
+// everyNode asks for the outputs of all machines.
+const everyNode = "all"
+
+// getOutputs copies the outputs of a machine of a job, or of all.
+func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f getFlags) error {
+	j, err := c.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	k := show.Kept{Job: j.ID}
+	if err := c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/kept"), nil, &k.Outputs); err != nil {
+		return err
+	}
+	if err := c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/checkpoints"), nil, &k.Checkpoints); err != nil {
+		a.Notef("note: its checkpoints were not listed: %v\n", err) // they may lie in another store
+	}
+	wanted, err := k.Of(f.node)
+	if err != nil {
+		return err
+	}
+	to := f.to
+	if to == "" {
+		if to = j.ID + "-outputs"; f.node != "" && f.node != "0" {
+			to += "-" + f.node
+		}
+	}
+	for _, o := range wanted {
+		dir := to
+		if f.node == everyNode {
+			dir = filepath.Join(to, "node-"+strconv.Itoa(o.Node))
+		}
+		err := command.FillFolder(dir, func(dir string) error { return c.FetchOutputs(ctx, j.ID, o.Node, dir) })
+		if err != nil {
+			return fmt.Errorf("copy outputs to %s: %w", dir, err)
+		}
+		k.Copied = append(k.Copied, show.Copied{Outputs: o, Folder: dir})
+	}
+	if !a.JSON {
+		a.Printf("%s", k.Text(a.Place()))
+		return nil
+	}
+	for _, line := range k.Copied {
+		if err := a.Print(k.Line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// getCheckpoint copies a checkpoint of a job.
+func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, to string) error {
+	if to == "" {
+		to = job + "-checkpoint"
+	}
+	var list []api.Checkpoint
+	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/checkpoints"), nil, &list); err != nil {
+		return err
+	}
+	if name == newest { // by its name: another may be published meanwhile
+		if n := slices.IndexFunc(list, func(l api.Checkpoint) bool { return l.Newest }); n >= 0 {
+			name = list[n].Name
+		}
+	}
+	err := command.FillFolder(to, func(dir string) error { return c.FetchCheckpoint(ctx, job, name, dir) })
+	if err != nil {
+		return fmt.Errorf("copy the checkpoint to %s: %w", to, err)
+	}
+	got := show.GotCheckpoint{Job: job, Checkpoint: name, Folder: to}
+	for _, l := range list {
+		if l.Name == name {
+			got.Step, got.Files, got.Bytes = l.Step, l.Files, l.Bytes
+		}
+	}
+	if a.JSON {
+		return a.Print(got)
+	}
+	a.Printf("%s", got.Text(a.Place()))
+	return nil
+}

@@ -1,0 +1,77 @@
+package jobs
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/wait"
+)
+
+// lastOutput is how long the end of a job's output is waited for once the job is closed.
+const lastOutput = 10 * time.Second
+
+// followOutput shows what a job prints, and on stderr what becomes of it, until it is
+// closed; and then its receipt.
+func (a *app) followOutput(ctx context.Context, c *command.Client, id string) error {
+	streaming, end := context.WithCancel(ctx)
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		a.stream(streaming, c, id)
+	}()
+	shown := ""
+	final, err := a.watch(ctx, c, id, func(j api.Job) {
+		if state := j.State + j.Machine + j.Phase; state != shown {
+			shown = state
+			a.Notef("%s\n", show.Progress(j, a.Line()))
+		}
+	})
+	if err == nil {
+		rest := time.AfterFunc(lastOutput, end)
+		<-printed
+		rest.Stop()
+	}
+	end()
+	<-printed
+	return a.over(ctx, c, id, final, err)
+}
+
+// stream prints the output of a job until it is closed. A server that goes away is waited for.
+func (a *app) stream(ctx context.Context, c *command.Client, id string) {
+	for offset := int64(0); ; {
+		r, err := c.Request(ctx, http.MethodGet, command.OfJob(id, "/log?follow=1&offset=")+strconv.FormatInt(offset, 10))
+		if err == nil {
+			n, _ := io.Copy(a.Out, r.Body) // where it breaks off, the rest is asked for
+			_ = r.Body.Close()
+			offset += n
+			if j, err := c.Job(ctx, id); err == nil && j.Closed {
+				return
+			}
+		}
+		if wait.For(ctx, 300*time.Millisecond) != nil {
+			return
+		}
+		if another, err := a.Open(ctx); err == nil {
+			c = another
+		}
+	}
+}
+
+// saysKept names the command that fetches what a job has kept.
+func (a *app) saysKept(ctx context.Context, c *command.Client, j api.Job) {
+	var list []api.Outputs
+	if j.Outputs == "" || c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/kept"), nil, &list) != nil {
+		return
+	}
+	if !slices.ContainsFunc(list, func(o api.Outputs) bool { return o.Files > 0 }) { // of none there is nothing to copy
+		return
+	}
+	a.Notef("\n%s", show.HasKept(j, list, a.Line()))
+}

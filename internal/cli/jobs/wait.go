@@ -1,0 +1,150 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/spec"
+	"scrimp/internal/wait"
+)
+
+func (a *app) waitCmd() *cobra.Command {
+	var timeout string
+	cmd := &cobra.Command{Use: "wait JOB ...", Short: "Wait until jobs have ended; the exit status says how",
+		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJobs(command.Live),
+		Long: "Waits until each of the jobs is over and holds no machine any more, and prints a line for each as it ends: " +
+			"how, after how long, and what it cost. What becomes of them meanwhile goes to stderr. A job that is " +
+			"paused or held is waited for as well. The jobs do not depend on it: Ctrl-C and --timeout leave them alone, and a " +
+			"server that is restarted is found again.\n\nExit status: 0 all succeeded, 3 some failed or were stopped, 124 " +
+			"the --timeout is over, 1 error.",
+		Example: "  scrimp wait train-lm && scrimp get train-lm\n  scrimp wait sweep-1 sweep-2 sweep-3 --timeout 6h",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			left := time.Duration(0)
+			if timeout != "" {
+				var err error
+				if left, err = spec.ParseDuration(timeout); err != nil || left <= 0 {
+					return fmt.Errorf("--timeout %.40q is no span above zero, such as 90s or 6h", timeout)
+				}
+			}
+			return a.wait(ctx, c, args, left)
+		})}
+	cmd.Flags().StringVar(&timeout, "timeout", "", "wait for this `span` at most, by the clock on the wall, as 90s or 6h "+
+		"(default: until they have ended)")
+	_ = cmd.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions)
+	return cmd
+}
+
+// wait waits for jobs to be over, for at most a time; 0 is any.
+func (a *app) wait(ctx context.Context, c *command.Client, names []string, most time.Duration) error {
+	patient, stop := ctx, func() {}
+	if most > 0 {
+		patient, stop = context.WithTimeout(ctx, most)
+	}
+	defer stop()
+	w := waiting{a: a, c: c, shown: map[string]string{}}
+	for _, name := range names { // one that is not known is said before anything is waited for
+		j, err := c.Job(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(w.left, j.ID) {
+			w.left = append(w.left, j.ID)
+		}
+	}
+	err := w.all(patient)
+	switch {
+	case err == nil && w.bad:
+		return command.JobFailed
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted: %s: the jobs go on", w.outstanding())
+	case errors.Is(err, context.DeadlineExceeded):
+		return &command.Verdict{Exit: command.TimedOut,
+			Err: fmt.Errorf("after %s %s: the jobs go on", draw.Span(most), w.outstanding())}
+	}
+	return err
+}
+
+// waiting is which jobs are not over yet.
+type waiting struct {
+	a     *app
+	c     *command.Client
+	left  []string
+	shown map[string]string // what was said of each last
+	bad   bool              // one of them did not succeed
+}
+
+// all polls the jobs until all are over. A server that goes away is waited for.
+func (w *waiting) all(ctx context.Context) error {
+	for failed := 0; ; {
+		err := w.round(ctx)
+		switch {
+		case err == nil && len(w.left) == 0:
+			return nil
+		case err == nil:
+			failed = 0
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
+			if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Code == api.JobUnknown {
+				return err
+			}
+			if failed++; failed > 20 {
+				return fmt.Errorf("wait for %s: %w", strings.Join(w.left, ", "), err)
+			}
+			if failed%4 == 0 { // another takes over
+				if c, err := w.a.Ensure(ctx, ""); err == nil {
+					w.c = c
+				}
+			}
+		}
+		pause := 300*time.Millisecond + time.Duration(len(w.left))*10*time.Millisecond
+		if err := wait.For(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// round asks how each job is, and shows what has changed.
+func (w *waiting) round(ctx context.Context) error {
+	for _, id := range slices.Clone(w.left) {
+		j, err := w.c.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !j.Closed {
+			if state := j.State + j.Machine + j.Phase; state != w.shown[id] {
+				w.shown[id] = state
+				w.a.Notef("%s\n", show.Progress(j, w.a.Line()))
+			}
+			continue
+		}
+		w.left = slices.DeleteFunc(w.left, func(s string) bool { return s == id })
+		w.bad = w.bad || j.State != "succeeded"
+		if !w.a.JSON {
+			w.a.Printf("%s", show.Ended(j, w.a.Place()))
+		} else if err := w.a.Print(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outstanding says which jobs are not over.
+func (w *waiting) outstanding() string {
+	if len(w.left) == 1 {
+		return w.left[0] + " is not over"
+	}
+	return fmt.Sprintf("%d jobs are not over (%s)", len(w.left), strings.Join(w.left, ", "))
+}

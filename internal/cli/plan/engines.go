@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/plan"
+	"scrimp/internal/server/forecast"
+	"scrimp/internal/sim"
+	"scrimp/internal/spec"
+)
+
+// outlook is a job with the market that it is played forward on.
+type outlook struct {
+	sim.Scenario
+	inUse map[market.OfferID]int // machines that jobs have, of what is reserved
+	// closed is what is never interrupted, cannot be had now, and nobody knows until when.
+	closed []sold
+	away   []api.AwayEngine
+}
+
+// sold is something for sale.
+type sold struct {
+	offer market.Offer
+	quote market.Quote
+}
+
+// sells adds what is for sale. A machine that other jobs have is for sale once they are expected to be done.
+func (q *outlook) sells(m api.Market) {
+	q.Opens, q.inUse = map[market.OfferID]time.Time{}, map[market.OfferID]int{}
+	q.away = m.Away
+	for _, l := range m.Offers {
+		o, quote := convert.To[market.Offer](l.Offer), convert.To[market.Quote](l.Quote)
+		open := o.Capacity == market.Spot || quote.Untried || quote.Available
+		if r := o.Reserved; r.Count > 0 && !q.Now.Before(r.From) && q.Now.Before(r.Until) {
+			q.inUse[o.ID] = l.InUse
+			at, known := forecast.Opens(r.Count-l.InUse, q.Terms.Fewest(), q.Now, l.Frees)
+			quote.Available = quote.Available && r.Count-l.InUse >= q.Terms.Fewest()
+			if open = quote.Available; !open && known && l.InUse > 0 {
+				q.Opens[o.ID], open = at, true
+			}
+			open = open || q.Terms.Fewest() > r.Count // it is played, and never does
+		}
+		if open {
+			q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, quote)
+		} else {
+			q.closed = append(q.closed, sold{o, quote})
+		}
+	}
+}
+
+// sale is all that is for sale, now or at some time.
+func (q *outlook) sale() []sold {
+	list := slices.Clone(q.closed)
+	for i, o := range q.Offers {
+		list = append(list, sold{o, q.Quotes[i]})
+	}
+	return list
+}
+
+// ask plays the job forward. Where nothing would ever do but what cannot be had now, and nobody knows until when, it
+// is played as if it began there now: waits is then what it waits for.
+func (q *outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration) {
+	f = sim.Ask(q.Scenario)
+	if f.First.Take != "" {
+		return f, "", nil
+	}
+	if opens, known := q.Opens[f.On]; known && opens.After(q.Now) {
+		return f, f.On, &f.Begin[1]
+	}
+	if f.First.Why != plan.NoOffer || len(q.closed) == 0 {
+		return f, "", nil
+	}
+	again := q.Scenario
+	for _, s := range q.closed {
+		s.quote.Available = true
+		again.Offers, again.Quotes = append(again.Offers, s.offer), append(again.Quotes, s.quote)
+	}
+	played := sim.Ask(again)
+	if played.First.Take == "" {
+		return f, "", nil // it would not do either
+	}
+	waits = played.First.Take
+	played.First.Take, played.First.Why = "", plan.NoCapacity
+	return played, waits, nil
+}
+
+// waiting says in p for which of one's own machines the job waits before it begins, and for how long.
+func (q *outlook) waiting(p *show.Plan, waits market.OfferID, at *time.Duration) {
+	if waits == "" {
+		return
+	}
+	p.WaitsFor, p.InUse = string(waits), q.inUse[waits]
+	if at != nil {
+		s := at.Seconds()
+		p.BeginS = &s
+		return
+	}
+	note := "nobody knows how long the jobs there take: cost and finish are counted from the job's own beginning"
+	if p.InUse == 0 {
+		note = "no machine of it is for sale now: cost and finish are counted from the job's own beginning"
+	}
+	p.Reasons = append(p.Reasons, note)
+}
+
+// compare plays the job forward on each engine by itself, where several would do.
+func (q *outlook) compare(j spec.Job) (list []show.EnginePlan) {
+	places := q.places(j)
+	if len(places) < 2 {
+		return nil
+	}
+	for _, place := range places {
+		one := *q
+		one.Runs, one.Offers, one.Quotes = alternatives, nil, nil
+		for i, o := range q.Offers {
+			if plan.Sells(place, &o) {
+				one.Offers, one.Quotes = append(one.Offers, o), append(one.Quotes, q.Quotes[i])
+			}
+		}
+		one.closed = slices.DeleteFunc(slices.Clone(q.closed), func(s sold) bool { return !plan.Sells(place, &s.offer) })
+		list = append(list, one.on(place))
+	}
+	return list
+}
+
+// on is how the job goes on one engine.
+func (q *outlook) on(place string) show.EnginePlan {
+	f, waits, at := q.ask()
+	v := show.EnginePlan{Engine: place, Why: string(f.First.Why), WaitsFor: string(waits)}
+	if f.First.Take == "" && f.First.Why == plan.NoOffer || f.Done < 0.5 {
+		name, _, _ := strings.Cut(place, "/")
+		for _, e := range q.away {
+			if e.Name == name {
+				v.Error = strings.Join(strings.Fields(e.Error), " ")
+			}
+		}
+		return v
+	}
+	v.CostUSD, v.MarginalUSD, v.FinishS = &f.Cost, &f.Marginal, inSeconds(f.Finish)
+	if at != nil {
+		v.BeginS = new(at.Seconds())
+	}
+	if !q.Terms.Deadline.IsZero() {
+		v.InTime = &f.InTime
+	}
+	v.Feasible = q.Terms.Deadline.IsZero() || f.InTime >= 0.5
+	return v
+}
+
+// places are the engines, or zones of them, that the job names; where it names none those that sell what it needs.
+func (q *outlook) places(j spec.Job) (list []string) {
+	for _, v := range j.AnyOf {
+		if v.Engine != "" {
+			list = append(list, v.Engine)
+		}
+	}
+	if len(list) == 0 {
+		for _, s := range q.sale() {
+			l := plan.Listing{Offer: s.offer, Quote: s.quote}
+			if _, fits := q.Terms.Need.Fits(&l); fits {
+				list = append(list, s.offer.Provider)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func inSeconds(spans [3]time.Duration) *[3]float64 {
+	return &[3]float64{spans[0].Seconds(), spans[1].Seconds(), spans[2].Seconds()}
+}
+
+// tooLate says why a job that is not done in time is not.
+func tooLate(q sim.Scenario, f sim.Forecast) string {
+	share, what := f.Done, "done within budget"
+	if f.Done >= 0.5 { // the deadline is what fails
+		share, what = f.InTime, "done in time"
+	}
+	text := fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100, draw.Span(q.Terms.Work))
+	if f.Begin[1] >= time.Minute {
+		text += ", and begins in " + draw.Span(f.Begin[1])
+	}
+	return text
+}

@@ -1,0 +1,180 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/spec"
+	"scrimp/money"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// ofOwn are machines of one's own that cost 0.80 an hour, 0.12 of it only when they are used.
+func ofOwn(count, inUse int, frees ...time.Duration) api.Listing {
+	const term = 1000 * time.Hour
+	o := api.Offer{ID: "lab/own/cpu4-8g/reserved", Provider: "lab", Region: "lab", Zone: "own", Machine: "cpu4-8g",
+		Capacity: api.Reserved, CPUs: 4, Memory: 8 << 30, Speed: 1, Currency: "USD", Reserved: api.Reservation{Count: count,
+			From: now.Add(-time.Hour), Until: now.Add(term - time.Hour), Paid: money.FromMicros(680_000*1000*int64(count), 0),
+			Marginal: 120_000_000_000}}
+	l := api.Listing{Offer: o, Quote: api.Quote{Offer: o.ID, Rate: 800_000_000_000, Priced: true, Available: inUse < count, At: now},
+		InUse: inUse}
+	for _, d := range frees {
+		l.Frees = append(l.Frees, now.Add(d))
+	}
+	return l
+}
+
+// onDemand is a machine of an engine's zone, as fast.
+func onDemand(engine, zone string, rate money.Rate) api.Listing {
+	o := api.Offer{ID: engine + "/" + zone + "/m/on-demand", Provider: engine, Region: engine, Zone: zone, Machine: "m",
+		Capacity: api.OnDemand, CPUs: 4, Memory: 8 << 30, Speed: 1, Currency: "USD"}
+	return api.Listing{Offer: o, Quote: api.Quote{Offer: o.ID, Rate: rate, Priced: true, Available: true, At: now}}
+}
+
+func plannedOn(t *testing.T, text string, sale ...api.Listing) show.Plan {
+	t.Helper()
+	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {steps: 1000, time: 10h}\n"+text),
+		"", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: sale}
+	v := api.Server{Market: m.Clock}
+	for _, name := range []string{"lab", "hpc"} {
+		v.Engines = append(v.Engines, api.Engine{Name: name, Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}})
+	}
+	if err := unknown(j, m, v); err != nil {
+		t.Fatal(err)
+	}
+	p, q := foresee(j, m, v)
+	p.Engines = q.compare(j)
+	return p
+}
+
+// near reports whether a figure is what it is by hand, to the cent.
+func near(t *testing.T, what string, got *[3]float64, want float64) {
+	t.Helper()
+	if got == nil || math.Abs(got[1]-want) > 0.01 {
+		t.Errorf("%s: %v, by hand %.4f", what, got, want)
+	}
+}
+
+// What a plan says of own machines and of others is what rates times hours are: in full the rate, marginal what is
+// saved when the machine is idle; and the job begins where the marginal cost is least.
+func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
+	gpu, cheap := onDemand("hpc", "gpu", 300_000_000_000), onDemand("hpc", "cheap", 100_000_000_000)
+	unpriced := cheap
+	unpriced.Quote.Priced = false
+	for take, sale := range map[string][]api.Listing{
+		"lab/own/cpu4-8g/reserved": {ofOwn(2, 0), gpu, unpriced}, // 0.12 and not 0.80 against 0.30
+		"hpc/cheap/m/on-demand":    {ofOwn(2, 0), gpu, cheap},
+	} {
+		p := plannedOn(t, "any_of: [lab, hpc/gpu, hpc/cheap]\n", sale...)
+		if p.Take != take || !p.Feasible {
+			t.Errorf("it begins on %q (%s), and %s costs the least: feasible %v", p.Take, p.Why, take, p.Feasible)
+		}
+		full, marginal := map[string]float64{"lab": 0.80, "hpc/gpu": 0.30, "hpc/cheap": 0.10},
+			map[string]float64{"lab": 0.12, "hpc/gpu": 0.30, "hpc/cheap": 0.10}
+		if len(p.Engines) != 3 {
+			t.Fatalf("engines %+v", p.Engines)
+		}
+		for _, e := range p.Engines {
+			if e.Engine == "hpc/cheap" && !sale[2].Quote.Priced {
+				if e.CostUSD != nil || e.Feasible {
+					t.Errorf("%s has no price, and says %+v", e.Engine, e)
+				}
+				continue
+			}
+			hours := e.FinishS[1] / 3600
+			if hours < 10 || hours > 10.2 {
+				t.Errorf("%s: done in %.2f h, and the work takes 10 h", e.Engine, hours)
+			}
+			near(t, e.Engine, e.CostUSD, full[e.Engine]*hours)
+			near(t, e.Engine+" marginal", e.MarginalUSD, marginal[e.Engine]*hours)
+			if e.Engine == "lab" && take == "lab/own/cpu4-8g/reserved" {
+				near(t, "the plan", p.CostUSD, e.CostUSD[1])
+				near(t, "the plan, marginal", p.MarginalUSD, e.MarginalUSD[1])
+			}
+		}
+	}
+}
+
+// An engine that does not answer is named as what it is, and not as one that has nothing.
+func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
+	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {time: 1h}\nany_of: [lab, hpc/gpu]\n"), "", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{ofOwn(1, 0)},
+		Away: []api.AwayEngine{{Name: "hpc", Error: "squeue\n  says nothing"}}}
+	_, q := foresee(j, m, api.Server{Market: m.Clock})
+	list := q.compare(j)
+	if len(list) != 2 || list[0].Error != "squeue says nothing" || list[0].CostUSD != nil || list[1].Error != "" ||
+		list[1].CostUSD == nil {
+		t.Errorf("%+v", list)
+	}
+}
+
+// Where others have the machines a job begins once one is expected to be free, costs what it costs from then on, and is
+// feasible unless its deadline is before that.
+func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
+	for _, c := range []struct {
+		text     string
+		own      api.Listing
+		wait     time.Duration // negative: nobody knows
+		feasible bool
+	}{
+		{"", ofOwn(1, 1, 3*time.Hour), 3 * time.Hour, true},
+		{"", ofOwn(2, 2, 2*time.Hour, 9*time.Hour), 2 * time.Hour, true},
+		{"nodes: 2\n", ofOwn(2, 2, 2*time.Hour, 9*time.Hour), 9 * time.Hour, true},
+		{"nodes: 2\n", ofOwn(2, 1, 5*time.Hour), 5 * time.Hour, true},
+		{"deadline: in 20h\n", ofOwn(1, 1, 3*time.Hour), 3 * time.Hour, true},
+		{"deadline: in 12h\n", ofOwn(1, 1, 3*time.Hour), 3 * time.Hour, false},
+		{"", ofOwn(1, 1), -1, true},
+		{"deadline: in 12h\n", ofOwn(1, 1), -1, true},
+		{"deadline: in 9h\n", ofOwn(1, 1), -1, false},
+	} {
+		p := plannedOn(t, c.text+"any_of: lab\n", c.own, onDemand("hpc", "gpu", 1_000_000_000_000))
+		if p.Feasible != c.feasible || p.Take != "" || p.WaitsFor != c.own.Offer.ID {
+			t.Errorf("%s: feasible %v, begins on %q, waits for %q: %v", c.text, p.Feasible, p.Take, p.WaitsFor, p.Reasons)
+		}
+		wait := max(0, c.wait)
+		switch {
+		case (p.BeginS == nil) != (c.wait < 0):
+			t.Errorf("%s: begins in %v, and others leave in %v", c.text, p.BeginS, c.wait)
+		case p.BeginS != nil && math.Abs(*p.BeginS-wait.Seconds()) > 300:
+			t.Errorf("%s: begins in %.0f s, and others leave in %v", c.text, *p.BeginS, c.wait)
+		}
+		if !c.feasible {
+			continue
+		}
+		hours, nodes := (p.FinishS[1]-wait.Seconds())/3600, float64(max(1, p.Nodes))
+		if hours < 10 || hours > 10.3 {
+			t.Errorf("%s: done %.2f h after it began", c.text, hours)
+		}
+		if slack := 0.1 * 0.8 * nodes; math.Abs(p.CostUSD[1]-0.8*hours*nodes) > slack {
+			t.Errorf("%s: costs %v, by hand %.2f", c.text, p.CostUSD, 0.8*hours*nodes)
+		}
+	}
+}
+
+// A machine that is in use is left alone where something else does at once, and is waited for by nobody who needs more
+// of them than there are.
+func TestMachinesInUseAreNotWaitedForWhereThatHelpsNobody(t *testing.T) {
+	p := plannedOn(t, "", ofOwn(1, 1), onDemand("hpc", "gpu", 1_000_000_000_000))
+	if p.Take != "hpc/gpu/m/on-demand" || p.WaitsFor != "" {
+		t.Errorf("it begins on %q and waits for %q", p.Take, p.WaitsFor)
+	}
+	p = plannedOn(t, "nodes: 2\nany_of: lab\n", ofOwn(1, 1, time.Hour))
+	if p.Feasible || p.WaitsFor != "" {
+		t.Errorf("of one machine it waits for two: %+v", p)
+	}
+	if !slices.Contains([]string{"no_offer", "no_capacity"}, p.Why) {
+		t.Errorf("it says %v", p.Why)
+	}
+}

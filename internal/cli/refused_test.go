@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Who would run a job, or play it forward as it would run, refuses what it does not honour, with file,
+// line, field, what is missing and the fix, and starts no server for it; who judges or ranks does not.
+func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	const rest = "command: 'true'\nwork: {time: 1h, tokens: 2B}\nbudget: $9\ncheckpoint: {dir: ck}\ndata: [{path: s3://b/c, region: us-east-1}]\n"
+	night := write(t, work, "night.yaml", "window: 22:00-06:00\n"+rest)
+	sky := write(t, work, "sky.yaml", "compat: skypilot\n"+rest)
+	for _, c := range []struct {
+		line []string
+		want string // "": it is not refused
+	}{
+		{[]string{"run", "-y", night}, "night.yaml:1: `window` is not honoured until scrimp has off-peak windows: leave it out"},
+		{[]string{"plan", night}, "night.yaml:1: `window`"},
+		{[]string{"profile", night}, "night.yaml:1: `window`"},
+		{[]string{"simulate", "--market", "calm", night}, "night.yaml:1: `window`"},
+		{[]string{"plan", "--catalog", night}, "night.yaml:1: `window`"},
+		{[]string{"check", night}, ""},
+		{[]string{"run", "-y", sky}, "sky.yaml:1: `compat`"},
+		{[]string{"plan", sky}, "sky.yaml:1: `compat`"},
+		{[]string{"plan", "--catalog", sky}, ""},
+		{[]string{"check", sky}, ""},
+	} {
+		_, errs, code := call(t, dir, c.line...)
+		said := strings.Join(strings.Fields(errs), " ")
+		if c.want != "" && (code != 1 || !strings.Contains(said, c.want)) {
+			t.Errorf("%v ends with %d: %s", c.line, code, errs)
+		}
+		if c.want == "" && (code == 1 || !strings.Contains(said, "and a run is refused")) {
+			t.Errorf("%v ends with %d and does not say that a run is refused: %s", c.line, code, errs)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("the data folder has %v: a server was started", left)
+	}
+}
+
+// An engine that could not be opened is not made known: no server would start with it.
+func TestAnEngineThatCannotBeIsNotMadeKnown(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ line, want string }{
+		{"--ssh m1 --rate 1 --agents foo", `agents is "foo": write socket, listen`},
+		{"--ssh m1 --rate 1 --team ../x", `team is "../x": write 1 to`},
+		{"--ssh m1 --rate -1", "is negative"},
+		{"--ssh m1", "--rate is missing"},
+		{"--kind kubernetes --rate 1 --ssh m1", `kind "kubernetes" is not known here: take one of local, ssh, slurm`},
+		{"--kind ssh --with {hosts:[m1],rate:1,currency:dollars}", `currency is "dollars": write its code`},
+		{"--kind slurm --with {partitions:[{name:gpu}],currency:eur}", `currency is "eur": write its code`},
+	} {
+		line := strings.Fields("engine add lab " + c.line)
+		for n := range line {
+			line[n] = strings.NewReplacer(":", ": ", ",", ", ").Replace(line[n])
+		}
+		_, errs, code := call(t, dir, line...)
+		if said := strings.Join(strings.Fields(errs), " "); code != 1 || !strings.Contains(said, c.want) {
+			t.Errorf("%v ends with %d: %s", line, code, errs)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "engines.yaml")); err == nil && strings.Contains(string(text), "lab") {
+			t.Errorf("%v: it is made known: %s", line, text)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+
+	api "scrimp/client"
+	"scrimp/internal/draw"
+)
+
+// Engine is an engine as scrimp engine list prints it.
+type Engine struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	State    string `json:"state"`
+	Machines int    `json:"machines"`
+	Error    string `json:"error,omitempty"`
+	// Joined are its machines that connect to the server by themselves
+	Joined []api.JoinedMachine `json:"joined,omitempty"`
+}
+
+// Engines are those of the file as the server has them. One that is in neither's list of the other is said to be so.
+func Engines(file []Engine, server []api.Engine) []Engine {
+	for n := range file {
+		at := slices.IndexFunc(server, func(e api.Engine) bool { return e.Name == file[n].Name })
+		if at < 0 {
+			file[n].State = "added since the server started: scrimp server stop"
+			continue
+		}
+		e := server[at]
+		file[n].State, file[n].Machines, file[n].Error, file[n].Joined = e.State, e.Machines, e.Error, e.Joined
+	}
+	for _, e := range server {
+		if !slices.ContainsFunc(file, func(f Engine) bool { return f.Name == e.Name }) {
+			file = append(file, Engine{Name: e.Name, Kind: e.Kind, State: "removed", Machines: e.Machines, Error: e.Error})
+		}
+	}
+	return file
+}
+
+// EngineList prints engines, and below them why one does not answer.
+func EngineList(list []Engine, p Place) string {
+	rows := make([][]string, len(list))
+	for n, e := range list {
+		rows[n] = []string{e.Name, e.Kind, fmt.Sprint(e.Machines), e.State}
+	}
+	text := draw.Grid([]draw.Column{{Name: "ENGINE"}, {Name: "KIND"}, {Name: "MACHINES", Right: true}, {Name: "STATE",
+		Least: 12}},
+		rows, p.width())
+	for _, e := range list {
+		if e.Error != "" {
+			text += draw.Wrap(e.Name+": ", e.Error, p.width())
+		}
+		for _, m := range e.Joined {
+			said := "has not joined"
+			if !m.Since.IsZero() {
+				said = fmt.Sprintf("joined %s from %s", p.when(m.Since), m.From)
+			}
+			text += draw.Wrap(e.Name+": ", m.Name+" "+said, p.width())
+		}
+	}
+	return text
+}

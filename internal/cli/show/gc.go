@@ -1,0 +1,39 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/draw"
+)
+
+// GC lists what was removed, or would be.
+func GC(v api.GCDone, p Place) string {
+	if len(v.Items) == 0 {
+		return draw.Wrap("", "Nothing is old enough to go.", p.width())
+	}
+	var rows [][]string
+	failed := 0
+	for _, i := range v.Items {
+		why := i.Why
+		if i.Error != "" {
+			failed++
+			why = "NOT removed: " + i.Error
+		}
+		rows = append(rows, []string{cmp.Or(i.Job, i.Name, "-"), i.Kind, about(i.Bytes), why})
+	}
+	var b strings.Builder
+	b.WriteString(draw.Grid([]draw.Column{{Name: "OF", Least: 12}, {Name: "WHAT", Least: 8}, {Name: "SIZE", Right: true},
+		{Name: "WHY", Least: 12}}, rows, p.width()))
+	verb, after := "given back", "receipts, costs and decisions are as they were"
+	if v.DryRun {
+		verb, after = "would be given back", "nothing was removed: leave --dry-run out"
+	}
+	fmt.Fprintf(&b, "\n%s", draw.Wrap("", fmt.Sprintf("%s %s; %s.", about(v.Bytes), verb, after), p.width()))
+	if failed > 0 {
+		b.WriteString(draw.Wrap("", draw.Count(failed, "thing")+" could not be removed.", p.width()))
+	}
+	return b.String()
+}

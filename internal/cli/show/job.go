@@ -1,0 +1,208 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+)
+
+// Job is the page of one job.
+func Job(j api.Job, p Place) string {
+	var b strings.Builder
+	jobHead(&b, j, p)
+	jobSteps(&b, j, p)
+	jobMachine(&b, j, p)
+	jobTimes(&b, j, p)
+	jobOwner(&b, j, p)
+	jobApproval(&b, j.Approval, p)
+	if len(j.Tags) > 0 {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
+			list = append(list, name+"="+j.Tags[name])
+		}
+		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
+	}
+	return b.String()
+}
+
+// jobHead writes the state, and why it is this one.
+func jobHead(b *strings.Builder, j api.Job, p Place) {
+	head := j.ID + ": " + j.State
+	if j.Why != "" {
+		head += " (" + words(j.Why) + ")"
+	}
+	if w := phase(j); w != "" && held(j) {
+		head += ", " + w
+	}
+	b.WriteString(draw.Wrap("", head, p.width()))
+	if j.Detail != "" {
+		p.fact(b, "detail", "%s", j.Detail)
+	}
+	if j.State == "failed" && j.Exit != 0 {
+		p.fact(b, "exit code", "%s", exitCode(j.Exit))
+	}
+}
+
+// jobSteps writes how far the program is, and what it measures.
+func jobSteps(b *strings.Builder, j api.Job, p Place) {
+	step := fmt.Sprint(j.Step)
+	if j.Total != nil && *j.Total > 0 {
+		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
+	}
+	if j.StepsPerSecond != nil && j.Finished == nil {
+		step += fmt.Sprintf(", %s a second", three(*j.StepsPerSecond))
+	}
+	p.fact(b, "step", "%s", step)
+	p.fact(b, "saved step", "%d", j.SavedStep)
+	if len(j.Metrics) > 0 {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(j.Metrics)) {
+			list = append(list, fmt.Sprintf("%s %.4g", name, j.Metrics[name]))
+		}
+		p.fact(b, "metrics", "%s", strings.Join(list, ", "))
+	}
+}
+
+// jobMachine writes what the job has spent, and on what it spends now.
+func jobMachine(b *strings.Builder, j api.Job, p Place) {
+	spent := spentOf(j, 4)
+	if j.Rate != nil && held(j) {
+		spent += ", " + rate(*j.Rate, j.Currency) + " now"
+	}
+	what := "spent"
+	if j.Closed {
+		what = "cost"
+	}
+	p.fact(b, what, "%s", spent)
+	switch {
+	case held(j) && len(j.Nodes) > 0:
+		p.fact(b, "machines", "%s", machinesOf(len(j.Nodes), j.Offer))
+		for _, n := range j.Nodes {
+			taken := ""
+			if n.Taken {
+				taken = ", interrupted"
+			}
+			p.fact(b, fmt.Sprintf("  node %d", n.Node), "%s, %s, %s%s", n.Machine, n.Phase, money.Format(n.Cost, j.Currency, 4),
+				taken)
+		}
+	case held(j) && j.Machine != "":
+		p.fact(b, "machine", "%s, %s", j.Machine, j.Offer)
+	case held(j):
+		p.fact(b, "machine", "requested: %s", j.Offer)
+	}
+	p.fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
+}
+
+// jobTimes writes the deadline, the submission and the end.
+func jobTimes(b *strings.Builder, j api.Job, p Place) {
+	if j.Deadline != nil {
+		text := moment(*j.Deadline)
+		if j.TimeLeft != nil && j.Finished == nil {
+			text += ", " + seconds(*j.TimeLeft) + " left"
+		}
+		if j.Odds != nil && j.Finished == nil {
+			text += fmt.Sprintf(", %.0f %% chance to meet it", *j.Odds*100)
+		}
+		if how := metDeadline(j); how != "" {
+			text += ", " + how
+		}
+		p.fact(b, "deadline", "%s", text)
+	}
+	p.fact(b, "submitted", "%s", p.when(j.Submitted))
+	if j.Started != nil {
+		p.fact(b, "started", "%s", p.when(*j.Started))
+	}
+	if j.Finished != nil {
+		at := p.when(*j.Finished)
+		if !p.Now.IsZero() {
+			at += " (" + moment(*j.Finished) + ")"
+		}
+		p.fact(b, "finished", "%s, after %s", at, took(j))
+	}
+	if j.Closed {
+		p.fact(b, "more", "scrimp receipt %s says what the money went to, scrimp get %s copies what it kept", j.ID, j.ID)
+	}
+}
+
+// took is how long a job that is over took from its submission, on the wall.
+func took(j api.Job) string { return draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)) }
+
+// metDeadline says whether a job that is over met its deadline; "" where it has none, or ended before
+// it without its work being done.
+func metDeadline(j api.Job) string {
+	switch {
+	case j.TimeLeft == nil || j.Finished == nil:
+		return ""
+	case *j.TimeLeft < 0:
+		return "missed by " + seconds(-*j.TimeLeft)
+	case j.State == "succeeded":
+		return "met with " + seconds(*j.TimeLeft) + " to spare"
+	}
+	return ""
+}
+
+// Ended is a job that is over in one line: how it ended, after how long, and what it cost.
+func Ended(j api.Job, p Place) string {
+	text := j.ID + " " + j.State
+	if j.State != "succeeded" && j.Why != "" {
+		text += " (" + words(j.Why) + ")"
+	}
+	if j.Finished != nil {
+		text += " after " + took(j)
+	}
+	text += ", cost " + spentOf(j, 4)
+	if how := metDeadline(j); how != "" {
+		text += ", deadline " + how
+	}
+	return draw.Wrap("", clean(text), p.width())
+}
+
+// jobOwner writes who submitted the job, for which team and project. The owner of the
+// data folder, who works alone, is not named.
+func jobOwner(b *strings.Builder, j api.Job, p Place) {
+	of := strings.Trim(j.Team+"/"+j.Project, "/")
+	switch other := j.User != "" && j.User != "owner"; {
+	case other && of != "":
+		p.fact(b, "by", "%s, for %s", j.User, of)
+	case other:
+		p.fact(b, "by", "%s", j.User)
+	case of != "":
+		p.fact(b, "for", "%s", of)
+	}
+}
+
+// jobApproval writes who approved or rejected the job.
+func jobApproval(b *strings.Builder, v *api.Approval, p Place) {
+	if v == nil || v.At == nil {
+		return
+	}
+	what := "rejected"
+	if v.Approved != nil && *v.Approved {
+		what = "approved"
+	}
+	text := what + " by " + v.By + ", " + p.when(*v.At)
+	if v.Reason != "" {
+		text += ": " + clean(v.Reason)
+	}
+	p.fact(b, "approval", "%s", text)
+}
+
+// exitCode writes a program's exit code, with what shells mean by it.
+func exitCode(code int) string {
+	switch {
+	case code == 126:
+		return "126: the command is not executable"
+	case code == 127:
+		return "127: the command was not found"
+	case code > 128 && code < 160:
+		return fmt.Sprintf("%d: ended by signal %d", code, code-128)
+	}
+	return strconv.Itoa(code)
+}

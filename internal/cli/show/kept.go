@@ -1,0 +1,197 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/draw"
+)
+
+// Kept is what a job has kept, and what of that was copied.
+type Kept struct {
+	Job         string
+	Outputs     []api.Outputs    // by node
+	Checkpoints []api.Checkpoint // newest first
+	Copied      []Copied
+}
+
+// Copied are outputs that lie in a folder here.
+type Copied struct {
+	api.Outputs
+	Folder string
+}
+
+// KeptLine is what is printed of copied outputs for a program.
+type KeptLine struct {
+	Job         string        `json:"job"`
+	Folder      string        `json:"folder"`
+	Node        int           `json:"node"`
+	Files       int           `json:"files"`
+	Bytes       int64         `json:"bytes"`
+	Outputs     []api.Outputs `json:"outputs"`     // of all nodes
+	Checkpoints int           `json:"checkpoints"` // that the job has kept
+}
+
+// Line is one of those lines.
+func (k Kept) Line(c Copied) KeptLine {
+	return KeptLine{Job: k.Job, Folder: c.Folder, Node: c.Node, Files: c.Files, Bytes: c.Bytes, Outputs: k.Outputs,
+		Checkpoints: len(k.Checkpoints)}
+}
+
+// Of are the outputs of a node, "" being 0, or of all; an error says that there are none, and what there is.
+func (k Kept) Of(node string) ([]api.Outputs, error) {
+	if len(k.Outputs) == 0 {
+		if len(k.Checkpoints) > 0 {
+			return nil, fmt.Errorf("%s has kept no outputs: name folders in outputs of its job file; it has kept %s", k.Job,
+				k.checkpoints())
+		}
+		return nil, fmt.Errorf("%s has kept no outputs: name folders in outputs of its job file", k.Job)
+	}
+	if node == "all" {
+		return k.Outputs, nil
+	}
+	n, err := strconv.Atoi(node)
+	if node != "" && (err != nil || n < 0) {
+		return nil, fmt.Errorf("--node %.20s is no number of a machine: give one from 0, or all", node)
+	}
+	for _, o := range k.Outputs {
+		if o.Node == n {
+			return []api.Outputs{o}, nil
+		}
+	}
+	return nil, fmt.Errorf("node %d of %s has kept no outputs: scrimp get %s --node all copies those of %s", n, k.Job,
+		k.Job, nodesText(k.Outputs))
+}
+
+// Text says what was copied where, and what else is kept.
+func (k Kept) Text(p Place) string {
+	var b strings.Builder
+	for _, c := range k.Copied {
+		of := k.Job
+		if len(k.Outputs) > 1 || c.Node > 0 {
+			of = fmt.Sprintf("node %d of %s", c.Node, k.Job)
+		}
+		b.WriteString(draw.Wrap("", fmt.Sprintf("%s holds the outputs of %s: %s, %s, kept %s", c.Folder, of,
+			draw.Count(c.Files, "file"), about(c.Bytes), p.when(c.Kept)), p.width()))
+	}
+	var also []string
+	left := slices.DeleteFunc(slices.Clone(k.Outputs), func(o api.Outputs) bool {
+		return slices.ContainsFunc(k.Copied, func(c Copied) bool { return c.Node == o.Node })
+	})
+	if len(left) > 0 {
+		also = append(also, fmt.Sprintf("outputs of %s: scrimp get %s --node all", nodesText(left), k.Job))
+	}
+	if len(k.Checkpoints) > 0 {
+		also = append(also, k.checkpoints())
+	}
+	for _, text := range also {
+		b.WriteString(draw.Wrap("Also kept: ", clean(text), p.width()))
+	}
+	return b.String()
+}
+
+// checkpoints says how many there are, and how to get the newest.
+func (k Kept) checkpoints() string {
+	count := draw.Count(len(k.Checkpoints), "checkpoint")
+	for _, c := range k.Checkpoints {
+		if c.Newest && len(k.Checkpoints) > 1 {
+			count += ", the newest"
+		}
+		if c.Newest && c.Step > 0 {
+			count += fmt.Sprintf(" of step %d", c.Step)
+		}
+	}
+	return count + ": scrimp get " + k.Job + " --checkpoint"
+}
+
+// nodesText lists nodes: "node 1", "nodes 1 and 2", "nodes 1 to 7".
+func nodesText(list []api.Outputs) string {
+	first, last := list[0].Node, list[len(list)-1].Node
+	switch {
+	case len(list) == 1:
+		return fmt.Sprintf("node %d", first)
+	case len(list) > 2 && last-first == len(list)-1:
+		return fmt.Sprintf("nodes %d to %d", first, last)
+	}
+	var names []string
+	for _, o := range list[:len(list)-1] {
+		names = append(names, strconv.Itoa(o.Node))
+	}
+	return fmt.Sprintf("nodes %s and %d", strings.Join(names, ", "), last)
+}
+
+// HasKept says what outputs a job has, and how to get them.
+func HasKept(j api.Job, list []api.Outputs, p Place) string {
+	files, bytes, flag := 0, int64(0), ""
+	for _, o := range list {
+		files, bytes = files+o.Files, bytes+o.Bytes
+	}
+	if len(list) > 1 {
+		flag = " --node all"
+	}
+	text := fmt.Sprintf("scrimp get %s%s copies its outputs here: %s, %s.", j.ID, flag, draw.Count(files, "file"),
+		about(bytes))
+	if j.State == "succeeded" && j.Detail != "" { // some of them were left out
+		text += " Note: " + j.Detail + "."
+	}
+	return draw.Wrap("", clean(text), p.width())
+}
+
+// Ending says that a job was told to end, and what goes on from there. keeps says that its
+// file names a folder of checkpoints.
+func Ending(j api.Job, save, keeps bool, p Place) string {
+	id := clean(j.ID)
+	switch {
+	case j.State == "succeeded":
+		return draw.Wrap("", id+" has succeeded already.", p.width())
+	case j.Closed || !save:
+		return draw.Wrap("", id+" is "+j.State+".", p.width()) + GoesOn(j, p)
+	case !keeps:
+		return draw.Wrap("", fmt.Sprintf("%s ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach "+
+			"%s shows it, scrimp resume %s begins it anew.", id, id, id), p.width())
+	}
+	return draw.Wrap("", fmt.Sprintf("%s saves a checkpoint and ends: scrimp attach %s shows it. scrimp resume %s goes "+
+		"on from there.", id, id, id), p.width())
+}
+
+// GoesOn names the command by which a job goes on that was ended.
+func GoesOn(j api.Job, p Place) string {
+	id := clean(j.ID)
+	if j.SavedStep > 0 {
+		return draw.Wrap("", fmt.Sprintf("scrimp resume %s goes on from its checkpoint of step %d.", id, j.SavedStep),
+			p.width())
+	}
+	return draw.Wrap("", fmt.Sprintf("scrimp resume %s takes it up again.", id), p.width())
+}
+
+// GotCheckpoint is a checkpoint whose files lie in a folder here.
+type GotCheckpoint struct {
+	Job        string `json:"job"`
+	Checkpoint string `json:"checkpoint"`
+	Folder     string `json:"folder"`
+	Step       int64  `json:"step"`
+	Files      int    `json:"files"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// Text says what was copied where.
+func (g GotCheckpoint) Text(p Place) string {
+	text := fmt.Sprintf("%s holds checkpoint %s of %s:", g.Folder, g.Checkpoint, g.Job)
+	if g.Step > 0 {
+		text += fmt.Sprintf(" step %d,", g.Step)
+	}
+	text += fmt.Sprintf(" %s, %s", draw.Count(g.Files, "file"), about(g.Bytes))
+	return draw.Wrap("", clean(text), p.width())
+}
+
+// about writes a size in three digits.
+func about(bytes int64) string {
+	v, unit := float64(bytes), 0
+	for ; v >= 1000 && unit < 4; unit++ {
+		v /= 1024
+	}
+	return fmt.Sprintf("%.3g%s", v, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+}

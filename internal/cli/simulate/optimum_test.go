@@ -1,0 +1,27 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/money"
+	"scrimp/internal/sim"
+)
+
+// What was played in time could be had: the optimum is never above it. What was late or not done says nothing.
+func TestTheOptimumIsNotAboveWhatWasPlayedInTime(t *testing.T) {
+	cost := func(picos int64, state core.State, inTime bool) sim.Played {
+		return sim.Played{Cost: money.Picos(picos), State: state, InTime: inTime, Finish: time.Hour}
+	}
+	l := leasts{}
+	l.found(0, 2.45)
+	l.found(1, 1.5)
+	l.played(0, cost(2_440_000_000_000, core.Succeeded, true))
+	l.played(0, cost(2_447_700_000_000, core.Succeeded, true))
+	l.played(1, cost(1_000_000_000_000, core.Succeeded, false))
+	l.played(1, cost(900_000_000_000, core.Stopped, true))
+	if got := l.sum(); got < 3.9399 || got > 3.9401 {
+		t.Errorf("the optimum of both is $%.4f, want $3.94", got)
+	}
+}

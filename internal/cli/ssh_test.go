@@ -1,0 +1,200 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"scrimp/internal/engine/ssh/sshtest"
+	"scrimp/internal/receipt"
+)
+
+// ownMachines names n machines with an sshd each as the only engine of the data folder. What is lost
+// there is seen within so many seconds.
+func (h *home) ownMachines(n, net, detect int) *sshtest.Machines {
+	h.t.Helper()
+	machines := sshtest.Start(h.t, n, net)
+	hosts := make([]string, n)
+	for k := range hosts {
+		hosts[k] = fmt.Sprintf("m%d", k+1)
+	}
+	h.write("d/engines.yaml", fmt.Sprintf(`engines:
+  - name: lab
+    kind: ssh
+    timing: {poll: 300ms, sweep: 500ms, detect: %ds}
+    with: {config: %s, folder: %s, rate: 0.80, marginal: 0.10, hosts: [%s]}
+`, detect, machines.Config, filepath.Join(h.data, "own"), strings.Join(hosts, ", ")))
+	return machines
+}
+
+var ownMachine = regexp.MustCompile(`^lab-m(\d+)-[0-9a-f]+$`)
+
+// on is the number of the machine that a job is on; 0: none.
+func (h *home) on(job string) int {
+	h.t.Helper()
+	m := ownMachine.FindStringSubmatch(h.job(job).Machine)
+	if m == nil {
+		return 0
+	}
+	k, err := strconv.Atoi(m[1])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return k
+}
+
+// stepsSaid are the steps that a job has printed so far, in all its attempts.
+func (h *home) stepsSaid(job string) (list []int) {
+	for _, m := range countedStep.FindAllStringSubmatch(h.do("logs", job), -1) {
+		n, _ := strconv.Atoi(m[1])
+		list = append(list, n)
+	}
+	return list
+}
+
+// furtherThan waits until a job has printed a step beyond n.
+func (h *home) furtherThan(job string, n int) int {
+	h.t.Helper()
+	last := n
+	h.until(fmt.Sprintf("%s is further than step %d", job, n), func() bool {
+		if list := h.stepsSaid(job); len(list) > 0 {
+			last = list[len(list)-1]
+		}
+		return last > n
+	})
+	return last
+}
+
+// A job goes through what happens to machines that are reached by ssh. A cable that is put back at once
+// changes nothing, nor does an sshd that ends; behind one that stays out the job goes on elsewhere from its
+// checkpoint, and what the old machine still writes counts for nothing; a machine that loses its power
+// ends its attempt.
+func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
+	h := newHome(t)
+	machines := h.ownMachines(3, 79, 8)
+	h.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
+		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n")
+	h.do("run", "-y", "--detach", "job.yaml")
+	h.until("it runs and has saved", func() bool { j := h.job("count"); return j.Phase == "running" && j.SavedStep > 0 })
+
+	first := h.on("count")
+	machines.Cut(t, first)
+	machines.Restore(t, first)
+	machines.EndSSHD(t, first)
+	h.furtherThan("count", h.furtherThan("count", 0)+20)
+	if j := h.job("count"); j.Attempts != 1 || h.on("count") != first {
+		t.Fatalf("after a blink of the cable it is on %s in attempt %d", j.Machine, j.Attempts)
+	}
+	machines.On(t, first)
+
+	old := h.job("count").Machine
+	saved := h.job("count").SavedStep
+	machines.Cut(t, first)
+	h.until("it goes on elsewhere", func() bool { j := h.job("count"); return j.Attempts == 2 && j.Phase == "running" })
+	second := h.on("count")
+	if second == first || second == 0 {
+		t.Errorf("behind a cable that is out it is on machine %d, and was on %d", second, first)
+	}
+	h.furtherThan("count", int(saved))
+	machines.Restore(t, first)
+	h.until("the old machine is ended", func() bool { return len(h.processes(old)) == 0 })
+	h.furtherThan("count", h.furtherThan("count", 0)+10)
+	if j := h.job("count"); j.Attempts != 2 {
+		t.Errorf("the old machine's return began attempt %d", j.Attempts)
+	}
+
+	machines.Off(t, second)
+	h.until("it goes on after the power failed", func() bool {
+		j := h.job("count")
+		return j.Attempts == 3 &&
+			j.Phase == "running"
+	})
+	machines.On(t, second)
+	h.do("stop", "count")
+	h.until("it is over", func() bool { return h.job("count").Closed })
+	var r receipt.Receipt
+	if err := json.Unmarshal([]byte(h.do("receipt", "--json", "count")), &r); err != nil {
+		t.Fatal(err)
+	}
+	for n, try := range r.Tries[1:] {
+		if try.Restored == "" {
+			t.Errorf("attempt %d began without a checkpoint", n+2)
+		}
+	}
+	h.adds("count")
+	h.do("ledger", "verify")
+}
+
+// A training over two machines of one's own meets at their addresses, and ends with the weights that it has
+// when one of them loses its power in between.
+func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
+	python := hasTorch(t)
+	h := newHome(t)
+	machines := h.ownMachines(3, 80, 8)
+	h.ddpJob(python, "2", "300")
+	job, err := os.ReadFile(filepath.Join(h.dir, "job.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write("job.yaml", strings.Replace(string(job), "  capacity: [spot, on-demand]\n", "", 1)) // reserved too
+	h.do("run", "-y", "job.yaml")
+	whole := h.weights("pytorch-ddp")
+	h.do("run", "-y", "--detach", "job.yaml")
+	const again = "pytorch-ddp-2"
+	h.until("it has saved", func() bool { return h.job(again).SavedStep > 0 && len(h.job(again).Nodes) == 2 })
+	var addresses []string
+	for _, n := range h.job(again).Nodes {
+		addresses = append(addresses, n.Machine)
+	}
+	slices.Sort(addresses)
+	if len(slices.Compact(addresses)) != 2 {
+		t.Errorf("its nodes are on %v", addresses)
+	}
+	m := ownMachine.FindStringSubmatch(addresses[1])
+	if m == nil {
+		t.Fatalf("its nodes are on %v", addresses)
+	}
+	k, _ := strconv.Atoi(m[1])
+	machines.Off(t, k)
+	machines.On(t, k)
+	h.until("it is done", func() bool { return h.job(again).State == "succeeded" && h.job(again).Closed })
+	if got := h.weights(again); got != whole {
+		t.Errorf("it ends with the weights %.12s, undisturbed with %.12s", got, whole)
+	}
+	h.adds(again)
+	h.do("ledger", "verify")
+}
+
+// What is wrong with a machine is said with what to do, and the others serve on.
+func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
+	h := newHome(t)
+	machines := h.ownMachines(2, 81, 8)
+	machines.Revoke(t)
+	out, err := h.try("engine", "test", "lab")
+	if err == nil || !strings.Contains(out, "ssh-copy-id m1") || !strings.Contains(out, "ssh-copy-id m2") {
+		t.Errorf("with a key that was revoked: %v\n%s", err, out)
+	}
+	if out, err := h.try("run", "-y", "--", "true"); err == nil || !strings.Contains(out, "ssh-copy-id") {
+		t.Errorf("a job where no machine is reached: %v\n%s", err, out)
+	}
+	machines.Allow(t)
+	machines.Off(t, 2)
+	if out, err = h.try("engine", "test", "lab"); err == nil || !strings.Contains(out, "m1 server") ||
+		!strings.Contains(out, "systemctl start ssh") {
+		t.Errorf("with one sshd down: %v\n%s", err, out)
+	}
+	h.until("the other machine is for sale", func() bool { return strings.Contains(h.do("market"), "yes") })
+	if out := h.do("run", "-y", "--", "sh", "-c", "echo $SSH_CONNECTION on $SCRIMP_INSTANCE"); !strings.Contains(out,
+		"succeeded") {
+		t.Errorf("the other machine serves nobody:\n%s", out)
+	}
+	if log := h.do("logs", "sh"); !strings.Contains(log, "lab-m1-") {
+		t.Errorf("the program says %q", log)
+	}
+}

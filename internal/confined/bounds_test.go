@@ -1,0 +1,59 @@
+package confined
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A program makes folders within one another, or files, without end: a walk of them ends all the same, in a time that does not
+// grow with the square of how deep they are.
+func TestAWalkOfATreeWithoutEndEnds(t *testing.T) {
+	count := func(dir string) (n int, err error) {
+		tree, err := Folder{Path: dir}.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tree.Close()
+		err = tree.Walk(".", func(_ string, _ fs.DirEntry, err error) error { n++; return err })
+		return n, err
+	}
+	for _, deep := range []int{50, 2000} {
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, at := root.Name(), root
+		for range deep { // longer than a path may be
+			if err := at.Mkdir("d", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			below, err := at.OpenRoot("d")
+			if err = errors.Join(err, at.Close()); err != nil {
+				t.Fatal(err)
+			}
+			at = below
+		}
+		_ = at.Close()
+		if n, err := count(dir); errors.Is(err, ErrBounds) != (deep > mostDeep) || n > mostDeep+3 {
+			t.Errorf("%d deep: %d were visited, %v", deep, n, err)
+		}
+	}
+	defer func(n int) { mostEntries = n }(mostEntries)
+	mostEntries = 100
+	dir := t.TempDir()
+	for i := range 101 {
+		if n, err := count(dir); err != nil || n != i+1 {
+			t.Errorf("%d files: %d were visited, %v", i, n, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := count(dir); !errors.Is(err, ErrBounds) {
+		t.Errorf("more than the bound: %v", err)
+	}
+}

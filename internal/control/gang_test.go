@@ -1,0 +1,180 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/engine"
+	"scrimp/internal/state"
+	"scrimp/internal/store"
+)
+
+// wide is a store in whose log each allocation asks for three machines.
+type wide struct{ store.Store }
+
+func (w wide) WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
+	list, err := w.Store.WholeRecords(ctx, after, limit)
+	for n := range list {
+		list[n].Facts = bytes.ReplaceAll(list[n].Facts, []byte(`"nodes":1`), []byte(`"nodes":3`))
+	}
+	return list, err
+}
+
+func (w wide) LatestSnapshot(context.Context) (store.Snapshot, bool, error) {
+	return store.Snapshot{}, false, nil
+}
+
+// asksForThree is a server one of whose jobs asks for three machines of p, which it has not
+// asked for yet.
+func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, func()) {
+	t.Helper()
+	folder := t.TempDir()
+	s, stop := opened(t, folder, p.engine())
+	until(t, "offers", func() (known bool) {
+		s.ReadUncommitted(func(m *core.Machine) { known = m.State().Listing("a/a/m/on-demand") != nil })
+		return known
+	})
+	p.away.Store(true) // what is asked for now is never answered
+	if err := s.Propose(t.Context(), at(s, "g", p.name)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is asked for", func() bool { return len(s.Asked(p.name)) == 1 })
+	key := s.keyOf("g.1")
+	stop()
+	p.away.Store(false)
+	p.hide(true) // the first inventory could tell of machines before the launch does
+	before(key)
+	st, err := store.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, now := p.engine(), time.Now().UTC()
+	e.Timing.Sweep = time.Hour // what is told here is told by the launch
+	s, err = New(t.Context(), wide{st}, []engine.Engine{e}, Config{
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Snapshot: 1 << 30,
+		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	return s, func() {
+		cancel()
+		<-done
+		_ = st.Close()
+	}
+}
+
+// grantedTo are the machines that the allocation has; nil where it is closed.
+func grantedTo(s *Control, allocation string) (ids []string) {
+	s.ReadUncommitted(func(m *core.Machine) {
+		if a, open := m.Allocation(allocation); open {
+			ids = slices.Clone(a.Granted())
+		}
+	})
+	return ids
+}
+
+// kinds counts the events of the log about the allocation g.1 by kind.
+func kinds(t *testing.T, s *Control) map[string]int {
+	t.Helper()
+	list, err := s.store.Records(t.Context(), 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]int{}
+	for _, r := range list {
+		if bytes.Contains(r.Event, []byte(`"g.1"`)) {
+			of[r.Kind]++
+		}
+	}
+	return of
+}
+
+// hide lets the list fail.
+func (c *cloud) hide(hidden bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hidden = hidden
+}
+
+func (c *cloud) grant(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.part = n
+}
+
+// A launch of several is one answer; each machine of a part is told once, and the launch is
+// asked for until all are there.
+func TestALaunchOfSeveralIsAskedForUntilAllAreGranted(t *testing.T) {
+	p := &place{name: "a", rate: 1e12}
+	s, stop := asksForThree(t, p, func(string) { p.part = 2 })
+	defer stop()
+	until(t, "a part", func() bool { return len(grantedTo(s, "g.1")) == 2 })
+	until(t, "the rest waits", func() bool { return kinds(t, s)[core.LaunchPending{}.Kind()] == 1 })
+	if ids := grantedTo(s, "g.1"); len(ids) != 2 || rented(s, "g") != "" {
+		t.Fatalf("a part is granted: %v, and the attempt has %q", ids, rented(s, "g"))
+	}
+	p.grant(0)
+	until(t, "the attempt", func() bool { return rented(s, "g") != "" })
+	done := core.LaunchDone{}.Kind()
+	until(t, "it is durable", func() bool { return kinds(t, s)[done] >= 3 })
+	if n := kinds(t, s)[done]; n != 3 || len(p.terminations()) > 0 || grantedTo(s, "g.1") != nil {
+		t.Errorf("3 machines are told %d times, ended were %v", n, p.terminations())
+	}
+}
+
+// What is granted of a launch that is given up is given back, and the allocation is closed.
+func TestAPartOfALaunchThatIsGivenUpIsGivenBack(t *testing.T) {
+	p := &place{name: "a", rate: 1e12}
+	s, stop := asksForThree(t, p, func(string) { p.part = 2 })
+	defer stop()
+	until(t, "a part", func() bool { return len(grantedTo(s, "g.1")) == 2 })
+	p.hide(false)
+	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "g"})); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both are given back", func() bool { return len(p.terminations()) == 2 })
+	until(t, "the allocation is closed", func() bool { return grantedTo(s, "g.1") == nil })
+	until(t, "it is durable", func() bool { return kinds(t, s)[core.LaunchCancelled{}.Kind()] > 0 })
+	of := kinds(t, s)
+	if of[core.LaunchCancelled{}.Kind()] != 1 || of[core.LaunchDone{}.Kind()] != 2 {
+		t.Errorf("the log has %v", of)
+	}
+}
+
+// A launch that was granted before the server heard of it is told whole, with the machine that
+// has ended since.
+func TestALaunchOfSeveralThatWasGrantedBeforeIsToldWithItsEnds(t *testing.T) {
+	p := &place{name: "a", rate: 1e12}
+	s, stop := asksForThree(t, p, func(key string) {
+		list, err := p.cloud.Launch(t.Context(), engine.Request{Key: key, Nodes: 3, Offer: "a/a/m/on-demand"})
+		if err != nil || len(list) != 3 {
+			t.Fatalf("%v, %v", list, err)
+		}
+		if err := p.cloud.Terminate(t.Context(), list[1].ID); err != nil {
+			t.Fatal(err)
+		}
+	})
+	defer stop()
+	phase := func(id string) (is state.InstancePhase) {
+		s.ReadUncommitted(func(m *core.Machine) {
+			if i := m.State().Instance(id); i != nil {
+				is = i.Phase()
+			}
+		})
+		return is
+	}
+	until(t, "all are told", func() bool { return phase("a-i-1") != "" && phase("a-i-3") != "" })
+	until(t, "the end of one is told", func() bool { return kinds(t, s)[core.InstanceEnded{}.Kind()] > 0 })
+	if n := kinds(t, s)[core.LaunchDone{}.Kind()]; n != 3 {
+		t.Errorf("3 machines are told %d times", n)
+	}
+}

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// What the core knows of each rank of an attempt.
+
+// Nodes is how many machines run the attempt.
+func Nodes(a *core.Attempt) int { return a.Nodes() }
+
+// Addresses are those of the attempt's machines, by rank; "" of one that has not said it.
+func Addresses(m *core.Machine, a *core.Attempt) (list []string) {
+	for _, k := range a.Tasks() {
+		address := ""
+		if i := m.State().Instance(k.Instance()); i != nil && i.Agent() != nil {
+			address = i.Agent().Address
+		}
+		list = append(list, address)
+	}
+	return list
+}
+
+// Gangs are the attempts of several machines that run, in the order in which they began.
+func Gangs(m *core.Machine) (attempts []string) {
+	list := slices.DeleteFunc(m.Live(), func(a *core.Attempt) bool { return Nodes(a) == 1 })
+	slices.SortFunc(list, func(a, b *core.Attempt) int {
+		return cmp.Or(a.From().Compare(b.From()), cmp.Compare(a.ID(), b.ID()))
+	})
+	for _, a := range list {
+		attempts = append(attempts, a.ID())
+	}
+	return attempts
+}
+
+// nodeOn is the rank that an instance has in the attempt.
+func nodeOn(a *core.Attempt, instance string) (node int, has bool) {
+	k := a.On(instance)
+	if k == nil {
+		return 0, false
+	}
+	return k.Rank(), true
+}
+
+// claimedOf is when the agent of a rank took its task; zero: it has not.
+func claimedOf(a *core.Attempt, node int) time.Time {
+	if k := a.Rank(node); k != nil {
+		return k.Claimed()
+	}
+	return time.Time{}
+}
+
+// heardOf is the highest message of a rank that the core has heard.
+func heardOf(a *core.Attempt, node int) int64 {
+	if k := a.Rank(node); k != nil {
+		return k.Heard()
+	}
+	return 0
+}
+
+// overOf reports whether the task of a rank has ended.
+func overOf(a *core.Attempt, node int) bool {
+	k := a.Rank(node)
+	return k == nil || k.Phase() == core.Ended
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/durable"
+)
+
+// entry is a setting as it is written: what is left out is as its kind has it.
+type entry struct {
+	Name   string `yaml:"name"`
+	Kind   string `yaml:"kind"`
+	Agents string `yaml:"agents,omitempty"`
+	With   With   `yaml:"with,omitempty"`
+}
+
+// AddSetting names one more engine in the data folder's file. What stands there stays as it is, with its
+// comments. Where there is no file the local market is named too, which a folder without one has.
+func AddSetting(dir string, s *Setting) error {
+	if !named.MatchString(s.Name) {
+		return fmt.Errorf("engine %q: %s", s.Name, nameRule)
+	}
+	return edit(dir, func(list *yaml.Node) error {
+		if at(list, s.Name) >= 0 {
+			return fmt.Errorf("engine %s is there already: take another name, change it in %s, or remove it first: "+
+				"scrimp engine rm %s", s.Name, SettingsName, s.Name)
+		}
+		var n yaml.Node
+		if err := n.Encode(entry{s.Name, s.Kind, s.Agents, s.With}); err != nil {
+			return err
+		}
+		list.Content = append(list.Content, &n)
+		return nil
+	})
+}
+
+// RemoveSetting names an engine no more.
+func RemoveSetting(dir, name string) error {
+	return edit(dir, func(list *yaml.Node) error {
+		n := at(list, name)
+		switch {
+		case n < 0:
+			return fmt.Errorf("engine %s is not known: scrimp engine list shows those that are", name)
+		case len(list.Content) == 1:
+			return fmt.Errorf("engine %s is the only one: add another one first", name)
+		}
+		list.Content = slices.Delete(list.Content, n, n+1)
+		return nil
+	})
+}
+
+// at is where an engine stands in the list; -1: it does not.
+func at(list *yaml.Node, name string) int {
+	return slices.IndexFunc(list.Content, func(e *yaml.Node) bool {
+		var s struct{ Name string }
+		return e.Decode(&s) == nil && s.Name == name
+	})
+}
+
+// edit changes the list of engines in the data folder's file, and holds that it can be read then.
+func edit(dir string, change func(list *yaml.Node) error) error {
+	path := filepath.Join(dir, SettingsName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = []byte("# The engines that machines are rented from. A change counts when the server starts anew.\n"+
+			"engines:\n  - name: local\n    kind: local\n"), nil
+	} else if err == nil {
+		_, err = Settings(dir)
+	}
+	if err != nil {
+		return err
+	}
+	var file yaml.Node
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	root := file.Content[0]
+	n := slices.IndexFunc(root.Content, func(k *yaml.Node) bool { return k.Value == "engines" })
+	if n < 0 || n+1 >= len(root.Content) || root.Content[n+1].Kind != yaml.SequenceNode {
+		return fmt.Errorf("%s: it has no list named engines", path)
+	}
+	list := root.Content[n+1]
+	if err := change(list); err != nil {
+		return err
+	}
+	list.Style = 0 // a list of one line would hold its entries in one line too
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(&file); err != nil {
+		return err
+	}
+	if _, err := readSettings(path, out.Bytes()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return durable.Replace(path, out.Bytes())
+}

@@ -1,0 +1,40 @@
+package enginetest
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write which cases ran into the engine's page")
+
+// Page holds an engine's page to the cases that ran: what stands between two comments in it is their table.
+// Where only some were chosen nothing is held.
+func Page(t testing.TB, page string, results []Result) {
+	t.Helper()
+	if len(results) < len(Cases()) {
+		return
+	}
+	const begin, end = "<!-- cases -->\n", "<!-- end of cases -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	was, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the cases", page)
+	}
+	now := Table(results)
+	if *update {
+		text := []byte(before + begin + now + end + after)
+		if err := os.WriteFile(page, text, 0o644); err != nil { //nolint:gosec // a document of the tree
+			t.Fatal(err)
+		}
+		return
+	}
+	if was != now {
+		t.Errorf("%s says\n%sand what ran is\n%srun the test again with -update", page, was, now)
+	}
+}

@@ -1,0 +1,387 @@
+package hostd
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"scrimp/internal/durable"
+	"scrimp/internal/engine"
+)
+
+// keepEnded is how long a machine that has ended stays known: its key begins no other one.
+const keepEnded = 48 * time.Hour
+
+// mostLine is the longest line that is read.
+const mostLine = 1 << 20
+
+// Options say how a computer is served.
+type Options struct {
+	Dir     string   // folder of its machines, absolute
+	Agent   []string // command of a machine's first process
+	Address string   // by which other machines reach this one; "": the agent finds out
+	Server  string   // URL by which agents here reach the server; "": as each launch says
+	CA      string   // file of certificates in PEM that are trusted for that besides the system's
+	// Apart reports whether programs can have users of their own below a folder, and why not.
+	Apart func(dir string) (ok bool, why string)
+	Log   *slog.Logger
+
+	Processes Processes // of machines; nil: those of this computer
+}
+
+// Processes are what machines run.
+type Processes interface {
+	// Start begins a machine's first process in its folder.
+	Start(id, dir string, env map[string]string) (Process, error)
+	// First is the first process of a machine that was begun and not written down; zero: there is none.
+	First(id string) Process
+	Alive(p Process) bool
+	Kill(id string, first Process) bool // reports whether none is left
+	Boot() (id string, at time.Time)    // of the computer, as it runs now
+}
+
+// Process names a process for ever.
+type Process struct {
+	PID   int    `json:"pid,omitempty"`   // 0: none
+	Start string `json:"start,omitempty"` // in the kernel's own form, which tells it from a later one
+}
+
+// machine is one as it lies in its folder.
+type machine struct {
+	engine.Instance
+	Begun   time.Time `json:"begun"`         // by this computer's clock
+	Over    time.Time `json:"over,omitzero"` // by this computer's clock
+	Boot    string    `json:"boot"`          // of the computer, when it began
+	Process           // its first one; zero: it was not written down
+}
+
+func (m *machine) runs() bool { return m.State == engine.Running }
+
+// host is the computer.
+type host struct {
+	Options
+	lock *os.File // of the folder
+	mu   sync.Mutex
+	list []*machine
+}
+
+// Serve answers until in ends or ctx is done.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	h, err := open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.lock.Close() }()
+	if _, err := fmt.Fprintf(out, "\n%s\n", Greeting); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, mostLine)
+	var writing sync.Mutex
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithCancel(ctx) // nobody waits for an answer once the input has ended
+	defer cancel()
+	for ctx.Err() == nil && lines.Scan() {
+		var r Request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return fmt.Errorf("a line that is no request: %w", err)
+		}
+		asked.Go(func() { // a slow one holds up no other
+			a := h.answer(ctx, &r)
+			a.ID = r.ID
+			text, err := json.Marshal(a)
+			if err != nil {
+				return
+			}
+			writing.Lock()
+			defer writing.Unlock()
+			_, _ = out.Write(append(text, '\n')) // whoever asked is gone, most likely: then the input ends too
+		})
+	}
+	return lines.Err()
+}
+
+// open reads what the folder knows.
+func open(o Options) (*host, error) {
+	if !filepath.IsAbs(o.Dir) {
+		return nil, fmt.Errorf("folder %q: write an absolute path", o.Dir)
+	}
+	if err := os.MkdirAll(o.Dir, 0o711); err != nil { //nolint:gosec // users of tasks pass through it
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Processes == nil {
+		o.Processes = &trees{agent: o.Agent, address: o.Address, server: o.Server, ca: o.CA}
+	}
+	lock, err := os.OpenFile(filepath.Join(o.Dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, full(err)
+	}
+	h := &host{Options: o, lock: lock}
+	if err := h.alone(func() error { return nil }); err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// alone does something with what the folder knows now. Several serve the same folder at once: the one behind a
+// cable that was out may be told of a launch long after the next one was.
+func (h *host) alone(do func() error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := syscall.Flock(int(h.lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", h.lock.Name(), err)
+	}
+	defer func() { _ = syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN) }()
+	if err := h.read(); err != nil {
+		return err
+	}
+	return do()
+}
+
+// read reads what the folder has. What has ended does not change any more. The caller holds mu.
+func (h *host) read() error {
+	entries, err := os.ReadDir(h.Dir)
+	if err != nil {
+		return err
+	}
+	known := map[string]*machine{}
+	for _, m := range h.list {
+		if m.State == engine.Ended {
+			known[m.ID] = m
+		}
+	}
+	h.list = nil
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		m := known[e.Name()]
+		if m == nil {
+			m, err = readMachine(filepath.Join(h.Dir, e.Name()))
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			continue // no machine's
+		}
+		if err != nil {
+			return err
+		}
+		h.list = append(h.list, m)
+	}
+	return nil
+}
+
+func readMachine(dir string) (*machine, error) {
+	text, err := os.ReadFile(filepath.Join(dir, recordName))
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("read the machine %s: %w", dir, err)
+	}
+	return m, nil
+}
+
+// full says what to do where the disk has no room: the launch is refused, and another machine may have some.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: its disk is full: make room, or set another folder, with: {folder: /scratch/scrimp} (%v)",
+			engine.ErrNoCapacity, err) //nolint:errorlint // the kind is what is acted on
+	}
+	return err
+}
+
+const lockName = "lock"
+
+// recordName is the file of a machine's folder that says what it is.
+const recordName = "machine.json"
+
+func (h *host) answer(ctx context.Context, r *Request) (a Answer) {
+	var err error
+	switch r.Do {
+	case "launch":
+		var i engine.Instance
+		if i, err = h.launch(r.Launch); err == nil {
+			a.Instances = []engine.Instance{i}
+		}
+	case "end":
+		err = h.end(r.Instance)
+	case "list":
+		a.Instances, err = h.look()
+	case "ping": // that there is an answer says it all
+	case "facts":
+		a.Facts = h.facts(ctx, cmp.Or(h.Server, r.Server))
+	default:
+		err = fmt.Errorf("%w: %q is not known here", engine.ErrRequest, r.Do)
+	}
+	if err != nil {
+		a.Problem = err.Error()
+		for name, kind := range kinds {
+			if errors.Is(err, kind) {
+				a.Kind = name
+			}
+		}
+	}
+	return a
+}
+
+// launch begins a machine, or returns that which the key began.
+func (h *host) launch(l *Launch) (i engine.Instance, err error) {
+	if l == nil || l.Key == "" || l.Name == "" || l.Name != filepath.Base(l.Name) {
+		return i, fmt.Errorf("%w: a launch needs a key and a name", engine.ErrRequest)
+	}
+	err = h.alone(func() error {
+		for _, m := range h.list {
+			if h.see(m); m.Key == l.Key {
+				i = m.Instance
+				return nil
+			}
+		}
+		if n := slices.IndexFunc(h.list, (*machine).runs); n >= 0 {
+			return fmt.Errorf("machine %s runs there: %w", h.list[n].ID, engine.ErrNoCapacity)
+		}
+		i, err = h.begin(l)
+		return err
+	})
+	return i, full(err)
+}
+
+// begin begins a machine. The caller holds mu.
+func (h *host) begin(l *Launch) (engine.Instance, error) {
+	boot, _ := h.Processes.Boot()
+	m := &machine{Begun: time.Now().UTC(), Boot: boot, Instance: engine.Instance{
+		ID: l.Name + "-" + random(), Key: l.Key, Offer: l.Offer, Rate: l.Rate, State: engine.Running, Launched: l.At.UTC(),
+		Tags: l.Tags}}
+	// Written before it starts: whoever dies here leaves a machine without a process, which has
+	// ended, and no process without a machine.
+	if err := h.write(m); err != nil {
+		return engine.Instance{}, errors.Join(err, os.RemoveAll(h.folder(m)))
+	}
+	var err error
+	if m.Process, err = h.Processes.Start(m.ID, h.folder(m), l.Env); err != nil {
+		return engine.Instance{}, errors.Join(err, os.RemoveAll(h.folder(m)))
+	}
+	h.list = append(h.list, m)
+	if err := h.write(m); err != nil { // the next one looks for its process
+		h.Log.Error("a machine that began is not written", "instance", m.ID, "error", err)
+	}
+	return m.Instance, nil
+}
+
+func random() string {
+	b := make([]byte, 5)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+func (h *host) folder(m *machine) string { return filepath.Join(h.Dir, m.ID) }
+
+// write makes what is known of a machine durable.
+func (h *host) write(m *machine) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	dir := h.folder(m)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(dir, recordName), text)
+}
+
+// look is all that is known here, as it stands.
+func (h *host) look() (list []engine.Instance, err error) {
+	err = h.alone(func() error {
+		oldest := time.Now().Add(-keepEnded)
+		for _, m := range h.list {
+			h.see(m)
+			if m.State == engine.Ended && m.Over.Before(oldest) && os.RemoveAll(h.folder(m)) == nil {
+				continue
+			}
+			list = append(list, m.Instance)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// see ends a machine whose first process is gone. The caller holds mu.
+func (h *host) see(m *machine) {
+	if m.State != engine.Running {
+		return
+	}
+	if m.PID == 0 { // whoever started it died before it was written down
+		m.Process = h.Processes.First(m.ID)
+	}
+	if h.Processes.Alive(m.Process) {
+		return
+	}
+	cause := engine.Stopped
+	over := endedAt(h.folder(m))
+	if boot, at := h.Processes.Boot(); m.Boot != boot { // it went down with the computer
+		cause, over = engine.Interrupted, at
+	}
+	_ = h.over(m, cause, over) // it is tried again with the next look
+}
+
+// end gives a machine back.
+func (h *host) end(id string) error {
+	return h.alone(func() error {
+		n := slices.IndexFunc(h.list, func(m *machine) bool { return m.ID == id })
+		if n < 0 || h.list[n].State == engine.Ended {
+			return fmt.Errorf("instance %q: %w", id, engine.ErrNotFound)
+		}
+		return h.over(h.list[n], engine.Terminated, time.Now())
+	})
+}
+
+// over ends what a machine still runs, and it. The caller holds mu.
+func (h *host) over(m *machine, cause engine.Cause, at time.Time) error {
+	if !h.Processes.Kill(m.ID, m.Process) {
+		return fmt.Errorf("processes of machine %s would not die", m.ID)
+	}
+	if now := time.Now(); at.IsZero() || at.After(now) {
+		at = now
+	}
+	end := *m
+	end.State, end.Cause, end.Over = engine.Ended, cause, at.UTC()
+	end.Ended = m.Launched.Add(max(0, at.Sub(m.Begun))) // its spans by this clock, its times by the server's
+	h.wipe(m)
+	if err := h.write(&end); err != nil { // nobody is told of an end that is not written
+		h.Log.Error("an end is not written; it is tried again", "instance", m.ID, "error", err)
+		return err
+	}
+	*m = end
+	return nil
+}
+
+// wipe removes what a machine had on the disk. What its first process said stays for a while.
+func (h *host) wipe(m *machine) {
+	entries, _ := os.ReadDir(h.folder(m))
+	for _, e := range entries {
+		if e.Name() == recordName || e.Name() == consoleName {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(h.folder(m), e.Name())); err != nil {
+			h.Log.Error("what a machine had is not removed", "instance", m.ID, "error", err)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package hostd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"scrimp/internal/wait"
+)
+
+// How a computer joins a server: it asks for JoinPath with its token, and from then on the connection is what
+// standard input and output are elsewhere.
+const (
+	JoinPath      = "/v1/agent/join"
+	JoinProtocol  = "scrimp-hostd-1"
+	SessionHeader = "Scrimp-Session" // that the computer named at random, by which a server knows it again
+)
+
+// Spans of a connection that joins, on the wall.
+const (
+	reachTime  = 2 * time.Second        // to reach the server: a cable that is put back is found soon
+	greetTime  = 5 * time.Second        // for its certificate
+	joinWait   = 20 * time.Second       // for the server's answer
+	quietMost  = 12 * time.Second       // without a question: then the connection is given up
+	soonPause  = 500 * time.Millisecond // between two tries in the first minute,
+	againPause = 15 * time.Second       // and later
+	soonFor    = time.Minute
+)
+
+// ErrRefused says that the server does not take the token.
+var ErrRefused = errors.New("the server does not take the token")
+
+// JoinOptions say which server a computer joins. Options' folder, agent and so on are those of Serve.
+type JoinOptions struct {
+	Options
+	URL   string // http:// or https://
+	Token string
+	// Joined is told of each connection that stands; nil: nobody is.
+	Joined func()
+}
+
+// Roots are the certificates that are trusted: the system's, and those of a file in PEM; nil: the system's alone.
+func Roots(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return pool, nil
+}
+
+// Join serves as Serve does, over connections to a server that are begun again whenever they end. What runs
+// here goes on meanwhile. It ends with ctx, or where the server has never taken the token.
+func Join(ctx context.Context, o JoinOptions) error {
+	roots, err := Roots(o.CA)
+	if err != nil {
+		return err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Server = strings.TrimRight(o.URL, "/")
+	j := &joiner{JoinOptions: o, roots: roots, session: random() + random()}
+	var said time.Time
+	for lost := time.Now(); ; {
+		began := time.Now()
+		stood, err := j.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if stood {
+			j.stood, said, lost = true, time.Time{}, time.Now()
+		}
+		if errors.Is(err, ErrRefused) && !j.stood {
+			return err
+		}
+		if time.Since(said) > soonFor { // and not with each try
+			said = time.Now()
+			o.Log.Warn("not joined; trying again", "server", o.Server, "error", err)
+		}
+		pause := soonPause
+		if time.Since(lost) > soonFor {
+			pause = againPause
+		}
+		_ = wait.For(ctx, pause-min(pause, time.Since(began)))
+	}
+}
+
+// joiner is a computer that joins a server.
+type joiner struct {
+	JoinOptions
+	roots   *x509.CertPool
+	session string
+	stood   bool // it was joined once
+}
+
+// once connects and serves until the connection ends; stood says that there was one.
+func (j *joiner) once(ctx context.Context) (stood bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var local net.Addr
+	transport := j.transport(&local)
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, j.Server+JoinPath, nil)
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Authorization", "Bearer "+j.Token)
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", JoinProtocol)
+	r.Header.Set(SessionHeader, j.session)
+	answer, err := (&http.Client{Transport: transport,
+		// the token goes nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return false, fmt.Errorf("%s is not reached: %w", j.Server, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		return false, refusal(answer)
+	}
+	stream, ok := answer.Body.(io.ReadWriter)
+	if !ok {
+		return false, errors.New("the way to the server takes no upgrade of a connection: let the proxy in between pass " +
+			"it on")
+	}
+	if j.Joined != nil {
+		j.Joined()
+	}
+	o := j.Options
+	if a, ok := local.(*net.TCPAddr); ok && o.Address == "" && !a.IP.IsLoopback() {
+		o.Address = a.IP.String()
+	}
+	var quiet atomic.Bool
+	in := &watched{Reader: stream, late: time.AfterFunc(quietMost, func() {
+		quiet.Store(true)
+		_ = answer.Body.Close()
+	})}
+	defer in.late.Stop()
+	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
+	err = Serve(ctx, in, stream, o)
+	switch {
+	case quiet.Load():
+		err = fmt.Errorf("the server was not heard of for %v", quietMost)
+	case err == nil:
+		err = errors.New("the connection has ended")
+	}
+	return true, err
+}
+
+// transport is the way to the server: as the agent's own, and without HTTP/2, which has no upgrade.
+func (j *joiner) transport(local *net.Addr) *http.Transport {
+	d := net.Dialer{Timeout: reachTime, KeepAlive: quietMost}
+	var mu sync.Mutex
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: greetTime,
+		ResponseHeaderTimeout: joinWait, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: j.roots},
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := d.DialContext(ctx, network, address)
+			if err == nil {
+				mu.Lock()
+				*local = conn.LocalAddr()
+				mu.Unlock()
+			}
+			return conn, err
+		}}
+}
+
+// refusal is why the server does not take the computer.
+func refusal(answer *http.Response) error {
+	var p struct{ Title, Detail, Fix string }
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what is there of it
+	said := answer.Status
+	if json.Unmarshal(text, &p) == nil && p.Title != "" {
+		said = p.Title
+		if p.Detail != "" {
+			said += ": " + p.Detail
+		}
+		if p.Fix != "" {
+			said += ": " + p.Fix
+		}
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("%w: %s", ErrRefused, said)
+	}
+	return fmt.Errorf("the server does not take this machine: %s", said)
+}
+
+// watched notes when something was read last.
+type watched struct {
+	io.Reader
+	late *time.Timer
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if n > 0 {
+		w.late.Reset(quietMost)
+	}
+	return n, err
+}

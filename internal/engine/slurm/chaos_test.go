@@ -1,0 +1,152 @@
+package slurm
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/wait"
+)
+
+var chaosFor = flag.Duration("chaos", 0, "how long a cluster and its server are hurt; 0: not at all (make "+
+	"chaos-slurm)")
+
+// A server and a cluster that are hurt for a while, in each way, lose no job and rent nothing twice: each
+// request ran in one job of Slurm, every job ends as it should, and nothing is left in the queue.
+func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
+	if *chaosFor == 0 {
+		t.Skip("skipped: make chaos-slurm runs it, for as long as CHAOS says")
+	}
+	h := newHome(t, "NODEDOWN=8", "GRACE=5")
+	h.engines(twoPartitions)
+	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
+	for round := 0; time.Since(began) < *chaosFor; round++ {
+		if h.unfinished() < 3 {
+			name := fmt.Sprintf("job%d", len(names))
+			h.counts(name, "16", "")
+			if out, err := h.scrimp("run", "-y", "-d", "--force", name+".yaml"); err != nil {
+				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
+			}
+			names = append(names, name)
+		}
+		_ = wait.For(t.Context(), time.Duration(3+rng.IntN(6))*time.Second)
+		hurts[h.hurt(rng)]++
+	}
+	h.heal()
+	for _, name := range names {
+		h.until(name+" is over", func() bool { j, ok := h.tryJob(name); return !ok || j.Closed })
+		if j, ok := h.tryJob(name); ok && j.State != "succeeded" {
+			t.Errorf("%s: %s (%s, exit %d) after %d "+
+				"attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.does("logs", name))
+		}
+	}
+	requests, attempts := h.requests(), 0
+	for _, name := range names {
+		if j, ok := h.tryJob(name); ok {
+			attempts += j.Attempts
+			h.receipt(name)
+		}
+	}
+	h.until("the queue is "+
+		"empty", func() bool { return !strings.Contains(h.do("squeue", "-h", "--format=%j"), namePrefix) })
+	t.Logf("%v: %d jobs, %d attempts, %d requests, hurt as "+
+		"%v", time.Since(began).Round(time.Second), len(names), attempts, requests, hurts)
+}
+
+// requests counts the requests that have begun, each of which must have run in one job of Slurm.
+func (h *home) requests() int {
+	h.Helper()
+	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", "hpc", "requests", "*", "console.0.log"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, path := range consoles {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			h.Fatal(err)
+		}
+		if strings.Contains(string(text), "runs in another job") {
+			h.Errorf("%s: a request was submitted twice, and both began:\n%s", path, text)
+		}
+	}
+	return len(consoles)
+}
+
+func (h *home) tryJob(name string) (j client.Job, ok bool) {
+	out, err := h.scrimp("status", name, "--json")
+	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
+}
+
+func (h *home) unfinished() (n int) {
+	out, err := h.scrimp("jobs", "--json")
+	if err != nil {
+		return 3
+	}
+	for l := range strings.Lines(out) {
+		var j client.Job
+		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
+			n++
+		}
+	}
+	return n
+}
+
+// hurt does one of what happens to clusters, and says which.
+func (h *home) hurt(rng *rand.Rand) string {
+	h.Helper()
+	nodes := []string{"ondemand1", "ondemand2", "ondemand3", "ondemand4", "spot1", "spot2"}
+	node := nodes[rng.IntN(len(nodes))]
+	pause := func() { _ = wait.For(h.Context(), time.Duration(2+rng.IntN(10))*time.Second) }
+	switch rng.IntN(6) {
+	case 0:
+		_, _ = h.try("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 5")
+		return "preempted"
+	case 1:
+		_, _ = h.try("scontrol", "update", "nodename="+node, "state=down", "reason=chaos")
+		pause()
+		_, _ = h.try("scontrol", "update", "nodename="+node, "state=resume")
+		return "node down"
+	case 2:
+		h.saved()
+		h.kill("slurmctld")
+		pause()
+		h.begin("slurmctld", "-f", h.conf())
+		return "controller killed"
+	case 3:
+		h.signal("slurmctld", syscall.SIGSTOP)
+		pause()
+		h.signal("slurmctld", syscall.SIGCONT)
+		return "controller frozen"
+	case 4:
+		h.kill("slurmd." + node)
+		pause()
+		h.begin("slurmd", "-f", h.conf(), "-N", node)
+		return "slurmd killed"
+	}
+	out, err := h.scrimp("server", "status", "--json")
+	var s struct {
+		PID int `json:"pid"`
+	}
+	if err == nil && json.Unmarshal([]byte(out), &s) == nil && s.PID > 1 {
+		_ = syscall.Kill(s.PID, syscall.SIGKILL)
+	}
+	return "server killed"
+}
+
+// heal makes the cluster whole again.
+func (h *home) heal() {
+	h.Helper()
+	for n := range 6 {
+		node := []string{"ondemand1", "ondemand2", "ondemand3", "ondemand4", "spot1", "spot2"}[n]
+		_, _ = h.try("scontrol", "update", "nodename="+node, "state=resume")
+	}
+	h.answers(h)
+}

@@ -1,0 +1,173 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/size"
+)
+
+// Examine implements engine.Examiner.
+func (d *Driver) Examine(ctx context.Context) []engine.Finding {
+	found := []engine.Finding{d.slurm.ready(ctx)}
+	if !found[0].OK {
+		return found
+	}
+	found = append(found, d.controllerAnswers(ctx))
+	if !found[1].OK {
+		return append(found, d.sharedFolder())
+	}
+	sales, c, err := d.sold(ctx, 0)
+	if err != nil {
+		return append(found, engine.Finding{Name: "partitions", Text: err.Error()}, d.sharedFolder())
+	}
+	found = append(found, d.partitionsAre(sales, c)...)
+	for n := range sales {
+		found = append(found, d.accepted(ctx, &sales[n]))
+	}
+	return append(found, d.sharedFolder(), d.clockAgrees(), d.wayBack(sales))
+}
+
+// controllerAnswers looks for the controller, and for credentials that it takes.
+func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
+	f := engine.Finding{Name: "controller"}
+	began := time.Now()
+	_, err := d.look(ctx, began)
+	took := time.Since(began).Round(time.Millisecond)
+	switch {
+	case err != nil:
+		f.Name, f.Text = d.slurm.advice(ctx, err)
+	case took > 3*time.Second:
+		f.OK, f.Text = true, fmt.Sprintf("it answers, slowly (%v): a longer poll in engines.yaml asks it "+
+			"less often", took)
+	default:
+		f.OK, f.Text = true, fmt.Sprintf("it answers within %v", took)
+	}
+	return f
+}
+
+// partitionsAre says of each partition whether it is there and up.
+func (d *Driver) partitionsAre(sales []sale, c *cluster) (found []engine.Finding) {
+	for n := range d.with.Partitions {
+		p := &d.with.Partitions[n]
+		f := engine.Finding{Name: "partition " + p.Name, Text: "no node of it has what engines.yaml asks " +
+			"for: sinfo -N -p " + p.Name +
+			" -o '%N %c %m %G %f' shows them"}
+		if _, known := c.partitions[p.Name]; !known {
+			f.Text = "there is none of that name: sinfo -s lists them; correct it in engines.yaml"
+		}
+		var sells []string
+		for i := range sales {
+			s := &sales[i]
+			if s.of != p {
+				continue
+			}
+			if s.why != "" {
+				f.Text = s.why
+				continue
+			}
+			f.OK = true
+			price := "at an unknown price: set rate"
+			if s.quote.Priced {
+				price = fmt.Sprintf("%v %s an hour", s.quote.Rate, s.offer.Currency)
+			}
+			sells = append(sells, fmt.Sprintf("%s, %s", s.offer.ID, price))
+		}
+		if f.OK {
+			f.Text = strings.Join(sells, "; ")
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// accepted tries what Slurm would say, and leaves nothing in its queue.
+func (d *Driver) accepted(ctx context.Context, s *sale) engine.Finding {
+	f := engine.Finding{Name: "account for " + s.of.Name + " " + s.offer.Machine}
+	r := &record{Key: "examine", Name: trialName, Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency}
+	if err := d.slurm.try(ctx, d.order(r, s)); err != nil {
+		f.Text = err.Error()
+		return f
+	}
+	f.OK, f.Text = true, "Slurm would take a job"
+	return f
+}
+
+// least is how much room the shared folder needs for the agent's program and what allocations say.
+const least = 500 * size.MB
+
+func (d *Driver) sharedFolder() engine.Finding {
+	f := engine.Finding{Name: "shared folder"}
+	probe, err := os.CreateTemp(d.shared, ".probe-*")
+	if err == nil {
+		_, err = probe.WriteString("scrimp")
+		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
+	}
+	var st syscall.Statfs_t
+	if err == nil {
+		err = syscall.Statfs(d.shared, &st)
+	}
+	switch room := size.Bytes(st.Bavail) * size.Bytes(st.Bsize); {
+	case err != nil:
+		f.Text = err.Error() + ": make it writable for this user, or set shared in engines.yaml to a folder " +
+			"that all nodes see"
+	case room < least:
+		f.Text = fmt.Sprintf("%s has %v left, and %v are needed: make room there", d.shared, room, least)
+	default:
+		f.OK, f.Text = true, fmt.Sprintf("%s is writable, with %v left; all nodes must see it by that path, "+
+			"which the first job shows",
+			d.shared, room)
+	}
+	return f
+}
+
+// clockAgrees compares the clock of the controller with that of this machine by the newest job: it cannot begin
+// before it was submitted.
+func (d *Driver) clockAgrees() engine.Finding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var newest *record
+	for _, r := range d.records {
+		if !r.Start.IsZero() && (newest == nil || r.Submitted.After(newest.Submitted)) {
+			newest = r
+		}
+	}
+	f := engine.Finding{Name: "clock", OK: true, Text: "no job has run yet that would show it; munge takes " +
+		"no more than 5 minutes"}
+	if newest == nil {
+		return f
+	}
+	f.Text = "the controller's is not behind this machine's"
+	if off := newest.Submitted.Sub(newest.Start); off > 3*time.Second {
+		f.OK = false
+		f.Text = fmt.Sprintf("the controller's is %v behind this machine's: bills and deadlines are off by "+
+			"that: timedatectl "+
+			"set-ntp true on both", off.Round(time.Second))
+	}
+	return f
+}
+
+// wayBack says whether nodes reach the server, as far as that can be known without a job.
+func (d *Driver) wayBack(sales []sale) engine.Finding {
+	f := engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each node tries it " +
+		"before it begins"}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for zone, t := range d.troubles {
+		if time.Since(t.at) < time.Hour {
+			f.OK, f.Text = false, fmt.Sprintf("%s, %v ago: %s", zone, time.Since(t.at).Round(time.Second), t.text)
+		}
+	}
+	for n := range sales {
+		if !sales[n].here && isSocket(d.server) {
+			f.OK, f.Text = false, notHere
+		}
+	}
+	return f
+}

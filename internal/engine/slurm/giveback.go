@@ -1,0 +1,114 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/engine"
+)
+
+// Bills implements engine.Biller: of machines whose node Slurm kept for longer than they ran, since others of
+// their gang did.
+func (d *Driver) Bills(_ context.Context, since time.Time) ([]engine.Bill, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var bills []engine.Bill
+	for _, key := range slices.Sorted(maps.Keys(d.records)) {
+		r := d.records[key]
+		if !r.Closed || r.End.Before(since) || !r.Priced {
+			continue
+		}
+		for n := range r.Ends {
+			if e := &r.Ends[n]; e.At.Before(r.End) {
+				bills = append(bills, engine.Bill{Instance: d.id(r, e.Rank), Key: r.Key, Lines: r.bill(e)})
+			}
+		}
+	}
+	return bills, nil
+}
+
+// Terminate implements engine.Driver. The allocation is given back when all of its machines are; one machine of
+// several is ended by itself, and its node goes back with the others'.
+func (d *Driver) Terminate(ctx context.Context, id string) error {
+	job, rank, ok := d.of(id)
+	if !ok {
+		return engine.ErrNotFound
+	}
+	if _, err := d.look(ctx, time.Now().Add(-viewAge)); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	var r *record
+	for _, x := range d.records {
+		if x.Job == job {
+			c := *x
+			r = &c
+		}
+	}
+	foreign := r == nil && d.view.jobs[job] != nil && runs[d.view.jobs[job].state]
+	d.mu.Unlock()
+	if foreign {
+		return d.cancel(ctx, job)
+	}
+	if r == nil || rank >= r.Nodes || r.Start.IsZero() || r.ended(rank) != nil {
+		return engine.ErrNotFound
+	}
+	if err := d.change(r.Key, func(c *record) {
+		if !slices.Contains(c.Given, rank) {
+			c.Given = append(slices.Clone(c.Given), rank)
+		}
+		c.tried = time.Now()
+		r = c
+	}); err != nil {
+		return err
+	}
+	return d.giveBack(ctx, r)
+}
+
+// giveBackEvery is how often what was given back is ended again: a step may not have begun when it was to end.
+const giveBackEvery = 3 * time.Second
+
+// giveBack ends what of an allocation was given back: all of it, or single steps.
+func (d *Driver) giveBack(ctx context.Context, r *record) error {
+	var ranks []int
+	left := false
+	for k := range r.Nodes {
+		switch {
+		case r.ended(k) != nil:
+		case slices.Contains(r.Given, k):
+			ranks = append(ranks, k)
+		default:
+			left = true
+		}
+	}
+	if !left {
+		return d.cancel(ctx, r.Job)
+	}
+	return d.slurm.endRanks(ctx, r.Job, d.folder(r.Name), ranks)
+}
+
+// cancel ends a job, or finds that it has ended.
+func (d *Driver) cancel(ctx context.Context, job string) error {
+	err := d.slurm.cancel(ctx, job)
+	if isUnknown(err) {
+		return nil // the next list says how it ended
+	}
+	return err
+}
+
+// isUnknown reports whether Slurm says that it has no such job any more.
+func isUnknown(err error) bool {
+	c, ok := errors.AsType[*commandError](err)
+	return ok && (strings.Contains(c.text, "Invalid job id") || strings.Contains(c.text, "already "+
+		"completing or completed"))
+}
+
+func isSocket(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "unix"
+}

@@ -1,0 +1,314 @@
+package slurm
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/await"
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+)
+
+const spotOnly = `engines:
+  - name: hpc
+    kind: slurm
+    with:
+      CONF
+      SCRATCH
+      partitions:
+        - {name: spot, rate: 1.20}
+`
+
+const twoPartitions = spotOnly + "        - {name: ondemand, rate: 3.60}\n"
+
+// A job on preemptible nodes that a more urgent one of the cluster takes saves, waits its turn and finishes,
+// whether the cluster tells scripts of a preemption or steps only. What it had done is not done twice.
+func TestAPreemptedJobSavesAndFinishes(t *testing.T) {
+	for name, env := range map[string]string{"scripts are told": "USERSIGNAL=1", "steps are told": "USERSIGNAL=0",
+		"slurmrestd is asked": "REST=1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, env, "GRACE=10")
+			h.engines(spotOnly)
+			submitted := time.Now()
+			h.counter("train", "40", "")
+			h.until("its first line", func() bool { out, _ := h.scrimp("logs", "train"); return strings.Contains(out, "began at") })
+			t.Logf("from the submission to the first line: %v", time.Since(submitted))
+			h.until("it works", func() bool { return h.job("train").Step >= 6 })
+			began := time.Now()
+			urgent := h.do("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
+			h.until("its second attempt works",
+				func() bool { return h.job("train").Attempts == 2 && h.job("train").Phase == "running" })
+			h.until("it goes on", func() bool { out, _ := h.scrimp("logs", "train"); return strings.Count(out, "began at") == 2 })
+			t.Logf("from the notice to the first step elsewhere: %v", time.Since(began))
+			if state := h.do("squeue", "-h", "-t", "all", "-j", urgent, "-o", "%T"); state == "PENDING" {
+				t.Errorf("the urgent job is %s", state)
+			}
+			h.finished("train", 2)
+			r := h.receipt("train")
+			if r.Interrupted != 1 || len(r.Interruptions) != 1 || r.Interruptions[0].Notice == 0 {
+				t.Errorf("interruptions: %+v", r.Interruptions)
+			}
+			log := h.does("logs", "train")
+			if again := repeated(log); again > 1 {
+				t.Errorf("%d steps were done twice:\n%s", again, log)
+			}
+		})
+	}
+}
+
+var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
+
+// repeated is how many steps of a log were done more than once.
+func repeated(log string) (n int) {
+	seen := map[string]bool{}
+	for _, m := range steps.FindAllStringSubmatch(log, -1) {
+		if seen[m[1]] {
+			n++
+		}
+		seen[m[1]] = true
+	}
+	return n
+}
+
+// A node that is taken down without notice interrupts its job, which goes on on another one.
+func TestANodeThatIsTakenDown(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.engines(twoPartitions)
+	h.counter("train", "30", "resources: {capacity: [on-demand]}")
+	h.until("it has saved", func() bool { return h.job("train").SavedStep >= 4 })
+	node := h.do("squeue", "-h", "-j", slurmJob(h.job("train").Machine), "-o", "%N")
+	h.do("scontrol", "update", "nodename="+node, "state=down", "reason=test")
+	h.finished("train", 2)
+	if r := h.receipt("train"); r.Interrupted != 1 {
+		t.Errorf("interruptions: %+v", r.Interruptions)
+	}
+}
+
+// A node whose slurmd is killed goes on with the old program, which nobody can end there; the job goes on
+// elsewhere, and what the old one saves from then on counts for nothing.
+func TestANodeThatIsLostGoesOnAndIsFenced(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, "NODEDOWN=6")
+	h.engines(twoPartitions)
+	h.counter("train", "60", "resources: {capacity: [on-demand]}")
+	h.until("it has saved", func() bool { return h.job("train").SavedStep >= 4 })
+	old := h.job("train").Machine
+	agent := h.pidOf(old)
+	node := h.do("squeue", "-h", "-j", slurmJob(old), "-o", "%N")
+	h.kill("slurmd." + node)
+	// The old agent is frozen until the next attempt has begun, so that it cannot be told before: it would
+	// write then.
+	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	h.until("the death is known", func() bool { j := h.job("train"); return j.Attempts == 2 || j.Phase != "running" })
+	t.Logf("from the death to its detection: %v", time.Since(began))
+	h.until("its second attempt works",
+		func() bool { j := h.job("train"); return j.Attempts == 2 && j.Phase == "running" })
+	t.Logf("from the death to the next attempt: %v", time.Since(began))
+	if syscall.Kill(agent, 0) != nil {
+		t.Fatal("the old agent has ended: there is nothing to fence")
+	}
+	if err := syscall.Kill(agent, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the old agent ends", func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(agent) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+	h.finished("train", 2)
+	if r := h.receipt("train"); r.Attempts != 2 {
+		t.Errorf("%d attempts", r.Attempts)
+	}
+}
+
+// pidOf is the agent of a machine.
+func (h *home) pidOf(machine string) int {
+	h.Helper()
+	text, err := os.ReadFile(filepath.Join(h.dir, "scratch", "scrimp-"+strconv.Itoa(os.Getuid()), machine, "pid"))
+	pid, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || err2 != nil {
+		h.Fatalf("the agent of %s: %q, %v, %v", machine, text, err, err2)
+	}
+	return pid
+}
+
+// A controller that is killed and comes back finds its jobs, and scrimp its machines; one that does not answer
+// at all, so that each command hangs, delays no job of another engine.
+func TestADeadControllerHurtsNoOtherEngine(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.file("d/near.yaml", "name: near\noffers:\n  - {zone: here, region: r, machine: m, cpus: 2, memory: "+
+		"1GiB, capacity: on-demand, price: 9}\n")
+	h.engines(twoPartitions + "  - name: local\n    kind: local\n    with: {market: near.yaml}\n")
+	h.counter("train", "60", "resources: {zones: [ondemand]}")
+	h.until("it works", func() bool { return h.job("train").Step >= 4 })
+	machine := h.job("train").Machine
+	h.saved()
+	h.signal("slurmctld", syscall.SIGSTOP)
+	h.file("w/near.yaml", "name: near\ncommand: 'true'\nresources: {zones: [here]}\n")
+	began := time.Now()
+	h.does("run", "-y", "near.yaml")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("a job of another engine took %v", took)
+	}
+	h.until("the engine is known to be "+
+		"away", func() bool { return strings.Contains(h.does("server", "status"), "no answer within") })
+	h.kill("slurmctld")
+	h.begin("slurmctld", "-f", h.conf())
+	h.until("the engine answers again", func() bool { return !strings.Contains(h.does("server", "status"), "away") })
+	if j := h.job("train"); j.Machine != machine || j.Attempts != 1 {
+		t.Errorf("it was on %s, and is on %s after %d attempts", machine, j.Machine, j.Attempts)
+	}
+	h.finished("train", 1)
+}
+
+// The machines of a gang are the nodes of one job.
+func TestAGangIsOneAllocation(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.engines(twoPartitions)
+	h.file("w/gang.yaml", `name: gang
+nodes: 3
+resources: {capacity: [on-demand]}
+command: 'echo "rank $SCRIMP_NODE of $SCRIMP_NODES, slurm $SLURM_PROCID of $SLURM_NTASKS, job ${SLURM_JOB_ID-none}, gpus $CUDA_VISIBLE_DEVICES"'
+`)
+	h.does("run", "-y", "gang.yaml")
+	out := h.does("logs", "gang", "--node", "all")
+	for _, rank := range []string{"0", "1", "2"} {
+		if want := "[" + rank + "] rank " + rank + " of 3, slurm " + rank + " of 3, job none, gpus " +
+			"0,1,2,3\n"; !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	h.until("it is billed", func() bool { return h.job("gang").Closed })
+	h.receipt("gang")
+	if jobs := strings.Fields(h.do("squeue", "-h", "-t", "all", "-o", "%i")); len(jobs) != 1 {
+		t.Errorf("it took %d jobs of Slurm", len(jobs))
+	}
+}
+
+// A job that is longer than the partition's time limit goes on in the next allocation.
+func TestAJobLongerThanTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.engines(strings.ReplaceAll(spotOnly, "spot", "short"))
+	h.counts("train", "130", "") // 65 s of steps, a minute at most at once
+	h.submit("train")
+	h.finished("train", 2)
+	log := h.does("logs", "train")
+	if again := repeated(log); again > 4 {
+		t.Errorf("%d steps were done twice:\n%s", again, log)
+	}
+}
+
+// findings are those of an examination, by name; those that are not well begin with a star.
+func findings(t testing.TB, d *Driver) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, f := range d.Examine(t.Context()) {
+		text := f.Text
+		if !f.OK {
+			text = "* " + text
+		}
+		all[f.Name] = text
+	}
+	return all
+}
+
+// What is set wrong, and what the cluster refuses, is said with what to do; nothing of it is left in the queue.
+func TestBadInputSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	d := c.driver(t)
+	for name, text := range findings(t, d) {
+		if strings.HasPrefix(text, "*") != (name == "partition closed") {
+			t.Errorf("of a cluster that is well: %s: %s", name, text)
+		}
+	}
+	d.with.Partitions = append(d.with.Partitions, Partition{Name: "gone", Rate: "1"}, Partition{Name: "busy", Machine: "big", CPUs: 99,
+		memory: 1 << 30, Constraint: ""})
+	d.server, d.cluster = "unix:///nowhere/server.sock", nil
+	all := findings(t, d)
+	for name, want := range map[string]string{"partition gone": "sinfo -s lists them", "account for busy " +
+		"big": "configuration is not available"} {
+		if !strings.HasPrefix(all[name], "* ") || !strings.Contains(all[name], want) {
+			t.Errorf("%s: %q, want %q", name, all[name], want)
+		}
+	}
+	a := &again{Driver: d}
+	for offer, want := range map[market.OfferID]error{"hpc/gone/4c-1g/on-demand": engine.ErrNotFound, "hpc/busy/big/on-demand": engine.ErrNoCapacity} {
+		if _, err := a.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: offer}); !errors.Is(err, want) || !engine.Refused(err) {
+			t.Errorf("%s: %v, want %v", offer, err, want)
+		}
+	}
+	// A node that does not see the server says so, and no other machine is rented for a while.
+	q := engine.Request{Key: "far", Nodes: 1, Offer: "hpc/ondemand/a100x4-8c-3g/on-demand"}
+	if _, err := a.Launch(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "its end", func() bool {
+		list, err := d.List(t.Context())
+		return err == nil && len(list) == 1 && list[0].State == engine.Ended && list[0].Cause == engine.Stopped
+	})
+	q.Key = "further"
+	if _, err := a.Launch(t.Context(), q); !errors.Is(err, engine.ErrNoCapacity) || !strings.Contains(err.Error(), "agents: listen") {
+		t.Errorf("of a node that does not see the server: %v", err)
+	}
+	if queue := c.do("squeue", "-h"); queue != "" {
+		t.Errorf("left in the queue: %s", queue)
+	}
+	c.signal("munged", syscall.SIGKILL)
+	if all := findings(t, d); !strings.Contains(all["credentials"], "systemctl restart munge") {
+		t.Errorf("without munge: %q", all)
+	}
+	c.begin("sh", filepath.Join(c.dir, "etc", "munge.sh"))
+	await.True(t, "it answers again", func() bool { _, err := d.List(t.Context()); return err == nil })
+}
+
+// Without the commands nothing else is tried.
+func TestMissingCommandsAreNamed(t *testing.T) {
+	d, err := newDriver("hpc", With{Commands: t.TempDir()}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := d.Examine(t.Context()); len(all) != 1 || all[0].OK || !strings.Contains(all[0].Text, "apt-get "+
+		"install slurm-client") {
+		t.Errorf("%+v", all)
+	}
+}
+
+func (c *realCluster) signal(name string, sig syscall.Signal) {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, "pids", name+".pid"))
+	pid, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || err2 != nil || syscall.Kill(pid, sig) != nil {
+		c.Fatalf("signal %s: %q, %v, %v", name, text, err, err2)
+	}
+}
+
+// A job whose machine waits in Slurm's queue says so, with Slurm's reason; it costs nothing, and begins when its node is free.
+func TestAJobThatWaitsSaysForWhat(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.engines(strings.ReplaceAll(spotOnly, "spot", "busy"))
+	filler := h.fill()
+	h.counts("train", "4", "")
+	h.submit("train")
+	h.until("it says why it waits", func() bool { return strings.Contains(h.job("train").Detail, "in use") })
+	if j := h.job("train"); !j.Spent.IsZero() || j.Phase != "requested" || !strings.Contains(h.does("status", "train"), "waits: Resources") {
+		t.Errorf("%+v\n%s", j, h.does("status", "train"))
+	}
+	h.do("scancel", filler)
+	h.finished("train", 1)
+}

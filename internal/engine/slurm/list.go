@@ -1,0 +1,314 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/engine"
+)
+
+// observe takes what Slurm says into the records: what has begun, and what has ended and why.
+func (d *Driver) observe(ctx context.Context, v *view) error {
+	missing, waste, owed := d.compare(v)
+	if len(missing) > 0 {
+		if err := d.gone(ctx, missing); err != nil {
+			return err
+		}
+	}
+	for _, r := range owed {
+		if err := d.giveBack(ctx, r); err != nil {
+			d.log.Warn("a machine that was given back is not ended yet", "job", r.Job, "error", err)
+		}
+	}
+	for _, id := range waste { // asked again with the next look
+		if err := d.slurm.cancelPending(ctx, id); err != nil && !isUnknown(err) {
+			d.log.Warn("a job that nobody wants is still in the queue", "job", id, "error", err)
+		}
+	}
+	return nil
+}
+
+// compare returns the records whose jobs Slurm does not know any more, jobs that wait and that nobody wants
+// (those that were given up, and second ones of a request), and those of which machines that were given back
+// still run.
+func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.records)) {
+		c := *d.records[key]
+		r := &c
+		for _, j := range v.names[r.Name] {
+			if waits[j.state] && (r.Cancelled || r.Job != "" && r.Job != j.id || !r.Start.IsZero()) {
+				waste = append(waste, j.id)
+			}
+		}
+		if r.Closed {
+			continue
+		}
+		before := *d.records[key]
+		r.adopt(v.names[r.Name], d.claim(r))
+		switch j := v.jobs[r.Job]; {
+		case j != nil:
+			r.missing = time.Time{}
+			d.takes(r, j)
+			if r.owes() && time.Since(r.tried) > giveBackEvery {
+				r.tried = time.Now()
+				owed = append(owed, r)
+			}
+		case r.Job != "" && r.Submitted.Before(v.begun.Add(-5*time.Second)):
+			if r.missing.IsZero() {
+				r.missing = v.begun
+			}
+			missing = append(missing, r)
+		}
+		d.update(&before, r)
+	}
+	return missing, waste, owed
+}
+
+// owes reports whether a machine that was given back has not ended.
+func (r *record) owes() bool {
+	return !r.Closed && slices.ContainsFunc(r.Given, func(k int) bool { return r.ended(k) == nil })
+}
+
+// update puts a changed record in the place of what it was. One that cannot be kept is as it was: the next look
+// sees the same.
+func (d *Driver) update(before, r *record) {
+	if r.lasting() != before.lasting() {
+		if err := d.keep(r); err != nil {
+			d.log.Error("what Slurm says is not kept", "key", r.Key, "error", err)
+			return
+		}
+	}
+	d.records[r.Key] = r
+}
+
+// lasting is what of a record is written when it changes.
+func (r *record) lasting() string {
+	return fmt.Sprint(r.Job, r.Start.Unix(), r.Seen.Unix(), r.State, r.End.Unix(), r.Told.Unix(), r.Ends, r.Closed)
+}
+
+// claim is the job that has begun a request, by its own word; "": none has said so.
+func (d *Driver) claim(r *record) string {
+	if !r.Start.IsZero() {
+		return ""
+	}
+	b, _ := os.ReadFile(filepath.Join(d.folder(r.Name), "claim", "job")) // most have none
+	return strings.TrimSpace(string(b))
+}
+
+// adopt finds the job of a request whose answer was lost: the one that has begun it, or the first that waits.
+func (r *record) adopt(jobs []*job, claimed string) {
+	if claimed != "" {
+		r.Job = claimed
+	}
+	if r.Job != "" {
+		return
+	}
+	for _, j := range jobs {
+		n, err := strconv.ParseUint(j.id, 10, 64)
+		if err != nil {
+			continue
+		}
+		if was, err := strconv.ParseUint(r.Job, 10, 64); err != nil || n < was {
+			r.Job = j.id
+		}
+	}
+}
+
+// takes takes what Slurm says of a request's job. The caller holds the lock.
+func (d *Driver) takes(r *record, j *job) {
+	switch {
+	case waits[j.state] && r.Start.IsZero():
+		r.reason, r.expected = j.reason, j.start
+	case waits[j.state]: // somebody requeued what may not be: what runs next finds its request taken, and ends
+		d.ends(r, "PREEMPTED", latest(r.Seen, r.Start))
+	case j.state == "COMPLETING" && d.left(r) && !j.end.IsZero(): // its node may take long to find that out
+		d.ends(r, "CANCELLED", j.end)
+	case runs[j.state]:
+		if r.Start.IsZero() {
+			r.Start = j.start
+		}
+		if time.Since(r.Seen) > seenEvery {
+			r.Seen = time.Now().UTC().Truncate(time.Second)
+		}
+		d.ranks(r)
+	default:
+		if r.Start.IsZero() && j.nodes != "" {
+			r.Start = j.start
+		}
+		d.ends(r, j.state, j.end)
+	}
+}
+
+// left reports whether every machine of an allocation was given back and has written its end: what Slurm still
+// does there is its own affair.
+func (d *Driver) left(r *record) bool {
+	for k := range r.Nodes {
+		if !slices.Contains(r.Given, k) || d.marked(r, fmt.Sprintf("end.%d", k)).IsZero() {
+			return false
+		}
+	}
+	return !r.Start.IsZero()
+}
+
+// ranks takes the ends of single machines of an allocation that goes on.
+func (d *Driver) ranks(r *record) {
+	for k := range r.Nodes {
+		if r.ended(k) != nil || r.Nodes == 1 {
+			continue
+		}
+		if at := d.marked(r, fmt.Sprintf("end.%d", k)); !at.IsZero() {
+			r.Ends = append(slices.Clone(r.Ends), rankEnd{Rank: k, At: latest(at, r.Start), Cause: r.cause(k, "COMPLETED")})
+		}
+	}
+}
+
+// marked is a time that an allocation has written into its folder; zero: it has not.
+func (d *Driver) marked(r *record, name string) time.Time {
+	b, err := os.ReadFile(filepath.Join(d.folder(r.Name), name))
+	if err != nil {
+		return time.Time{}
+	}
+	return moment(strings.TrimSpace(string(b)))
+}
+
+// ends notes the end of an allocation, and of all of its machines that had not ended before.
+func (d *Driver) ends(r *record, state string, at time.Time) {
+	r.State, r.Closed = state, true
+	r.Told = d.marked(r, "notice")
+	if r.Start.IsZero() {
+		r.End = latest(at, r.Submitted)
+		d.dropTokens(r)
+		return
+	}
+	d.ranks(r)
+	r.End = latest(at, r.Start)
+	for _, e := range r.Ends { // by the clock of another machine
+		r.End = latest(r.End, e.At)
+	}
+	for k := range r.Nodes {
+		if r.ended(k) == nil {
+			r.Ends = append(slices.Clone(r.Ends), rankEnd{Rank: k, At: r.End, Cause: r.cause(k, state)})
+		}
+	}
+	d.dropTokens(r)
+	if b, err := os.ReadFile(filepath.Join(d.folder(r.Name), "failed")); err == nil {
+		_, zone, _ := strings.Cut(string(r.Offer), "/")
+		zone, _, _ = strings.Cut(zone, "/")
+		d.troubles[zone] = trouble{time.Now(), strings.TrimSpace(string(b))}
+	}
+}
+
+// cause is why a rank's machine ended.
+func (r *record) cause(rank int, state string) engine.Cause {
+	switch {
+	case slices.Contains(r.Given, rank):
+		return engine.Terminated
+	case taken[state], !r.Told.IsZero():
+		return engine.Interrupted
+	}
+	return engine.Stopped
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// gone finds out what became of jobs that the controller does not know any more: by the cluster's accounts, or where it
+// keeps none by what the allocations have written themselves.
+func (d *Driver) gone(ctx context.Context, missing []*record) error {
+	ids := make([]string, len(missing))
+	for n, r := range missing {
+		ids[n] = r.Job
+	}
+	jobs, err := d.slurm.accounts(ctx, ids)
+	patient := err == nil || !errors.Is(err, errNoAccounts)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range missing {
+		r := d.records[m.Key]
+		if r == nil || r.Closed {
+			continue
+		}
+		c, before := *r, *r
+		j := jobs[c.Job]
+		switch {
+		case j != nil && !waits[j.state] && !runs[j.state]:
+			d.takes(&c, j)
+		case patient && time.Since(c.missing) < d.patient: // its account may not be written yet
+		default:
+			d.vanished(&c)
+		}
+		d.update(&before, &c)
+	}
+	return nil
+}
+
+// vanished ends an allocation that nobody knows any more: when its last machine said that it ended, or when it
+// was last known.
+func (d *Driver) vanished(r *record) {
+	if r.Start.IsZero() {
+		if _, err := os.Stat(filepath.Join(d.folder(r.Name), "claim", "job")); err != nil {
+			d.ends(r, "CANCELLED", r.Submitted)
+			return
+		}
+		r.Start = d.written(r, "claim/job")
+	}
+	last, all := r.Start, true
+	for k := range r.Nodes {
+		at := d.marked(r, fmt.Sprintf("end.%d", k))
+		last, all = latest(last, at), all && !at.IsZero()
+	}
+	if all {
+		d.ends(r, "COMPLETED", last)
+		return
+	}
+	d.ends(r, "NODE_FAIL", latest(last, r.Seen))
+}
+
+func (d *Driver) written(r *record, name string) time.Time {
+	st, err := os.Stat(filepath.Join(d.folder(r.Name), name))
+	if err != nil {
+		return r.Submitted
+	}
+	return st.ModTime().UTC().Truncate(time.Second)
+}
+
+// List implements engine.Driver: what the records have, and what only Slurm knows, by the comment of its job.
+func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
+	v, err := d.look(ctx, time.Now().Add(-viewAge))
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []engine.Instance
+	names := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(d.records)) {
+		names[d.records[key].Name] = true
+		list = append(list, d.instances(d.records[key])...)
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.jobs)) {
+		j := v.jobs[id]
+		if names[j.name] {
+			continue
+		}
+		if r, ours := recordOf(j); ours {
+			d.takes(r, j)
+			list = append(list, d.instances(r)...)
+		}
+	}
+	return list, nil
+}

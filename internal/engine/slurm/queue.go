@@ -1,0 +1,123 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// job is one as the controller or the accounts have it.
+type job struct {
+	id, state, reason, nodes, name, comment string
+	start, end                              time.Time // zero: unknown
+}
+
+// view is what Slurm said of this user's jobs, those that ended a while ago among them.
+type view struct {
+	begun time.Time // before it was asked
+	jobs  map[string]*job
+	names map[string][]*job
+}
+
+// States of Slurm's jobs, by what they mean here.
+var (
+	waits = words("PENDING REQUEUED REQUEUE_HOLD REQUEUE_FED SPECIAL_EXIT RESV_DEL_HOLD")
+	runs  = words("RUNNING COMPLETING CONFIGURING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING")
+	taken = words("PREEMPTED NODE_FAIL TIMEOUT BOOT_FAIL DEADLINE REVOKED CANCELLED")
+)
+
+func words(s string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		m[w] = true
+	}
+	return m
+}
+
+// look returns what Slurm says of its jobs, asked no earlier than newer. Who asks at the same time shares an answer.
+func (d *Driver) look(ctx context.Context, newer time.Time) (*view, error) {
+	select {
+	case d.looking <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-d.looking }()
+	if d.view != nil && !d.view.begun.Before(newer) {
+		return d.view, nil
+	}
+	v := &view{begun: time.Now(), jobs: map[string]*job{}, names: map[string][]*job{}}
+	jobs, err := d.slurm.jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if strings.HasPrefix(j.name, namePrefix) {
+			v.jobs[j.id] = j
+			v.names[j.name] = append(v.names[j.name], j)
+		}
+	}
+	if err := d.observe(ctx, v); err != nil {
+		return nil, err
+	}
+	d.view = v
+	return v, nil
+}
+
+// moment is a time as the commands print it; zero: they do not know it.
+func moment(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+// never are the reasons of jobs that will not begin however long they wait, with what to do.
+var never = map[string]string{
+	"PartitionConfig":          "no node of the partition has what is asked for: correct it in engines.yaml",
+	"PartitionNodeLimit":       "the partition has fewer nodes, or lets a job have fewer",
+	"PartitionTimeLimit":       "set a shorter time for the partition in engines.yaml",
+	"BadConstraints":           "no node has what is asked for: correct constraint and options in engines.yaml",
+	"InvalidAccount":           "set account in engines.yaml: sacctmgr show assoc user=$USER lists yours",
+	"InvalidQOS":               "set qos in engines.yaml: sacctmgr show assoc user=$USER lists yours",
+	"JobHeldAdmin":             "an administrator holds it: ask why",
+	"JobHeldUser":              "somebody holds it: scontrol release lets it go",
+	"JobLaunchFailure":         "its nodes could not start it: sinfo -R, and the log of slurmd there",
+	"DependencyNeverSatisfied": "it waits for a job that will not end as it should",
+}
+
+// refusedFor is why a job that waits is given up, and whether that is a matter of quota; "": it may begin.
+func refusedFor(reason string) (why string, quota bool) {
+	if fix, ok := never[reason]; ok {
+		return fmt.Sprintf("%s: %s", reason, fix), strings.HasPrefix(reason, "Invalid")
+	}
+	quota = strings.HasPrefix(reason, "QOS") || strings.HasPrefix(reason, "Assoc")
+	if quota && (strings.Contains(reason, "PerJob") || strings.Contains(reason, "WallDuration") ||
+		strings.Contains(reason, "MinCpu") ||
+		strings.Contains(reason, "MinGRES") || strings.Contains(reason, "MinMemory") || strings.Contains(reason, "MinNode")) {
+		return reason + ": it asks for more, or less, than the account or QOS lets one job have: sacctmgr " +
+			"show assoc user=$USER", true
+	}
+	return "", false
+}
+
+// explained is a reason in words, where Slurm's own says little.
+func explained(reason string) string {
+	switch {
+	case strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "QOS"):
+		return reason + ", a limit of the account or QOS: it waits until other jobs of it end"
+	case reason == "Priority":
+		return "Priority, others are before it"
+	case reason == "Resources":
+		return "Resources, its nodes are in use"
+	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
+		return reason + ", its nodes are down or kept for others"
+	case reason == "Dependency":
+		return "Dependency, the same request is still in the queue"
+	case reason == "", reason == "None":
+		return "the scheduler has not looked at it yet"
+	}
+	return reason
+}

@@ -1,0 +1,241 @@
+package slurm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// record is what is known of a request. It lies in the shared folder, and is there before Slurm hears of the
+// request, so that a server which dies in between, or another one, finds what came of it.
+type record struct {
+	Key      string            `json:"key"`
+	Name     string            `json:"name"` // of its job, and of its folder
+	Offer    market.OfferID    `json:"offer"`
+	Nodes    int               `json:"nodes"`
+	Rate     money.Rate        `json:"rate,omitempty"`
+	Priced   bool              `json:"priced,omitempty"`
+	Currency money.Currency    `json:"currency"`
+	Notice   time.Duration     `json:"notice_ns,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+
+	Job       string    `json:"job,omitempty"`      // Slurm's number; "": not known
+	Submitted time.Time `json:"submitted,omitzero"` // when Slurm had answered, or was about to be asked
+	Cancelled bool      `json:"cancelled,omitempty"`
+	Start     time.Time `json:"start,omitzero"` // Slurm's; zero: it has not begun
+	Seen      time.Time `json:"seen,omitzero"`  // when it was seen running, to about a minute
+	State     string    `json:"state,omitempty"`
+	End       time.Time `json:"end,omitzero"` // Slurm's; zero: it has not ended
+	Told      time.Time `json:"told,omitzero"`
+	Given     []int     `json:"given,omitempty"` // ranks that were given back
+	Ends      []rankEnd `json:"ends,omitempty"`  // of those that have ended
+	Closed    bool      `json:"closed,omitempty"`
+
+	reason   string    // why it waits, in Slurm's word
+	expected time.Time // when Slurm expects it to begin
+	missing  time.Time // since when Slurm does not know it
+	tried    time.Time // when what was given back was ended last
+}
+
+// rankEnd is the end of one machine of an allocation.
+type rankEnd struct {
+	Rank  int          `json:"rank"`
+	At    time.Time    `json:"at"`
+	Cause engine.Cause `json:"cause"`
+}
+
+// namePrefix is what the names of all jobs of scrimp begin with.
+const namePrefix = "scrimp-"
+
+var notPlain = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// nameOf is the name of a key's job: no other key has it.
+func nameOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	plain := notPlain.ReplaceAllString(key, "-")
+	return namePrefix + plain[:min(len(plain), 80)] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// commentPrefix is what their comments begin with.
+const commentPrefix = "scrimp:"
+
+// comment is what a job says of itself to a server that knows nothing of it.
+func (r *record) comment() string {
+	v := url.Values{"key": {r.Key}, "offer": {string(r.Offer)}, "rate": {strconv.FormatInt(int64(r.Rate), 10)},
+		"currency": {string(r.Currency)}, "nodes": {strconv.Itoa(r.Nodes)}}
+	for name, value := range r.Tags {
+		v.Set("tag."+name, value)
+	}
+	return commentPrefix + v.Encode()
+}
+
+// recordOf is what a job's comment says.
+func recordOf(j *job) (*record, bool) {
+	text, ok := strings.CutPrefix(j.comment, commentPrefix)
+	v, err := url.ParseQuery(text)
+	if !ok || err != nil || v.Get("key") == "" {
+		return nil, false
+	}
+	rate, _ := strconv.ParseInt(v.Get("rate"), 10, 64)
+	nodes, _ := strconv.Atoi(v.Get("nodes"))
+	r := &record{Key: v.Get("key"), Name: j.name, Offer: market.OfferID(v.Get("offer")), Nodes: max(1, nodes),
+		Rate: money.Rate(rate), Priced: rate > 0, Currency: money.Currency(v.Get("currency")),
+		Job: j.id, Tags: map[string]string{}}
+	for name := range v {
+		if tag, ok := strings.CutPrefix(name, "tag."); ok {
+			r.Tags[tag] = v.Get(name)
+		}
+	}
+	return r, true
+}
+
+// id is the name of a rank's machine.
+func (d *Driver) id(r *record, rank int) string { return fmt.Sprintf("%s-%s-%d", d.name, r.Job, rank) }
+
+// of returns the job and rank of a machine.
+func (d *Driver) of(id string) (job string, rank int, ok bool) {
+	rest, ok := strings.CutPrefix(id, d.name+"-")
+	job, number, ok2 := strings.Cut(rest, "-")
+	rank, err := strconv.Atoi(number)
+	_, err2 := strconv.ParseUint(job, 10, 64)
+	return job, rank, ok && ok2 && err == nil && err2 == nil && rank >= 0 && number == strconv.Itoa(rank)
+}
+
+// instances are a request's machines, by rank.
+func (d *Driver) instances(r *record) []engine.Instance {
+	if r.Start.IsZero() {
+		return nil
+	}
+	list := make([]engine.Instance, r.Nodes)
+	for k := range list {
+		i := engine.Instance{ID: d.id(r, k), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: r.Start,
+			Rate: r.Rate,
+			Tags: r.Tags}
+		if e := r.ended(k); e != nil {
+			i.State, i.Ended, i.Cause, i.Bill = engine.Ended, e.At, e.Cause, r.bill(e)
+			if e.Cause == engine.Interrupted && !r.Told.IsZero() && r.Told.Before(e.At) {
+				i.Notice = e.At.Sub(r.Told)
+			}
+		}
+		list[k] = i
+	}
+	return list
+}
+
+func (r *record) ended(rank int) *rankEnd {
+	for n := range r.Ends {
+		if r.Ends[n].Rank == rank {
+			return &r.Ends[n]
+		}
+	}
+	return nil
+}
+
+// bill is what a machine of the allocation costs: its own time and, where the others of its gang kept the
+// allocation for longer, what Slurm kept its node for. What nobody priced has none.
+func (r *record) bill(e *rankEnd) []engine.Line {
+	if !r.Priced {
+		return nil
+	}
+	lines := []engine.Line{{From: r.Start, To: e.At, Amount: r.Rate.Until(e.At.Sub(r.Start)), Currency: r.Currency}}
+	if r.End.After(e.At) {
+		whole := r.Rate.Until(r.End.Sub(r.Start))
+		lines = append(lines, engine.Line{Rule: "allocation", From: e.At, To: r.End, Amount: whole.Sub(lines[0].Amount),
+			Currency: r.Currency})
+	}
+	return lines
+}
+
+// folder is where a request's record and all of its allocation lie.
+func (d *Driver) folder(name string) string { return filepath.Join(d.shared, "requests", name) }
+
+// keep makes a record durable.
+func (d *Driver) keep(r *record) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.folder(r.Name), 0o700); err != nil {
+		return fmt.Errorf("keep the record of %s: %w", r.Key, err)
+	}
+	if err := replace(filepath.Join(d.folder(r.Name), "record.json"), b); err != nil {
+		return fmt.Errorf("keep the record of %s: %w", r.Key, err)
+	}
+	return nil
+}
+
+// read reads a record; nil: there is none.
+func (d *Driver) read(name string) (*record, error) {
+	b, err := os.ReadFile(filepath.Join(d.folder(name), "record.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var r record
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the record %s: %w", name, err)
+	}
+	return &r, nil
+}
+
+// keepFor is how long what has ended is known.
+const keepFor = 14 * 24 * time.Hour
+
+// load reads all records, and removes those of what ended long ago.
+func (d *Driver) load() error {
+	entries, err := os.ReadDir(filepath.Join(d.shared, "requests"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read the engine's records: %w", err)
+	}
+	for _, e := range entries {
+		r, err := d.read(e.Name())
+		switch {
+		case err != nil:
+			return err
+		case r == nil: // its server died before it asked Slurm for anything
+		case r.Closed && !r.End.IsZero() && time.Since(r.End) > keepFor:
+			if err := os.RemoveAll(d.folder(r.Name)); err != nil {
+				d.log.Warn("an old record stays", "record", r.Name, "error", err)
+			}
+		default:
+			d.records[r.Key] = r
+		}
+	}
+	return nil
+}
+
+// replace writes a file that only its owner reads, whole or not at all, and for good.
+func replace(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it has its name by then
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,231 @@
+// Package slurm rents machines from a Slurm cluster as an ordinary user of it: an allocation is a batch job
+// that starts the agent on its nodes, a partition is where offers are, and what sbatch, squeue, scancel, sinfo,
+// scontrol and sacct, or slurmrestd, say is all that is known of it.
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+)
+
+// Kind is what engines of this package are called.
+const Kind = "slurm"
+
+// usual is how a cluster behaves: a controller should not be asked more often, and lists what it has accepted
+// at once.
+var usual = engine.Timing{Poll: 3 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute,
+	Consistency: 15 * time.Second,
+	GrantWait:   time.Minute, Detect: 10 * time.Second}
+
+// How old answers may be.
+const (
+	viewAge    = time.Second      // of squeue, within a poll
+	clusterAge = 30 * time.Second // of sinfo and scontrol
+	seenEvery  = time.Minute      // a record says so often that its job runs
+)
+
+// Driver implements engine.Driver for one cluster.
+type Driver struct {
+	name    string
+	with    With
+	shared  string // folder that the nodes see too
+	exe     string // this program
+	server  string // address that agents are given
+	slurm   scheduler
+	log     *slog.Logger
+	start   time.Duration // how long a launch waits for its job to begin
+	patient time.Duration // how long a job may be unknown before it counts as gone
+
+	program sync.Mutex
+	agent   string // exe in the shared folder; guarded by program
+
+	looking chan struct{} // one squeue at a time
+	view    *view         // the newest; of who looks
+
+	reading chan struct{} // one sinfo at a time
+	cluster *cluster      // the newest; of who reads
+
+	mu       sync.Mutex
+	records  map[string]*record // by key
+	turns    map[string]chan struct{}
+	troubles map[string]trouble // by zone
+}
+
+// trouble is what kept a node from working for us.
+type trouble struct {
+	at   time.Time
+	text string
+}
+
+var (
+	_ engine.Driver    = (*Driver)(nil)
+	_ engine.Canceller = (*Driver)(nil)
+	_ engine.Biller    = (*Driver)(nil)
+	_ engine.Examiner  = (*Driver)(nil)
+)
+
+// Open opens the engine of a cluster. It asks nobody: a cluster that does not answer yet is no error.
+func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
+	with, err := readWith(&s)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	agents, err := h.AgentURL(s)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	exe := h.Exe
+	if exe == "" {
+		if exe, err = os.Executable(); err != nil {
+			return engine.Engine{}, fmt.Errorf("find the agent's program: %w", err)
+		}
+	}
+	d, err := newDriver(s.Name, with, cmp.Or(with.Shared, filepath.Join(h.Dir, "engines", s.Name)))
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	d.exe, d.server = exe, agents
+	if h.Log != nil {
+		d.log = h.Log
+	}
+	client := engine.DefaultClient()
+	client.Tries = 2 // each may take as long as a command
+	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents,
+		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
+}
+
+func newDriver(name string, with With, shared string) (*Driver, error) {
+	shared, err := filepath.Abs(shared)
+	if err != nil {
+		return nil, err
+	}
+	if with.Shared != "" { // engines of one cluster may have one
+		shared = filepath.Join(shared, name)
+	}
+	d := &Driver{name: name, with: with, shared: shared, slurm: schedulerOf(&with), log: slog.New(slog.DiscardHandler),
+		start: 2 * time.Second, patient: 10 * time.Minute,
+		looking: make(chan struct{}, 1), reading: make(chan struct{}, 1),
+		records: map[string]*record{}, turns: map[string]chan struct{}{}, troubles: map[string]trouble{}}
+	if err := os.MkdirAll(filepath.Join(shared, "requests"), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder that nodes see too: %w: set shared under with to one that "+
+			"they do", err)
+	}
+	if err := d.load(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// schedulerOf is how a cluster is asked.
+func schedulerOf(w *With) scheduler {
+	if w.REST != nil {
+		return newREST(w.REST)
+	}
+	return &commands{run: runnerOf(w), folder: w.Commands, conf: w.Conf}
+}
+
+// read returns what there is to be had, no older than age.
+func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale, *cluster, error) {
+	select {
+	case d.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	defer func() { <-d.reading }()
+	if d.cluster == nil || time.Since(d.cluster.at) > age {
+		names := make([]string, len(d.with.Partitions))
+		for n := range names {
+			names[n] = d.with.Partitions[n].Name
+		}
+		c, err := d.slurm.cluster(ctx, names)
+		if err != nil {
+			return nil, nil, err
+		}
+		d.cluster = c
+	}
+	return d.cluster.sales(d.name, &d.with, isHere), d.cluster, nil
+}
+
+// isHere reports whether a node is this machine.
+func isHere(n node) bool {
+	own, err := os.Hostname()
+	short := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
+	if err == nil && (short(n.host) == short(own) || short(n.address) == short(own)) {
+		return true
+	}
+	ip := net.ParseIP(n.address)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Offers implements engine.Driver. What is in use can be had: its launch waits in the queue.
+func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	sales, _, err := d.sold(ctx, clusterAge)
+	if err != nil {
+		return nil, nil, err
+	}
+	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
+	for n, s := range sales {
+		offers[n], quotes[n] = s.offer, s.quote
+	}
+	return offers, quotes, nil
+}
+
+// turn lets one call at a time work on a key. It returns what ends the turn.
+func (d *Driver) turn(ctx context.Context, key string) (end func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	d.mu.Lock()
+	t := d.turns[key]
+	if t == nil {
+		t = make(chan struct{}, 1)
+		d.turns[key] = t
+	}
+	d.mu.Unlock()
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// known is a copy of a key's record, also of one that another server wrote; nil: there is none.
+func (d *Driver) known(key string) (*record, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.records[key]
+	if r == nil {
+		var err error
+		if r, err = d.read(nameOf(key)); err != nil || r == nil {
+			return nil, err
+		}
+		d.records[key] = r
+	}
+	c := *r
+	return &c, nil
+}
+
+// change changes a key's record, for good before anybody acts on it.
+func (d *Driver) change(key string, f func(*record)) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := *d.records[key]
+	f(&c)
+	if err := d.keep(&c); err != nil {
+		return err
+	}
+	d.records[key] = &c
+	return nil
+}

@@ -1,0 +1,192 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// With is what a Slurm engine has under with.
+type With struct {
+	Conf     string `yaml:"conf,omitempty"`     // SLURM_CONF of the commands; "": the server's own, or Slurm's default
+	Commands string `yaml:"commands,omitempty"` // folder of sbatch and the others; "": PATH
+	// Shared is a folder that this machine and all nodes see by the same path; "": below the data folder.
+	Shared string `yaml:"shared,omitempty"`
+	// Scratch is the folder on each node in which its machines lie; "": TMPDIR there, or /tmp.
+	Scratch  string         `yaml:"scratch,omitempty"`
+	Currency money.Currency `yaml:"currency,omitempty"` // of the rates; "": USD
+	Account  string         `yaml:"account,omitempty"`
+	QOS      string         `yaml:"qos,omitempty"`
+	WCKey    string         `yaml:"wckey,omitempty"`
+	Options  []string       `yaml:"options,omitempty"` // more of sbatch, of those that are allowed
+	// Signal is how long before its time limit an allocation is told; 0: a minute, or a quarter of a shorter limit.
+	Signal     engine.Span `yaml:"signal,omitempty"`
+	Partitions []Partition `yaml:"partitions"`
+
+	REST *REST `yaml:"rest,omitempty"` // nil: Slurm is asked by its commands
+
+	Requeue bool `yaml:"requeue,omitempty"` // refused, with its reason
+}
+
+// Partition is one from which machines are rented. What is not said of a machine is found: all of a node.
+type Partition struct {
+	Name         string          `yaml:"name"`
+	Capacity     market.Capacity `yaml:"capacity,omitempty"` // spot where it may be preempted; "": as Slurm has it
+	Rate         string          `yaml:"rate,omitempty"`     // of a machine, an hour; "": unknown
+	Machine      string          `yaml:"machine,omitempty"`  // name of what is described here; "": made of it
+	CPUs         int             `yaml:"cpus,omitempty"`
+	Memory       string          `yaml:"memory,omitempty"`
+	Accelerator  string          `yaml:"accelerator,omitempty"` // type of GRES gpu
+	Accelerators int             `yaml:"accelerators,omitempty"`
+	Account      string          `yaml:"account,omitempty"`
+	QOS          string          `yaml:"qos,omitempty"`
+	Constraint   string          `yaml:"constraint,omitempty"` // features that its nodes have
+	Time         engine.Span     `yaml:"time,omitempty"`       // limit of an allocation; 0: the partition's
+	Options      []string        `yaml:"options,omitempty"`
+
+	rate   money.Rate
+	priced bool
+	memory size.Bytes
+}
+
+const withHas = "a Slurm engine has partitions (each with name, capacity, rate, machine, cpus, memory, " +
+	"accelerator, " +
+	"accelerators, account, qos, constraint, time, options), conf, commands, rest, shared, scratch, currency, " +
+	"account, qos, wckey, " +
+	"options and signal"
+
+// readWith reads and checks what is set.
+func readWith(s *engine.Setting) (w With, err error) {
+	if err := s.With.Into(&w, withHas); err != nil {
+		return w, err
+	}
+	switch {
+	case w.Requeue:
+		return w, errors.New("with: requeue: scrimp submits the next attempt itself, where it is cheapest, " +
+			"and Slurm's own " +
+			"would run beside it: leave requeue out")
+	case w.REST != nil && (w.Conf != "" || w.Commands != ""):
+		return w, errors.New("with: conf and commands are of Slurm's commands, which are not asked where rest is set: " +
+			"leave out the one or the other")
+	case len(w.Partitions) == 0:
+		return w, errors.New("with: no partition: write partitions: [{name: NAME, rate: DOLLARS}], of those " +
+			"that sinfo lists")
+	}
+	for name, path := range map[string]string{"conf": w.Conf, "commands": w.Commands, "shared": w.Shared,
+		"scratch": w.Scratch} {
+		if path != "" && !filepath.IsAbs(path) {
+			return w, fmt.Errorf("with: %s is %q: write an absolute path", name, path)
+		}
+	}
+	if w.REST != nil {
+		if err := w.REST.check(); err != nil {
+			return w, fmt.Errorf("with: rest: %w", err)
+		}
+	}
+	if w.Currency == "" {
+		w.Currency = money.USD
+	}
+	if !w.Currency.Valid() {
+		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
+	}
+	if err := w.checkOptions(w.Options); err != nil {
+		return w, fmt.Errorf("with: %w", err)
+	}
+	seen := map[string]bool{}
+	for n := range w.Partitions {
+		p := &w.Partitions[n]
+		if err := errors.Join(p.check(), w.checkOptions(p.Options)); err != nil {
+			return w, fmt.Errorf("with: partition %q: %w", p.Name, err)
+		}
+		if key := p.Name + "/" + p.Machine; seen[key] {
+			return w, fmt.Errorf("with: partition %q stands twice: give what is rented of it names of their "+
+				"own with machine", p.Name)
+		}
+		seen[p.Name+"/"+p.Machine] = true
+	}
+	return w, nil
+}
+
+var (
+	partitionName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	machineName   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+	plainValue    = regexp.MustCompile(`^[A-Za-z0-9_.,:=@%+&|*()\[\]-]*$`)
+)
+
+func (p *Partition) check() error {
+	switch {
+	case !partitionName.MatchString(p.Name):
+		return errors.New("name: write it as sinfo has it")
+	case p.Capacity != "" && p.Capacity != market.Spot && p.Capacity != market.OnDemand:
+		return fmt.Errorf("capacity is %q: write spot, where jobs are preempted, or on-demand", p.Capacity)
+	case p.Machine != "" && !machineName.MatchString(p.Machine):
+		return fmt.Errorf("machine is %q: write small letters, digits, dots and hyphens", p.Machine)
+	case p.CPUs < 0 || p.Accelerators < 0:
+		return errors.New("cpus and accelerators are numbers from zero")
+	case p.Accelerator != "" && p.Accelerators == 0:
+		return fmt.Errorf("accelerator is %s: write also how many, accelerators: 1", p.Accelerator)
+	case p.Accelerators > 0 && p.CPUs == 0, p.Memory != "" && p.CPUs == 0:
+		return errors.New("who describes a part of a node says its cpus too: write cpus: 8")
+	case p.CPUs > 0 && p.Memory == "":
+		return errors.New("who describes a part of a node says its memory too: write memory: 32GiB")
+	}
+	for name, v := range map[string]string{"account": p.Account, "qos": p.QOS, "constraint": p.Constraint,
+		"accelerator": p.Accelerator} {
+		if !plainValue.MatchString(v) {
+			return fmt.Errorf("%s is %q: write it as Slurm has it", name, v)
+		}
+	}
+	if p.Rate != "" {
+		r, err := money.ParseRate(strings.TrimPrefix(p.Rate, "$"))
+		if err != nil || r <= 0 {
+			return fmt.Errorf("rate is %q: write dollars an hour for one machine, such as 2.40, or leave it "+
+				"out where it is unknown", p.Rate)
+		}
+		p.rate, p.priced = r, true
+	}
+	if p.Memory != "" {
+		m, err := size.Parse(p.Memory)
+		if err != nil || m <= 0 {
+			return fmt.Errorf("memory is %q: write it with its unit, such as 32GiB", p.Memory)
+		}
+		p.memory = m
+	}
+	return nil
+}
+
+// allowed are the options of sbatch that a user may add. Those that scrimp sets itself, and those that would
+// change what a machine is, are not among them.
+var allowed = []string{
+	"nice", "reservation", "licenses", "exclude", "nodelist", "switches", "prefer", "gpu-freq", "cpu-freq", "tmp",
+	"core-spec",
+	"thread-spec", "hint", "threads-per-core", "network", "mail-type", "mail-user", "gres-flags", "gpu-bind", "spread-job",
+}
+
+func (w *With) checkOptions(options []string) error {
+	for _, o := range options {
+		name, value, _ := strings.Cut(strings.TrimPrefix(o, "--"), "=")
+		if !strings.HasPrefix(o, "--") || !slices.Contains(allowed, name) || !plainValue.MatchString(value) {
+			return fmt.Errorf("option %q is not passed on: write --NAME=VALUE, with one of "+
+				"%s", o, strings.Join(allowed, ", "))
+		}
+		if w.REST == nil {
+			continue
+		}
+		if err := checkREST(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// minutes is a time limit as Slurm takes it.
+func minutes(d time.Duration) int { return max(1, int(d/time.Minute)) }

@@ -1,0 +1,104 @@
+package slurm
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/size"
+)
+
+// What is wrong under with is refused with what to write.
+func TestWhatIsSetWrongIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"{}":                          "no partition",
+		"{partitions: [{name: a b}]}": "as sinfo has it",
+		"{partitions: [{name: a, capacity: cheap}]}":                 "write spot",
+		"{partitions: [{name: a, rate: free}]}":                      "dollars an hour",
+		"{partitions: [{name: a, rate: 0}]}":                         "dollars an hour",
+		"{partitions: [{name: a}, {name: a}]}":                       "stands twice",
+		"{partitions: [{name: a, cpus: 4}]}":                         "memory: 32GiB",
+		"{partitions: [{name: a, accelerators: 1}]}":                 "cpus: 8",
+		"{partitions: [{name: a, accelerator: h100}]}":               "accelerators: 1",
+		"{partitions: [{name: a, options: [--wrap=x]}]}":             "is not passed on",
+		"{partitions: [{name: a, options: [\"--nice=1 --uid=0\"]}]}": "is not passed on",
+		"{partitions: [{name: a, account: \"a b\"}]}":                "as Slurm has it",
+		"{partitions: [{name: a}], shared: x}":                       "absolute path",
+		"{partitions: [{name: a}], requeue: true}":                   "scrimp submits the next attempt",
+		"{partitions: [{name: a}], nodes: 4}":                        "nodes is not known",
+
+		"{partitions: [{name: a}], conf: /x, rest: {url: 'unix:///s'}}":                  "leave out the one",
+		"{partitions: [{name: a}], rest: {url: ssh://x}}":                                "unix:///run",
+		"{partitions: [{name: a}], rest: {url: unix://s}}":                               "absolute path",
+		"{partitions: [{name: a}], rest: {url: 'https://u:p@h', token_file: /t}}":        "no user",
+		"{partitions: [{name: a}], rest: {url: https://h}}":                              "token_file is missing",
+		"{partitions: [{name: a}], rest: {url: 'http://h:6820', token_file: /t}}":        "in the clear",
+		"{partitions: [{name: a}], rest: {url: 'https://h', token_file: t}}":             "absolute path",
+		"{partitions: [{name: a}], rest: {url: 'https://h', token_file: /t, token: x}}":  "token is not known",
+		"{partitions: [{name: a}], rest: {url: 'https://h', token_file: /t, user: a b}}": "id -un",
+		"{partitions: [{name: a}], rest: {url: 'unix:///s', version: v0.0.37}}":          "v0.0.38, ",
+		"{partitions: [{name: a}], rest: {url: 'unix:///s'}, options: [--switches=2]}":   "not one that slurmrestd",
+		"{partitions: [{name: a, options: [--nice=low]}], rest: {url: 'unix:///s'}}":     "takes a number",
+	} {
+		var s engine.Setting
+		if err := yaml.Unmarshal([]byte("with: "+text), &s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readWith(&s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Time limits, resources and states as Slurm prints them.
+func TestWhatSlurmPrintsIsRead(t *testing.T) {
+	for text, want := range map[string]time.Duration{"UNLIMITED": 0, "1:00": time.Minute, "01:00:00": time.Hour, "2-00:30:00": 48*time.Hour + 30*time.Minute,
+		"NONE": 0, "": 0} {
+		if got := limit(text); got != want {
+			t.Errorf("limit %q is %v, want %v", text, got, want)
+		}
+	}
+	for text, want := range map[string]struct {
+		kind string
+		n    int
+	}{"(null)": {}, "gpu:a100:4": {"a100", 4}, "gpu:2": {"gpu", 2}, "gpu:a100:8(S:0-1),shard:4": {"a100", 8}, "craynetwork:4,gpu:h100:1": {"h100", 1}} {
+		if kind, n := gpus(text); kind != want.kind || n != want.n {
+			t.Errorf("gres %q is %d of %s", text, n, kind)
+		}
+	}
+	for state, want := range map[string]bool{"idle": true, "allocated": true, "mixed": true, "idle~": true, "unknown*": true, "down*": false,
+		"drained": false, "draining": false, "maint": false} {
+		if usable(state) != want {
+			t.Errorf("%s: %v", state, usable(state))
+		}
+	}
+	n, ok := readNode("n1|gpu*|64|515000|gpu:a100:8(S:0-1)|mixed|nvlink,a100|10.0.0.1|n1")
+	if !ok || n.partition != "gpu" || n.cpus != 64 || n.memory != 515000*size.MiB || n.accelerators != 8 || !n.usable ||
+		!n.has(&Partition{Constraint: "nvlink&a100"}) || n.has(&Partition{Constraint: "v100"}) || n.shape() != "a100x8-64c-502g" {
+		t.Errorf("%+v, %v, %s", n, ok, n.shape())
+	}
+}
+
+// A gang's machine that ends before the others costs its node for as long as Slurm keeps it: together they are the bill.
+func TestBillsOfAGangAreTheAllocations(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := &record{Key: "k", Nodes: 2, Rate: 3_600_000_000_007, Priced: true, Currency: "USD", Start: start, End: start.Add(time.Hour + time.Second),
+		Ends: []rankEnd{{Rank: 0, At: start.Add(time.Hour + time.Second)}, {Rank: 1, At: start.Add(17 * time.Minute)}}, Closed: true}
+	whole := r.Rate.Until(time.Hour + time.Second)
+	for n := range r.Ends {
+		sum := whole.Sub(whole)
+		for _, l := range r.bill(&r.Ends[n]) {
+			sum = sum.Add(l.Amount)
+		}
+		if sum != whole {
+			t.Errorf("rank %d is billed %v of %v", r.Ends[n].Rank, sum, whole)
+		}
+	}
+	d := &Driver{name: "hpc", records: map[string]*record{"k": r}}
+	if bills, err := d.Bills(t.Context(), start); err != nil || len(bills) != 1 || len(bills[0].Lines) != 2 {
+		t.Errorf("%+v, %v", bills, err)
+	}
+}

@@ -1,0 +1,226 @@
+package ssh
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/engine"
+	"scrimp/internal/wait"
+)
+
+var chaosFor = flag.Duration("chaos", 0, "how long machines and their server are hurt; 0: not at all (make chaos-ssh)")
+
+// chaos are machines that are hurt, each in one way at a time.
+type chaos struct {
+	*home
+	rng   *rand.Rand
+	heals map[int]heal // by machine; 0: all of them
+}
+
+type heal struct {
+	at time.Time
+	do func()
+}
+
+// A server and machines with a real sshd that are hurt for a while, in each way, lose no job and rent nothing
+// twice: every job ends as it should, each of its steps was made once by an attempt that counted, every sum
+// agrees, and nothing runs when all are over.
+func TestMachinesThatAreHurtLoseNothing(t *testing.T) {
+	if *chaosFor == 0 {
+		t.Skip("skipped: make chaos-ssh runs it, for as long as CHAOS says")
+	}
+	h := newHome(t, 4, 82, "poll: 500ms, sweep: 500ms, detect: 10s")
+	seed := uint64(time.Now().UnixNano())
+	c := &chaos{h, rand.New(rand.NewPCG(1, seed)), map[int]heal{}}
+	began, names, hurts := time.Now(), []string{}, map[string]int{}
+	for time.Since(began) < *chaosFor {
+		if h.unfinished() < 3 {
+			name := fmt.Sprintf("job%d", len(names))
+			if out, err := h.counts(name, 20+c.rng.IntN(60)); err != nil {
+				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
+			}
+			names = append(names, name)
+		}
+		_ = wait.For(t.Context(), time.Duration(500+c.rng.IntN(4000))*time.Millisecond)
+		if what := c.hurt(); what != "" {
+			hurts[what]++
+		}
+	}
+	c.healed(time.Now().Add(time.Hour))
+	attempts := 0
+	for _, name := range names {
+		h.until(name+" is over", func() bool { j, ok := h.job(name); return !ok || j.Closed })
+		j, ok := h.job(name)
+		if !ok {
+			t.Logf("%s was never submitted", name)
+			continue
+		}
+		attempts += j.Attempts
+		h.once(&j)
+	}
+	h.does("ledger", "verify")
+	for k := range h.n {
+		h.until(fmt.Sprintf("nothing runs on m%d", k+1), func() bool { return len(h.records(k + 1)[engine.Running]) == 0 })
+	}
+	machines := 0
+	for k := range h.n {
+		machines += len(h.records(k + 1)[engine.Ended])
+	}
+	t.Logf("%v: %d jobs, %d attempts, %d machines began, hurt as %v (seed %d)", time.Since(began).Round(time.Second),
+		len(names), attempts, machines, hurts, seed)
+}
+
+var made = regexp.MustCompile(`(?m)made (\d+) (\S+)`)
+
+// once holds that a job is done, and that its steps were made one after the other by attempts that followed each
+// other: what a machine behind a cable made meanwhile is not among them.
+func (h *home) once(j *client.Job) {
+	h.Helper()
+	if j.State != "succeeded" {
+		h.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", j.Name, j.State, j.Why, j.Exit, j.Attempts,
+			h.does("logs", j.Name))
+		return
+	}
+	r := h.receipt(j.Name)
+	at, list := 0, made.FindAllStringSubmatch(h.does("logs", j.Name), -1)
+	for n, m := range slices.Backward(list) { // one that lost its machine after it had printed them prints them again
+		if m[1] == "1" {
+			list = list[n:]
+			break
+		}
+	}
+	for n, m := range list {
+		if m[1] != fmt.Sprint(n+1) {
+			h.Errorf("%s: step %s was made after step %d", j.Name, m[1], n)
+		}
+		for at < len(r.Tries) && r.Tries[at].Instance != m[2] {
+			at++
+		}
+		if at == len(r.Tries) {
+			h.Errorf("%s: step %s was made on %s, after another attempt had begun", j.Name, m[1], m[2])
+			return
+		}
+	}
+	if len(list) < 20 {
+		h.Errorf("%s: it says of %d steps where they were made:\n%s", j.Name, len(list), h.does("logs", j.Name))
+	}
+}
+
+// records are the machines in a machine's folder, by their state. No key has begun two.
+func (h *home) records(k int) map[engine.State][]engine.Instance {
+	h.Helper()
+	paths, err := filepath.Glob(filepath.Join(h.folder, "hosts", fmt.Sprintf("m%d", k), "*", "machine.json"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	states := map[engine.State][]engine.Instance{}
+	for _, path := range paths {
+		var i engine.Instance
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(text, &i)
+		}
+		if err != nil {
+			h.Fatal(err)
+		}
+		states[i.State] = append(states[i.State], i)
+		if other, known := h.began[i.Key]; known && other != i.ID {
+			h.Errorf("%s began %s and %s", i.Key, other, i.ID)
+		}
+		h.began[i.Key] = i.ID
+	}
+	return states
+}
+
+func (h *home) unfinished() (n int) {
+	out, err := h.scrimp("jobs", "--json")
+	if err != nil {
+		return 3
+	}
+	for l := range strings.Lines(out) {
+		var j client.Job
+		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
+			n++
+		}
+	}
+	return n
+}
+
+// healed ends what has lasted long enough.
+func (c *chaos) healed(now time.Time) {
+	for k, h := range c.heals {
+		if now.After(h.at) {
+			h.do()
+			delete(c.heals, k)
+		}
+	}
+}
+
+// hurt does one of what happens to machines and servers, and says which.
+func (c *chaos) hurt() string {
+	c.Helper()
+	c.healed(time.Now())
+	k := 1 + c.rng.IntN(c.n)
+	if _, ill := c.heals[k]; ill || len(c.heals) > 2 {
+		return ""
+	}
+	lasts := func(least, most int, do func()) {
+		c.heals[k] = heal{time.Now().Add(time.Duration(least+c.rng.IntN(most-least)) * time.Second), do}
+	}
+	switch c.rng.IntN(9) {
+	case 0:
+		c.Cut(c, k)
+		lasts(1, 5, func() { c.Restore(c, k) })
+		return "cable out for a moment"
+	case 1, 2:
+		c.Cut(c, k)
+		lasts(12, 40, func() { c.Restore(c, k) })
+		return "cable out"
+	case 3:
+		c.EndSSHD(c, k)
+		lasts(1, 20, func() { c.On(c, k) })
+		return "sshd killed"
+	case 4:
+		c.Off(c, k)
+		lasts(1, 20, func() { c.On(c, k) })
+		return "power lost"
+	case 5:
+		c.Reboot(c, k)
+		return "booted"
+	case 6:
+		if _, ill := c.heals[0]; ill {
+			return ""
+		}
+		c.Revoke(c)
+		k = 0
+		lasts(3, 15, func() { c.Allow(c) })
+		return "key revoked"
+	case 7:
+		c.breaks(k)
+		return "connections broken"
+	}
+	c.killServer()
+	return "server killed"
+}
+
+// breaks ends the connections of a machine, and what serves them there.
+func (c *chaos) breaks(k int) {
+	for _, pid := range c.Pids(c, k) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		words := strings.Split(string(line), "\x00")
+		if strings.HasPrefix(words[0], "sshd: ") || slices.Contains(words, "hostd") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}

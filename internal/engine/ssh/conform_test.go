@@ -1,0 +1,180 @@
+package ssh
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/sshtest"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// The test's own binary is the program that is copied to machines.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == "hostd" {
+		exe, _ := os.Executable()
+		err := hostd.Serve(context.Background(), os.Stdin, os.Stdout, hostd.Options{Dir: os.Args[3], Agent: []string{exe,
+			"agent"}})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		if os.Getenv("PLAY") != "exit" {
+			<-time.After(10 * time.Minute) // it is killed; a test that dies leaves nothing for long
+		}
+		os.Exit(3)
+	}
+	var err error
+	if shared, err = os.MkdirTemp("", "scrimp-lab-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(shared)
+	os.Exit(status)
+}
+
+// shared is the folder on all machines of tests, which are this one.
+var shared string
+
+// lab is an engine of a test.
+type lab struct {
+	*Driver
+	t       testing.TB
+	setting engine.Setting
+	dir     string
+}
+
+var labs atomic.Int64
+
+// newLab is an engine with the machines of the given numbers, each with cpus of its own where they are
+// to be told apart.
+func newLab(t testing.TB, machines *sshtest.Machines, name string, cpus map[int]int, numbers ...int) *lab {
+	t.Helper()
+	serial := labs.Add(1) // machines of each test have folders of their own
+	w := map[string]any{"config": machines.Config, "rate": "0.36", "marginal": "0.06", "folder": shared}
+	var hosts []map[string]any
+	for _, k := range numbers {
+		h := map[string]any{"ssh": fmt.Sprintf("m%d", k), "name": fmt.Sprintf("m%d.%d", k, serial)}
+		if n := cpus[k]; n > 0 {
+			h["cpus"] = n
+		}
+		hosts = append(hosts, h)
+	}
+	w["hosts"] = hosts
+	dir, err := os.MkdirTemp("", "l") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l := &lab{t: t, dir: dir, setting: engine.Setting{Name: name, Kind: Kind, With: engine.WithOf(w)}}
+	l.open()
+	t.Cleanup(l.end)
+	return l
+}
+
+func (l *lab) open() {
+	l.t.Helper()
+	e, err := Open(l.t.Context(), l.setting, engine.Host{Dir: l.dir, Socket: "unix://" + filepath.Join(l.dir,
+		"server.sock"),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.Driver = e.Driver.(*Driver)
+}
+
+// restart is a server that was killed, and the next one.
+func (l *lab) restart() {
+	l.stop()
+	for _, link := range l.links {
+		link.mu.Lock()
+		if link.conn != nil {
+			_ = link.conn.Close()
+		}
+		link.mu.Unlock()
+	}
+	l.open()
+}
+
+func (l *lab) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	l.look(ctx)
+	l.mu.Lock()
+	var running []string
+	for _, v := range l.seen {
+		for _, i := range v.list {
+			if i.State == engine.Running {
+				running = append(running, i.ID)
+			}
+		}
+	}
+	l.mu.Unlock()
+	for _, id := range running {
+		_ = l.Terminate(ctx, id) // another engine's is ended by that
+	}
+	_ = l.Close(ctx)
+}
+
+// offers are those of the engine, by the processors of their machines.
+func (l *lab) offers() map[int]market.OfferID {
+	l.t.Helper()
+	offers, _, err := l.Offers(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	by := map[int]market.OfferID{}
+	for _, o := range offers {
+		by[o.CPUs] = o.ID
+	}
+	return by
+}
+
+// Machines of one's own are held to the contract by real sshds, and their page says by which cases.
+func TestDriverConforms(t *testing.T) {
+	machines := sshtest.Start(t, 6, 78)
+	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
+		l := newLab(t, machines, "lab", map[int]int{1: 3, 2: 3, 3: 3, 4: 3, 5: 5}, 1, 2, 3, 4, 5)
+		by := l.offers()
+		host := l.links[4].host.Name // another server has that machine
+		link := l.link(host)
+		if _, err := link.ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
+			Name:  "their-" + host,
+			Offer: by[5], Rate: money.Rate(1), At: time.Now()}}, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			a, _ := link.ask(context.Background(), hostd.Request{Do: "list"}, time.Minute)
+			for _, i := range a.Instances {
+				_, _ = link.ask(context.Background(), hostd.Request{Do: "end", Instance: i.ID}, time.Minute)
+			}
+		})
+		return enginetest.Rig{
+			Driver: l, Granted: by[3], Empty: by[5],
+			Restart: func(testing.TB) { l.restart() },
+			Foreign: func(t testing.TB) string {
+				other := newLab(t, machines, "other", map[int]int{6: 7}, 6)
+				list, err := other.Launch(t.Context(), engine.Request{Key: "a.1", Offer: other.offers()[7]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return list[0].ID
+			},
+			Limit: time.Minute,
+		}
+	})
+	enginetest.Page(t, "../../../docs/engines/ssh.md", results)
+}

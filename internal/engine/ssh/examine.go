@@ -1,0 +1,191 @@
+package ssh
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"scrimp/internal/durable"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/hostd"
+	"scrimp/internal/size"
+)
+
+// What a machine should have at least, and how far its clock may be off.
+const (
+	leastDisk = 2 * size.GiB
+	mostSkew  = time.Minute
+)
+
+var _ engine.Examiner = (*Driver)(nil)
+
+// Examine implements engine.Examiner.
+func (d *Driver) Examine(ctx context.Context) []engine.Finding {
+	found := make([][]engine.Finding, len(d.links))
+	at := map[*link]int{}
+	for n, l := range d.links {
+		at[l] = n
+		l.begin(d.ctx)
+	}
+	d.each(func(l *link) { found[at[l]] = l.examine(ctx) })
+	var all []engine.Finding
+	for _, list := range found {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// examine looks at one machine.
+func (l *link) examine(ctx context.Context) (list []engine.Finding) {
+	say := func(ok bool, what, format string, args ...any) {
+		name := l.host.Name
+		if what != "" {
+			name += " " + what
+		}
+		list = append(list, engine.Finding{Name: name, OK: ok, Text: fmt.Sprintf(format, args...)})
+	}
+	began := time.Now()
+	if err := l.until(ctx); err != nil {
+		say(false, "", "%v", err)
+		return list
+	}
+	took := time.Since(began)
+	server := l.way.server()
+	sent := time.Now()
+	a, err := l.ask(ctx, hostd.Request{Do: "facts", Server: server}, 3*askTime)
+	if err != nil {
+		say(false, "", "%v", err)
+		return list
+	}
+	f := a.Facts
+	server = cmp.Or(f.By, server)
+	has := fmt.Sprintf("%s/%s, %d CPUs, %v", f.OS, f.Arch, f.CPUs, f.Memory)
+	if f.Accelerators > 0 {
+		has += fmt.Sprintf(", %d x %s (driver %s)", f.Accelerators, f.Accelerator, f.Driver)
+	}
+	say(true, "", "reached in %.1f s: %s; %v free in %s", took.Seconds(), has, f.Free, f.Dir)
+	if f.Free < leastDisk {
+		say(false, "disk", "%v are free in %s: make room, or set another folder, with: {folder: /scratch/scrimp}", f.Free,
+			f.Dir)
+	}
+	if skew := f.Now.Sub(sent.Add(time.Since(sent) / 2)).Round(time.Second); skew.Abs() > mostSkew {
+		say(false, "clock", "its clock is %v off: what is booked goes by the server's, and times in logs will not "+
+			"agree. Run there: "+
+			"timedatectl set-ntp true", skew)
+	}
+	if f.NoDriver != "" {
+		say(false, "driver", "%s. Run there: nvidia-smi; jobs are given %d GPUs of it", f.NoDriver, f.Accelerators)
+	}
+	if f.Python == "" {
+		say(true, "python", "no python3: jobs that need it end there (apt install python3 python3-venv)")
+	}
+	if f.Logout {
+		say(false, "logout", "what a user leaves running ends when they log out. Run there: loginctl enable-linger $USER")
+	}
+	if f.Apart != "" {
+		say(true, "users", "programs run as the user of ssh, since %s: it serves one user of the server at a time", f.Apart)
+	}
+	switch {
+	case f.Server == "":
+		say(true, "server", "reaches the server by %s", server)
+	case strings.HasPrefix(server, "unix:"):
+		say(true, "server", "the way back is the ssh connection; no server answers here at the moment")
+	default:
+		say(false, "server", "does not reach the server by %s: %s. Write agents: ssh to go through the connection, or "+
+			"an address "+
+			"that it reaches", server, f.Server)
+	}
+	return list
+}
+
+// Key is what a machine says that its key is, before somebody has accepted it.
+type Key struct {
+	Host        string // as ssh is told it
+	Fingerprint string
+	lines       []byte
+}
+
+// UnknownKeys asks the machines of a setting for their keys, and returns those that ssh does not know.
+func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]Key, error) {
+	with, err := Read(s)
+	if err != nil {
+		return nil, err
+	}
+	var list []Key
+	for n := range with.Hosts {
+		if with.Hosts[n].Join != "" {
+			continue
+		}
+		o := &openssh{host: &with.Hosts[n], engine: s.Name, dir: Dir(data, s.Name), config: with.Config}
+		key, err := o.unknown(ctx)
+		if err != nil {
+			return list, err
+		}
+		if key != nil {
+			list = append(list, *key)
+		}
+	}
+	return list, nil
+}
+
+// unknown is the machine's key, where it is not known; nil: it is, or the machine is not reached.
+func (o *openssh) unknown(ctx context.Context) (*Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var complaint bytes.Buffer
+	cmd := o.ssh(ctx, nil, "exit")
+	cmd.Stderr = &complaint
+	if err := cmd.Run(); err == nil || !strings.Contains(complaint.String(), "Host key verification failed") ||
+		strings.Contains(complaint.String(), "HAS CHANGED") {
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, o.explain(err, "")
+		}
+		return nil, nil
+	}
+	file, err := os.CreateTemp("", "scrimp-known-")
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close()
+	defer func() { _ = os.Remove(file.Name()) }()
+	// What is given first holds; whether the key opens the machine does not matter here.
+	args := append([]string{"-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + file.Name()},
+		o.options(ctx)...)
+	_ = exec.CommandContext(ctx, "ssh", append(args, "--", o.host.SSH, "exit")...).Run()
+	lines, err := os.ReadFile(file.Name())
+	if err != nil || len(lines) == 0 {
+		return nil, fmt.Errorf("%s: its key cannot be asked for: run ssh %s once and accept it", o.host.SSH, o.host.SSH)
+	}
+	out, err := exec.CommandContext(ctx, "ssh-keygen", "-lf", file.Name()).Output()
+	if err != nil {
+		return nil, fmt.Errorf("fingerprint of %s: %w", o.host.SSH, err)
+	}
+	return &Key{Host: o.host.SSH, Fingerprint: strings.TrimSpace(string(out)), lines: lines}, nil
+}
+
+// Accept notes keys as those of an engine's machines, from then on the only ones that are taken.
+func Accept(data, name string, keys []Key) error {
+	dir := Dir(data, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, KnownHosts)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, k := range keys {
+		text = append(text, k.lines...)
+	}
+	return durable.Replace(path, text)
+}
+
+// Dir is the folder of an engine in a data folder.
+func Dir(data, name string) string { return filepath.Join(data, "engines", name) }

@@ -1,0 +1,398 @@
+package ssh
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/engine/hostd"
+	"scrimp/internal/money"
+)
+
+// joinedLab is an engine of machines that join, each with cpus as its name says: c3.1 has 3.
+type joinedLab struct {
+	*lab
+	names  []string
+	tokens map[string]string
+	ctx    context.Context // of the machines
+	away   func()          // the machines of this server leave, and return only when they have
+}
+
+func newJoinedLab(t testing.TB, name string, cpus ...int) *joinedLab {
+	t.Helper()
+	dir := t.TempDir()
+	var hosts []map[string]any
+	j := &joinedLab{tokens: map[string]string{}, ctx: context.WithoutCancel(t.Context())}
+	for n, c := range cpus {
+		m := fmt.Sprintf("c%d.%d.%d", c, n, labs.Add(1))
+		j.names = append(j.names, m)
+		hosts = append(hosts, map[string]any{"join": m, "cpus": c})
+	}
+	j.lab = &lab{t: t, dir: dir, setting: engine.Setting{Name: name, Kind: Kind, With: engine.WithOf(map[string]any{
+		"rate": "0.36", "marginal": "0.06", "hosts": hosts})}}
+	for _, m := range j.names {
+		token, err := NewToken(dir, &j.setting, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.tokens[m] = token
+	}
+	j.open()
+	j.join()
+	t.Cleanup(func() { j.end(); j.away() })
+	return j
+}
+
+// join connects all machines, as scrimp agent join does.
+func (j *joinedLab) join() {
+	j.t.Helper()
+	ctx, cancel := context.WithCancel(j.ctx)
+	var there sync.WaitGroup
+	exe, err := os.Executable()
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	for n, m := range j.names {
+		far, near := pipe(j.t)
+		seat, err := j.Claim(ctx, j.tokens[m], fmt.Sprint("session", n, labs.Add(1)))
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		there.Go(func() { _ = seat.Serve(ctx, near) })
+		there.Go(func() {
+			defer func() { _ = far.Close() }()
+			_ = hostd.Serve(ctx, far, far, hostd.Options{Dir: filepath.Join(shared, "hosts", m), Agent: []string{exe, "agent"}})
+		})
+	}
+	j.away = func() { cancel(); there.Wait() }
+}
+
+func (j *joinedLab) restart() {
+	j.stop()
+	j.away()
+	j.open()
+	j.join()
+}
+
+// pipe is a connection on this machine.
+func pipe(t testing.TB) (net.Conn, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	far, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return far, near
+}
+
+// Machines that join are held to the same contract as those that are reached by ssh.
+func TestDriverConformsWithMachinesThatJoin(t *testing.T) {
+	enginetest.Run(t, func(t testing.TB) enginetest.Rig {
+		j := newJoinedLab(t, "lab", 3, 3, 3, 3, 5)
+		by := j.offers()
+		host := j.names[4] // another server has that machine
+		if _, err := j.link(host).ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
+			Name: "their-" + host, Offer: by[5], Rate: money.Rate(1), At: time.Now()}}, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			a, _ := j.link(host).ask(context.Background(), hostd.Request{Do: "list"}, time.Minute)
+			for _, i := range a.Instances {
+				_, _ = j.link(host).ask(context.Background(), hostd.Request{Do: "end", Instance: i.ID}, time.Minute)
+			}
+		})
+		return enginetest.Rig{
+			Driver: j, Granted: by[3], Empty: by[5],
+			Restart: func(testing.TB) { j.restart() },
+			Foreign: func(t testing.TB) string {
+				other := newJoinedLab(t, "other", 7)
+				list, err := other.Launch(t.Context(), engine.Request{Key: "a.1", Offer: other.offers()[7]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return list[0].ID
+			},
+			Limit: time.Minute,
+		}
+	})
+}
+
+// rack is an engine with one machine that joins, and its token.
+func rack(t *testing.T) (d *Driver, s *engine.Setting, dir, token string) {
+	t.Helper()
+	dir = t.TempDir()
+	s = &engine.Setting{Name: "rack", Kind: Kind, With: engine.WithOf(map[string]any{"rate": "1",
+		"hosts": []any{map[string]any{"join": "gpu3"}}})}
+	token, err := NewToken(dir, s, "gpu3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(t.Context(), *s, engine.Host{Dir: dir, Socket: "unix:///none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = e.Driver.(*Driver)
+	t.Cleanup(func() { _ = d.Close(context.Background()) })
+	return d, s, dir, token
+}
+
+// machine is the far side of a connection: it answers each request that answers says something to.
+func machine(conn net.Conn, answers func(*hostd.Request) *hostd.Answer) {
+	if _, err := fmt.Fprintf(conn, "\n%s\n", hostd.Greeting); err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		var r hostd.Request
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			return
+		}
+		if a := answers(&r); a != nil {
+			a.ID = r.ID
+			text, _ := json.Marshal(a)
+			if _, err := conn.Write(append(text, '\n')); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func alive(*hostd.Request) *hostd.Answer { return &hostd.Answer{Facts: &hostd.Facts{CPUs: 4}} }
+func dead(*hostd.Request) *hostd.Answer  { return nil }
+
+// serve lets a machine join; ended is closed once its connection has.
+func serve(t *testing.T, d *Driver, token, session string, answers func(*hostd.Request) *hostd.Answer) (ended chan struct{},
+	err error) {
+	t.Helper()
+	seat, err := d.Claim(t.Context(), token, session)
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	ended = make(chan struct{})
+	go machine(far, answers)
+	go func() {
+		defer close(ended)
+		_ = seat.Serve(d.ctx, near)
+		seat.Close()
+	}()
+	return ended, nil
+}
+
+func is(ended chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Of two machines by one name the second is refused while the first answers; where that is dead the
+// second takes its place. A machine that comes again takes its own at once.
+func TestANameIsOneMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, _, token := rack(t)
+		first, err := serve(t, d, token, "first", alive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if list := d.Joined(); len(list) != 1 || list[0].Name != "gpu3" || list[0].Since.IsZero() {
+			t.Errorf("joined: %+v", list)
+		}
+		if _, err := serve(t, d, token, "second", alive); !errors.Is(err, engine.ErrTaken) {
+			t.Errorf("a second machine of the name: %v", err)
+		}
+		if is(first) {
+			t.Fatal("the first is cut off by one that was refused")
+		}
+		again, err := serve(t, d, token, "first", dead)
+		synctest.Wait()
+		if err != nil || !is(first) || is(again) {
+			t.Errorf("the same machine comes again: %v; its connection before ended: %v", err, is(first))
+		}
+		began := time.Now()
+		third, err := serve(t, d, token, "third", alive)
+		synctest.Wait()
+		if err != nil || !is(again) || is(third) || time.Since(began) > claimTime+time.Second {
+			t.Errorf("where the one before is dead: %v after %v", err, time.Since(began))
+		}
+		if _, connected, _, _ := d.links[0].state(); !connected {
+			t.Error("it is not connected")
+		}
+		_ = d.Close(t.Context())
+		synctest.Wait()
+		if !is(third) {
+			t.Error("a driver that is closed keeps its machine")
+		}
+	})
+}
+
+// A token is good for one machine of one engine, and until it is revoked or made anew: then its machine is cut off.
+func TestATokenIsOneMachinesUntilItIsRevoked(t *testing.T) {
+	for how, revoke := range map[string]func(dir string, s *engine.Setting) error{
+		"removed":   func(dir string, s *engine.Setting) error { return RevokeTokens(dir, s.Name) },
+		"made anew": func(dir string, s *engine.Setting) error { _, err := NewToken(dir, s, "gpu3"); return err },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, s, dir, token := rack(t)
+			for _, other := range []string{"", "join.", "join.rack.gpu3.", token + "x", token[:len(token)-1],
+				strings.Replace(token, "gpu3", "gpu4", 1), strings.Replace(token, "rack", "lab", 1), "join.rack.gpu3.x.y",
+				"scrimp_" + strings.Repeat("A", 43)} {
+				if _, ok := d.Admits(other); ok {
+					t.Errorf("%q is taken", other)
+				}
+				if _, err := d.Claim(t.Context(), other, "s"); !errors.Is(err, engine.ErrStranger) {
+					t.Errorf("%q: %v", other, err)
+				}
+			}
+			if name, ok := d.Admits(token); !ok || name != "gpu3" {
+				t.Fatalf("its own token: %q, %v", name, ok)
+			}
+			text, err := os.ReadFile(filepath.Join(Dir(dir, "rack"), TokensName))
+			if err != nil || strings.Contains(string(text), token[len(token)-20:]) {
+				t.Errorf("the token is kept as it is: %v %s", err, text)
+			}
+			ended, err := serve(t, d, token, "s", alive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if is(ended) {
+				t.Fatal("cut off with a token that is good")
+			}
+			if err := revoke(dir, s); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(revokedLook + time.Second)
+			if !is(ended) {
+				t.Errorf("%s: still connected", how)
+			}
+			if _, err := serve(t, d, token, "s", alive); !errors.Is(err, engine.ErrStranger) {
+				t.Errorf("%s: %v", how, err)
+			}
+		})
+	}
+}
+
+// A machine sends answers of some length to what it is asked, or it is cut off.
+func TestAMachineThatJoinedFillsNoMemory(t *testing.T) {
+	for what, send := range map[string]func(w io.Writer) error{
+		"a line without end": func(w io.Writer) (err error) {
+			for part := strings.Repeat("x", 1<<16); err == nil; {
+				_, err = io.WriteString(w, part)
+			}
+			return err
+		},
+		"answers that nobody asked for": func(w io.Writer) (err error) {
+			for err == nil {
+				_, err = io.WriteString(w, "{\"id\":0}\n")
+			}
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, _, _, token := rack(t)
+			seat, err := d.Claim(t.Context(), token, "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			near, far := net.Pipe()
+			sent := &tally{}
+			go func() {
+				_, _ = fmt.Fprintf(far, "\n%s\n", hostd.Greeting)
+				go func() { _, _ = io.Copy(io.Discard, far) }()
+				_ = send(io.MultiWriter(far, sent))
+			}()
+			if err := seat.Serve(t.Context(), near); !errors.Is(err, errBound) {
+				t.Errorf("%s: %v", what, err)
+			}
+			synctest.Wait()
+			if sent.n > mostJoinedLine+(1<<17) {
+				t.Errorf("%s: %d bytes were accepted", what, sent.n)
+			}
+		})
+	}
+}
+
+type tally struct{ n int }
+
+func (c *tally) Write(b []byte) (int, error) { c.n += len(b); return len(b), nil }
+
+// What a machine that joined says of itself decides neither what it costs nor what others have, and steers no terminal.
+func TestAMachineThatJoinedIsBelievedWhatItCanKnow(t *testing.T) {
+	d, _, _, _ := rack(t)
+	l, now := d.links[0], time.Now().UTC()
+	at := now.Add(-time.Hour)
+	d.journal.Keys["mine"] = &launched{Hosts: []string{"gpu3"}, Offer: "rack/own/c/reserved", Rate: 5, At: at}
+	d.journal.Keys["theirs"] = &launched{Hosts: []string{"gpu4"}, At: at}
+	of := func(id, key string, change func(*engine.Instance)) engine.Instance {
+		i := engine.Instance{ID: id, Key: key, State: engine.Running, Launched: now.Add(time.Hour), Rate: 1e15,
+			Offer: "x\x1b[2J", Tags: map[string]string{"a": "b", "e": "\x1b[31m"}}
+		if change != nil {
+			change(&i)
+		}
+		return i
+	}
+	list := d.believed(l, []engine.Instance{
+		of("rack-gpu3-1", "mine", nil), of("rack-gpu3-2", "theirs", nil), of("rack-gpu3-3", "unknown", nil),
+		of("rack-gpu3-\x1b", "mine", nil), of(strings.Repeat("x", 300), "mine", nil),
+		of("rack-gpu3-4", "mine", func(i *engine.Instance) { i.State = "paused" }),
+		of("other-gpu3-5", "mine", nil),
+		of("rack-gpu3-6", "mine", func(i *engine.Instance) { i.State, i.Ended = engine.Ended, now.Add(time.Hour) }),
+		of("rack-gpu3-7", "mine", func(i *engine.Instance) { i.State, i.Ended, i.Cause = engine.Ended, at.Add(-time.Hour), "won" }),
+	})
+	got := map[string]engine.Instance{}
+	for _, i := range list {
+		got[i.ID] = i
+		if i.Launched.After(time.Now()) || i.Ended.After(time.Now()) || i.Tags["e"] != "" || strings.ContainsRune(string(i.Offer), 27) {
+			t.Errorf("%+v", i)
+		}
+	}
+	if len(got) != 6 {
+		t.Fatalf("%d are believed: %+v", len(got), list)
+	}
+	if i := got["rack-gpu3-1"]; i.Rate != 5 || !i.Launched.Equal(at) || i.Offer != "rack/own/c/reserved" {
+		t.Errorf("one that was asked for: %+v", i)
+	}
+	if i := got["rack-gpu3-2"]; i.Key != "" {
+		t.Errorf("one whose key was given to another machine: %+v", i)
+	}
+	if i := got["rack-gpu3-3"]; i.Rate != *l.host.Rate {
+		t.Errorf("one that nobody knows costs %v", i.Rate)
+	}
+	if i := got["other-gpu3-5"]; i.Key != "" || i.Rate != 0 {
+		t.Errorf("another server's: %+v", i)
+	}
+	if i := got["rack-gpu3-7"]; !i.Ended.Equal(at) || i.Cause != engine.Stopped {
+		t.Errorf("one that ended before it began: %+v", i)
+	}
+	a := hostd.Answer{Problem: "\x1b]0;x\x07" + strings.Repeat("y", 1000), Facts: &hostd.Facts{Accelerator: "H100\x1b[2J", CPUs: -4,
+		Accelerators: 1 << 40, Memory: -1}}
+	tidy(&a)
+	if strings.ContainsAny(a.Problem+a.Facts.Accelerator, "\x1b\x07") || len(a.Problem) > mostText || a.Facts.CPUs != 0 ||
+		a.Facts.Accelerators > mostParts || a.Facts.Memory != 0 {
+		t.Errorf("%+v %+v", a, a.Facts)
+	}
+}

@@ -1,0 +1,290 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/hostd"
+)
+
+// Launch implements engine.Driver. Which machines a key is given is written down before they are asked. Where one
+// of them refuses, others are asked.
+func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
+	if r.Key == "" {
+		return nil, fmt.Errorf("%w: a launch needs a key", engine.ErrRequest)
+	}
+	d.reach(ctx)
+	release, err := d.hold(ctx, r.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var why error
+	for refused := map[string]bool{}; ; {
+		d.mu.Lock()
+		k := d.journal.Keys[r.Key]
+		d.mu.Unlock()
+		if k == nil || k.Refused {
+			d.look(ctx) // what is free now
+			if k, err = d.choose(&r, refused); err != nil {
+				return nil, cmp.Or(why, err)
+			}
+		}
+		if k.GivenUp {
+			return nil, cmp.Or(why, fmt.Errorf("launch %s was given up: %w", r.Key, engine.ErrNoCapacity))
+		}
+		list, err := d.launch(ctx, &r, k, refused)
+		if err == nil || !errors.Is(err, engine.ErrNoCapacity) {
+			return list, err
+		}
+		why = err
+	}
+}
+
+// hold waits until no other call launches a key: of two at once one could be refused what the other was granted.
+func (d *Driver) hold(ctx context.Context, key string) (release func(), err error) {
+	for {
+		d.mu.Lock()
+		other := d.launching[key]
+		if other == nil {
+			over := make(chan struct{})
+			d.launching[key] = over
+			d.mu.Unlock()
+			return func() {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				delete(d.launching, key)
+				close(over)
+			}, nil
+		}
+		d.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// launch asks the machines of a key. Those that refuse are noted, and the launch is taken back.
+func (d *Driver) launch(ctx context.Context, r *engine.Request, k *launched,
+	refused map[string]bool) ([]engine.Instance, error) {
+	list := make([]engine.Instance, len(k.Hosts))
+	errs := make([]error, len(k.Hosts))
+	var asked sync.WaitGroup
+	for rank, host := range k.Hosts {
+		asked.Go(func() { list[rank], errs[rank] = d.start(ctx, r, k, rank, host) })
+	}
+	asked.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		return d.took(r.Key, k, list)
+	}
+	for rank, err := range errs {
+		if err != nil && !engine.Refused(err) { // what began goes on: the same key finds it
+			return nil, d.abandon(r.Key, k, errors.Join(errs...))
+		}
+		refused[k.Hosts[rank]] = refused[k.Hosts[rank]] || err != nil
+	}
+	return nil, d.undo(ctx, r, k, list, err)
+}
+
+// abandon gives a launch up where one of its machines is lost by now and none is known to have begun: or its job
+// would wait for that machine as long as the core does for an answer. It returns why there is no answer.
+func (d *Driver) abandon(key string, k *launched, why error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lost := slices.ContainsFunc(k.Hosts, func(host string) bool {
+		l := d.link(host)
+		return l != nil && d.quiet(l) >= d.lost
+	})
+	if !lost || d.began(key, k) || d.journal.Keys[key] != k {
+		return why
+	}
+	over := *k
+	over.GivenUp = true
+	if err := d.note(key, &over); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", why, engine.ErrNoCapacity)
+}
+
+// began reports whether a machine was seen that began by a launch. The caller holds mu.
+func (d *Driver) began(key string, k *launched) bool {
+	for _, v := range d.seen {
+		if slices.ContainsFunc(v.list, func(i engine.Instance) bool { return k.has(key, &i) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// choose gives a key machines that are free and have not refused it, and writes that down.
+func (d *Driver) choose(r *engine.Request, refused map[string]bool) (*launched, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	g, ok := d.groups()[r.Offer]
+	if !ok {
+		return nil, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNotFound)
+	}
+	if r.MaxRate > 0 && g.rate > r.MaxRate {
+		return nil, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, g.rate, r.MaxRate,
+			engine.ErrPrice)
+	}
+	var free []string
+	for _, l := range g.links {
+		if d.free(l) && !refused[l.host.Name] {
+			free = append(free, l.host.Name)
+		}
+	}
+	if len(free) < r.Machines() {
+		return nil, fmt.Errorf("%d of %d machines are free: %w", len(free), len(g.links), engine.ErrNoCapacity)
+	}
+	k := &launched{Hosts: free[:r.Machines()], Offer: r.Offer, Rate: g.rate, At: time.Now().UTC()}
+	if before := d.journal.Keys[r.Key]; before != nil {
+		k.Try = before.Try + 1
+	}
+	return k, d.note(r.Key, k)
+}
+
+// free reports whether a machine answers and nothing runs there or was asked for. The caller holds mu.
+func (d *Driver) free(l *link) bool {
+	_, connected, _, _ := l.state()
+	v := d.seen[l.host.Name]
+	if !connected || l.silent() || d.quiet(l) > d.lost {
+		return false
+	}
+	if slices.ContainsFunc(v.list, func(i engine.Instance) bool { return i.State == engine.Running }) {
+		return false
+	}
+	for key, k := range d.journal.Keys { // asked for, and not seen yet
+		if k.Over.IsZero() && slices.Contains(k.Hosts, l.host.Name) &&
+			!slices.ContainsFunc(v.list, func(i engine.Instance) bool { return k.has(key, &i) && i.State == engine.Ended }) &&
+			(!k.GivenUp || !v.at.After(k.At.Add(askTime))) {
+			return false
+		}
+	}
+	return true
+}
+
+// start asks one machine of a launch to begin.
+func (d *Driver) start(ctx context.Context, r *engine.Request, k *launched, rank int, host string) (engine.Instance,
+	error) {
+	l := d.link(host)
+	if l == nil {
+		return engine.Instance{}, fmt.Errorf("machine %s is not named any more: %w", host, engine.ErrNoCapacity)
+	}
+	env := maps.Clone(r.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	if at := l.way.server(); at != "" {
+		env["SCRIMP_SERVER"] = at
+	}
+	a, err := l.ask(ctx, hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: k.keyOf(r.Key, rank),
+		Name: d.name + "-" + host, Offer: r.Offer, Rate: *l.host.Rate, At: k.At, Tags: r.Tags, Env: env}}, 2*askTime)
+	if err != nil {
+		return engine.Instance{}, fmt.Errorf("%s: %w", host, err)
+	}
+	d.mu.Lock()
+	a.Instances = d.believed(l, a.Instances)
+	d.mu.Unlock()
+	if len(a.Instances) != 1 {
+		return engine.Instance{}, fmt.Errorf("machine %s answers with %d machines", host, len(a.Instances))
+	}
+	d.finish(&a.Instances[0])
+	return a.Instances[0], nil
+}
+
+// took notes machines that began, so that the next request does not take them for free. A launch that was given up
+// meanwhile is not granted: what began is ended with the next look.
+func (d *Driver) took(key string, k *launched, list []engine.Instance) ([]engine.Instance, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.journal.Keys[key] != k {
+		return nil, fmt.Errorf("launch %s was given up: %w", key, engine.ErrNoCapacity)
+	}
+	for n, host := range k.Hosts {
+		v := d.seen[host]
+		if !slices.ContainsFunc(v.list, func(i engine.Instance) bool { return i.ID == list[n].ID }) {
+			v.list = append(slices.Clone(v.list), list[n])
+		}
+		v.began = time.Now()
+		d.seen[host] = v
+	}
+	return list, nil
+}
+
+// undo takes a launch back that one of its machines refused: it was not rented.
+func (d *Driver) undo(ctx context.Context, r *engine.Request, k *launched, list []engine.Instance, why error) error {
+	for rank, i := range list {
+		if i.ID == "" {
+			continue
+		}
+		if _, err := d.link(k.Hosts[rank]).ask(ctx, hostd.Request{Do: "end", Instance: i.ID}, askTime); err != nil &&
+			!errors.Is(err, engine.ErrNotFound) {
+			return fmt.Errorf("%w; and %s is not ended: %w", errUndone, i.ID, err) // not refused: it is asked again
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.journal.Keys[r.Key] != k { // another call was quicker
+		return why
+	}
+	over := *k
+	over.Refused, over.Over = true, time.Now().UTC()
+	if err := d.note(r.Key, &over); err != nil {
+		return err
+	}
+	return why
+}
+
+// note writes down what is known of a key, or leaves it as it was. The caller holds mu.
+func (d *Driver) note(key string, k *launched) error {
+	before := d.journal.Keys[key]
+	d.journal.Keys[key] = k
+	err := d.journal.write(d.dir)
+	if err != nil {
+		if d.journal.Keys[key] = before; before == nil {
+			delete(d.journal.Keys, key)
+		}
+	}
+	return err
+}
+
+var errUndone = errors.New("a part of the machines was refused")
+
+// Cancel implements engine.Canceller: an answer that is not there yet is not waited for, and what
+// began after all is ended when its machine is reached.
+func (d *Driver) Cancel(ctx context.Context, key string) error {
+	d.look(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.journal.Keys[key]
+	if k == nil || k.Refused || d.began(key, k) { // it was granted, or will not be
+		return engine.ErrNotFound
+	}
+	over := *k
+	over.GivenUp = true
+	return d.note(key, &over)
+}
+
+// Terminate implements engine.Driver.
+func (d *Driver) Terminate(ctx context.Context, id string) error {
+	d.reach(ctx)
+	for _, l := range d.links {
+		if at, ok := strings.CutPrefix(id, d.name+"-"+l.host.Name+"-"); ok && !strings.Contains(at, "-") {
+			_, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, 2*askTime)
+			return err
+		}
+	}
+	return fmt.Errorf("instance %q: %w", id, engine.ErrNotFound)
+}

@@ -1,0 +1,237 @@
+// Package ssh rents out machines of one's own that are reached by ssh: the system's OpenSSH with the
+// user's own configuration, keys and jump hosts. It copies this program there and has it begin the agents
+// (package hostd). A machine of one's own is paid for whether it is used or not, so what it costs is what
+// is reserved and paid beforehand (docs/design/reserved.md).
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// Kind is what engines of this package are called.
+const Kind = "ssh"
+
+// usual is how machines that are reached by ssh behave. One that does not answer for most of detect is lost,
+// and a sweep says so.
+var usual = engine.Timing{Poll: 2 * time.Second, Sweep: 2 * time.Second, Detect: 30 * time.Second,
+	Boot: 3 * time.Minute}
+
+// mostSeats is how many tasks a machine has at once unless the user says otherwise: what each asks for decides.
+const mostSeats = 64
+
+// With is what an ssh engine has under with.
+type With struct {
+	// of an hour of a machine, used or not, the marginal part included when used
+	Rate     money.Rate        `yaml:"rate"`
+	Marginal money.Rate        `yaml:"marginal"` // the part of rate that an hour costs only when it is used: power
+	Currency money.Currency    `yaml:"currency"` // "": USD
+	Team     string            `yaml:"team"`     // whose cost the hours are that nobody uses; "": nobody's
+	Config   string            `yaml:"config"`   // file of ssh; "": the user's own
+	Folder   string            `yaml:"folder"`   // on each machine; "": /var/lib/scrimp for root, ~/.scrimp for others
+	Programs map[string]string `yaml:"programs"` // file of this program for machines of another system: linux/arm64
+	Hosts    []Machine         `yaml:"hosts"`
+}
+
+// Machine is one computer.
+type Machine struct {
+	SSH      string      `yaml:"ssh"`  // as ssh is told it: user@host, or a name of its configuration
+	Join     string      `yaml:"join"` // name of a machine that connects to the server by itself, in place of ssh
+	Name     string      `yaml:"name"` // "": the host of ssh
+	Rate     *money.Rate `yaml:"rate"` // nil: as the engine's
+	Marginal *money.Rate `yaml:"marginal"`
+	Address  string      `yaml:"address"` // by which the other machines reach it; "": by which ssh did
+	// What jobs may use of it; what is not said is what it has.
+	CPUs         int        `yaml:"cpus"`
+	Memory       size.Bytes `yaml:"memory"`
+	Accelerator  string     `yaml:"accelerator"` // its kind
+	Accelerators int        `yaml:"accelerators"`
+	Speed        float64    `yaml:"speed"` // against the machine for which jobs state their work
+}
+
+const hasWith = "an ssh engine has hosts, rate, marginal, currency, team, config, folder and programs; each of " +
+	"its hosts is " +
+	"user@host, or has ssh or join, name, rate, marginal, address, cpus, memory, accelerator, accelerators and speed"
+
+// UnmarshalYAML takes a host alone too.
+func (m *Machine) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		m.SSH = n.Value
+		return nil
+	}
+	type plain Machine
+	for i := 0; i+1 < len(n.Content); i += 2 { // a decoder of one's own forgets to be strict
+		if name := n.Content[i].Value; !slices.Contains(machineFields, name) {
+			return fmt.Errorf("line %d: field %s not found in type host", n.Content[i].Line, name)
+		}
+	}
+	return n.Decode((*plain)(m))
+}
+
+var machineFields = []string{"ssh", "join", "name", "rate", "marginal", "address", "cpus", "memory", "accelerator",
+	"accelerators", "speed"}
+
+var (
+	hostName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	sshAddress = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._@:\[\]%/-]{0,254}$`)
+)
+
+// Read is what a setting has, with what it leaves out filled in.
+func Read(s *engine.Setting) (w With, err error) {
+	if err := s.With.Into(&w, hasWith); err != nil {
+		return w, err
+	}
+	if w.Currency == "" {
+		w.Currency = money.USD
+	}
+	if !w.Currency.Valid() {
+		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
+	}
+	if fix := identity.WrongName(w.Team); w.Team != "" && fix != "" {
+		return w, fmt.Errorf("with: team is %q: %s", w.Team, fix)
+	}
+	if len(w.Hosts) == 0 {
+		return w, errors.New("with: hosts: none is named: write hosts: [user@gpu1], or scrimp engine add NAME --ssh " +
+			"user@gpu1")
+	}
+	if w.Folder != "" && !filepath.IsAbs(w.Folder) {
+		return w, fmt.Errorf("with: folder is %q: write an absolute path", w.Folder)
+	}
+	seen := map[string]bool{}
+	for n := range w.Hosts {
+		m := &w.Hosts[n]
+		if err := m.fill(&w); err != nil {
+			return w, err
+		}
+		if seen[m.Name] {
+			return w, fmt.Errorf("with: hosts: %s stands twice: give each a name of its own", m.Name)
+		}
+		seen[m.Name] = true
+	}
+	return w, nil
+}
+
+func (m *Machine) fill(w *With) error {
+	if m.Join != "" {
+		if m.SSH != "" || m.Name != "" && m.Name != m.Join {
+			return fmt.Errorf("with: hosts: join: %s: leave out ssh and name: the machine comes by itself, and that is its name",
+				m.Join)
+		}
+		m.Name = m.Join
+		return m.fillRest(w)
+	}
+	if !sshAddress.MatchString(m.SSH) {
+		return fmt.Errorf("with: hosts: ssh is %q: write user@host, or a name of your ssh configuration", m.SSH)
+	}
+	if m.Name == "" {
+		_, host, found := strings.Cut(strings.TrimPrefix(m.SSH, "ssh://"), "@")
+		if !found {
+			host = strings.TrimPrefix(m.SSH, "ssh://")
+		}
+		m.Name = strings.Trim(strings.NewReplacer(":", "-", "[", "", "]", "", "%", "-", "/", "-").Replace(host), "-.")
+	}
+	return m.fillRest(w)
+}
+
+// fillRest holds the name, and fills in what machines have however they are reached.
+func (m *Machine) fillRest(w *With) error {
+	if !hostName.MatchString(m.Name) {
+		return fmt.Errorf("with: hosts: %s: name is %q: use up to 63 letters, digits, dots, hyphens", cmp.Or(m.SSH, m.Join),
+			m.Name)
+	}
+	if m.Rate == nil {
+		m.Rate = &w.Rate
+	}
+	if m.Marginal == nil {
+		m.Marginal = &w.Marginal
+	}
+	switch {
+	case *m.Rate < 0 || *m.Marginal < 0 || *m.Marginal > *m.Rate:
+		return fmt.Errorf("with: hosts: %s: rate %v and marginal %v: rate is what an hour of use costs in all, and "+
+			"marginal the "+
+			"part of it that is saved when the machine is idle", m.Name, *m.Rate, *m.Marginal)
+	case m.CPUs < 0 || m.Memory < 0 || m.Accelerators < 0 || m.Speed < 0:
+		return fmt.Errorf("with: hosts: %s: a number is below zero", m.Name)
+	case m.Accelerators > 0 && m.Accelerator == "":
+		return fmt.Errorf("with: hosts: %s: accelerators: name their kind under accelerator", m.Name)
+	}
+	return nil
+}
+
+// tunnel is the word for a way to the server through the ssh connection.
+const tunnel = "ssh"
+
+// Open opens an engine. It reaches no machine yet.
+func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
+	with, err := Read(&s)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	through := s.Agents == "" || s.Agents == tunnel || s.Agents == "socket"
+	url := h.Socket
+	if !through {
+		if url, err = h.AgentURL(s); err != nil {
+			return engine.Engine{}, err
+		}
+	}
+	dir := Dir(h.Dir, s.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return engine.Engine{}, err
+	}
+	exe := h.Exe
+	if exe == "" {
+		if exe, err = os.Executable(); err != nil {
+			return engine.Engine{}, err
+		}
+	}
+	timing := s.Timing.Over(usual)
+	d, err := newDriver(s.Name, dir, &with, timing.Detection(), h.Log)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	for n := range with.Hosts {
+		m := &with.Hosts[n]
+		if m.Join != "" {
+			d.addJoining(m, h.Trial)
+			continue
+		}
+		way := &openssh{host: m, engine: s.Name, sock: s.Name + ".sock", dir: dir, config: with.Config,
+			folder: with.Folder, exe: exe,
+			programs: with.Programs, url: url, log: d.log}
+		if h.Trial { // beside the server's own
+			way.sock = fmt.Sprintf("%s-%d.sock", s.Name, os.Getpid())
+		}
+		if through {
+			way.socket = strings.TrimPrefix(h.Socket, "unix://")
+		}
+		d.add(m, way)
+	}
+	seats := int(s.Seats)
+	if seats == 0 {
+		seats = mostSeats
+	}
+	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: timing, AgentURL: url,
+		Users: s.Users, Seats: seats, Client: patient()}, nil
+}
+
+// patient is how machines are asked: each call has an end before the client's.
+func patient() *engine.ClientConfig {
+	c := engine.DefaultClient()
+	c.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 100}
+	return &c
+}

@@ -1,0 +1,173 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/hostd"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// term is how far ahead a machine of one's own counts as paid for.
+const term = 10 * 365 * 24 * time.Hour
+
+// group are machines that are alike in what they have and cost: one offer.
+type group struct {
+	offer    market.Offer
+	rate     money.Rate // of an hour of use
+	marginal money.Rate
+	links    []*link
+}
+
+// groups are the machines of which it is known what they have, by their offer. The caller holds mu.
+func (d *Driver) groups() map[market.OfferID]*group {
+	groups := map[market.OfferID]*group{}
+	names := map[string]string{} // of a kind: by what it has and costs
+	for _, l := range d.links {
+		facts, _, _, _ := l.state()
+		if facts == nil {
+			continue
+		}
+		o := d.offer(l.host, facts)
+		cost := fmt.Sprintf("%v of which %v, %v", l.host.Rate, l.host.Marginal, o.Speed)
+		if other, known := names[o.Machine]; known && other != cost { // alike in what it has, not in what it costs
+			o.Machine += "-" + strings.ToLower(l.host.Name)
+		}
+		names[o.Machine] = cost
+		o.ID = market.ID(o)
+		g := groups[o.ID]
+		if g == nil {
+			g = &group{offer: o, rate: *l.host.Rate, marginal: *l.host.Marginal}
+			groups[o.ID] = g
+		}
+		g.offer.CPUs, g.offer.Memory = min(g.offer.CPUs, o.CPUs), min(g.offer.Memory, o.Memory)
+		g.links = append(g.links, l)
+	}
+	return groups
+}
+
+// offer is a machine as it is sold, its name by what it has: a100-80gb-x8, or cpu16-64g.
+func (d *Driver) offer(m *Machine, f *hostd.Facts) market.Offer {
+	o := market.Offer{Provider: d.name, Region: d.name, Zone: "own", Capacity: market.Reserved, Currency: d.with.Currency,
+		CPUs: cmp.Or(m.CPUs, f.CPUs), Memory: cmp.Or(m.Memory, f.Memory), Speed: m.Speed}
+	if o.Accelerators = cmp.Or(m.Accelerators, f.Accelerators); o.Accelerators > 0 {
+		o.Accelerator = catalog.Resolve(cmp.Or(m.Accelerator, f.Accelerator), f.Accelerator, f.GPUMemory)
+		o.Machine = fmt.Sprintf("%s-x%d", plainName(o.Accelerator), o.Accelerators)
+		return o
+	}
+	o.Machine = fmt.Sprintf("cpu%d-%dg", o.CPUs, (o.Memory+512<<20)/size.GiB)
+	return o
+}
+
+// plainName is a name that stands in an offer's.
+func plainName(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s), "-")
+}
+
+// Offers implements engine.Driver.
+func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	d.reach(ctx)
+	d.look(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	groups, now := d.groups(), time.Now().UTC()
+	if len(groups) == 0 {
+		return nil, nil, d.unreached()
+	}
+	if err := d.settle(groups, now); err != nil {
+		return nil, nil, err
+	}
+	var offers []market.Offer
+	var quotes []market.Quote
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[id]
+		t := d.journal.Terms[id]
+		g.offer.Reserved = market.Reservation{Count: t.Count, From: t.From, Until: t.From.Add(term), Team: d.with.Team,
+			Paid: t.Rate.Times(t.Count).Until(term), Before: t.Before, Marginal: g.marginal}
+		offers = append(offers, g.offer)
+		ours := slices.ContainsFunc(g.links, d.ours) // also where a job of ours is on it: it may have to leave
+		quotes = append(quotes, market.Quote{Offer: id, Rate: g.rate, Priced: true, Available: ours, At: now,
+			Source: "set in engines.yaml"})
+	}
+	return offers, quotes, nil
+}
+
+// ours reports whether a machine answers and no other server has it. The caller holds mu.
+func (d *Driver) ours(l *link) bool {
+	v := d.seen[l.host.Name]
+	return d.quiet(l) < d.lost && !slices.ContainsFunc(v.list, func(i engine.Instance) bool {
+		return i.State == engine.Running && !d.made(l, &i)
+	})
+}
+
+// made reports whether the instance on a machine is of this engine: another one may have the same machine.
+func (d *Driver) made(l *link, i *engine.Instance) bool {
+	return strings.HasPrefix(i.ID, d.name+"-"+l.host.Name+"-")
+}
+
+// unreached says why no machine is.
+func (d *Driver) unreached() error {
+	var errs []error
+	for _, l := range d.links {
+		if _, _, _, why := l.state(); why != nil {
+			errs = append(errs, why)
+		}
+	}
+	if len(errs) == 0 {
+		return errors.New("no machine has answered yet")
+	}
+	return fmt.Errorf("no machine is reached: %w", errors.Join(errs...))
+}
+
+// settle keeps what machines have cost by now where their number or rate is another one since, and what
+// is known of them. The caller holds mu.
+func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
+	changed := false
+	for id, g := range groups {
+		t, count, idle := d.journal.Terms[id], len(g.links), g.rate-g.marginal
+		switch {
+		case t == nil:
+			d.journal.Terms[id], changed = &contract{Count: count, Rate: idle, From: now}, true
+		case t.Count != count || t.Rate != idle || now.Sub(t.From) > term/2:
+			r := market.Reservation{Count: t.Count, From: t.From, Until: t.From.Add(term),
+				Paid:   t.Rate.Times(t.Count).Until(term),
+				Before: t.Before}
+			d.journal.Terms[id], changed = &contract{Count: count, Rate: idle, From: now, Before: r.Committed(now)}, true
+		}
+	}
+	for _, l := range d.links {
+		facts, _, _, _ := l.state()
+		if known := d.journal.Facts[l.host.Name]; facts != nil && (known == nil || *plain(known) != *plain(facts)) {
+			d.journal.Facts[l.host.Name], changed = facts, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return d.journal.write(d.dir)
+}
+
+// plain are facts without what is another each time.
+func plain(f *hostd.Facts) *hostd.Facts {
+	v := *f
+	v.Now, v.Free, v.Server = time.Time{}, 0, ""
+	return &v
+}

@@ -1,0 +1,141 @@
+package ssh
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"scrimp/internal/durable"
+	"scrimp/internal/engine"
+)
+
+// TokensName is the file in an engine's folder with the hashes of the tokens that its machines join with. It is
+// read anew for each machine that comes: a token that is removed there lets nobody in from then on.
+const TokensName = "join.json"
+
+// tokenPrefix tells a token that a machine joins with from all others: join.ENGINE.MACHINE.SECRET.
+const tokenPrefix = "join."
+
+// secretBytes of chance are in a token.
+const secretBytes = 32
+
+// kept is what is kept of a token.
+type kept struct {
+	Hash string    `json:"sha256"`
+	Made time.Time `json:"made"`
+}
+
+// readTokens are those of an engine by machine; none where there is no file.
+func readTokens(dir string) (map[string]kept, error) {
+	tokens := map[string]kept{}
+	text, err := os.ReadFile(filepath.Join(dir, TokensName))
+	if errors.Is(err, os.ErrNotExist) {
+		return tokens, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &tokens)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the tokens of machines: %w: scrimp engine token makes new ones once %s is removed", err,
+			filepath.Join(dir, TokensName))
+	}
+	return tokens, nil
+}
+
+// NewToken makes the token that a machine of a setting joins with. The one that it had before is good no more.
+func NewToken(data string, s *engine.Setting, machine string) (token string, err error) {
+	with, err := Read(s)
+	if err != nil {
+		return "", err
+	}
+	if !with.joins(machine) {
+		return "", fmt.Errorf("engine %s has no machine %s that joins: write {join: %s} under its hosts", s.Name, machine,
+			machine)
+	}
+	dir := Dir(data, s.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	tokens, err := readTokens(dir)
+	if err != nil {
+		return "", err
+	}
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails
+	token = tokenPrefix + s.Name + "." + machine + "." + base64.RawURLEncoding.EncodeToString(secret)
+	tokens[machine] = kept{hash(token), time.Now().UTC()}
+	text, err := json.Marshal(tokens)
+	if err != nil {
+		return "", err
+	}
+	return token, durable.Replace(filepath.Join(dir, TokensName), text)
+}
+
+// RevokeTokens ends the tokens of an engine. Machines that have joined are cut off within seconds.
+func RevokeTokens(data, name string) error {
+	err := os.Remove(filepath.Join(Dir(data, name), TokensName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// TokenOf are the engine and the machine that a token names; false: it is no such token.
+func TokenOf(token string) (name, machine string, ok bool) {
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	name, rest, named := strings.Cut(rest, ".")
+	at := strings.LastIndexByte(rest, '.')
+	if !ok || !named || at < 1 || name == "" || !hostName.MatchString(rest[:at]) {
+		return "", "", false
+	}
+	return name, rest[:at], true
+}
+
+// Joins are the names of a setting's machines that come by themselves.
+func Joins(s *engine.Setting) (list []string, err error) {
+	with, err := Read(s)
+	for _, m := range with.Hosts {
+		if m.Join != "" {
+			list = append(list, m.Name)
+		}
+	}
+	return list, err
+}
+
+func (w *With) joins(machine string) bool {
+	for _, m := range w.Hosts {
+		if m.Join != "" && m.Name == machine {
+			return true
+		}
+	}
+	return false
+}
+
+// Admits implements engine.Joiner.
+func (d *Driver) Admits(token string) (machine string, ok bool) {
+	name, machine, ok := TokenOf(token)
+	if !ok || name != d.name || d.joining(machine) == nil {
+		return "", false
+	}
+	tokens, err := readTokens(d.dir)
+	if err != nil {
+		d.log.Error("no machine is let in", "error", err)
+		return "", false
+	}
+	known := tokens[machine].Hash
+	return machine, subtle.ConstantTimeCompare([]byte(known), []byte(hash(token))) == 1
+}

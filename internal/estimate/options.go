@@ -1,0 +1,199 @@
+package estimate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/estimate/shape"
+)
+
+// Option is an answer for one accelerator and count.
+type Option struct {
+	Answer
+	Chip    string   `json:"accelerator"`
+	Count   float64  `json:"count"`
+	Micro   float64  `json:"micro_batch,omitempty"` // 0: not chosen
+	Machine *Machine `json:"machine,omitempty"`     // that carries them; nil: unknown
+}
+
+// one answers for a count of an accelerator, on the machines for sale that carry it for the
+// least dollars a unit of work, and chooses the micro-batch where none is stated: the largest
+// power of two, up to 256, that fits.
+func (e *Estimator) one(q Request, chip Chip, count float64) Option {
+	micro := q.Micro
+	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
+		micro = e.largest(q, chip, count)
+	}
+	r := q.Row(chip, count, micro)
+	var best Option
+	least := math.Inf(1)
+	for i, h := range e.hosts(q, chip, count) {
+		r.Host = h.host()
+		o := Option{Answer: e.Estimate(r), Chip: chip.Name, Count: count, Micro: micro}
+		if h.Each > 0 {
+			o.Machine = &h
+		}
+		paid := math.Inf(1) // for a unit of work
+		if o.Throughput != nil {
+			paid = h.Hourly / o.Throughput.Value
+		}
+		if i == 0 || paid < least {
+			best, least = o, paid
+		}
+	}
+	if _, why, err := chip.format(q.Precision); err == nil && why != "" && q.Model.Kind != shape.Trees {
+		best.Provenance = strings.TrimSuffix(best.Provenance, ".") + "; " + why + "."
+	}
+	return best
+}
+
+// largest is the largest power of two up to 256 that fits, and 1 where none does or
+// nobody can say. Only the batch differs from one to the next, so the rest is worked
+// out once; where memory was learned from runs its correction depends on the batch too.
+func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
+	r := q.Row(chip, count, 1)
+	s := r.Setup(e.chips)
+	if s.Card <= 0 {
+		return 1
+	}
+	micro := 1.0
+	for next := 1.0; next <= 256; next *= 2 {
+		if s.Micro = next; len(e.weight.Seen) > 0 {
+			r = q.Row(chip, count, next)
+		}
+		m, ok := s.Memory()
+		mean, half := e.weigh(r)
+		if !ok || !Fits(*around(m.Total()*math.Exp(mean), half), s.Card) {
+			break
+		}
+		micro = next
+	}
+	return micro
+}
+
+// Answer is the option of a request that names its accelerator. Where no count is stated it is
+// the one that Options takes, and the fewest that the model can be cut over where none fits.
+func (e *Estimator) Answer(q Request) (Option, error) {
+	if err := q.Check(); err != nil {
+		return Option{}, err
+	}
+	chip, ok := e.chips.Find(q.Chip)
+	if !ok {
+		return Option{}, fmt.Errorf("nothing is known of the accelerator %s", q.Chip)
+	}
+	if err := q.runs(chip); err != nil {
+		return Option{}, err
+	}
+	if q.Count > 0 {
+		return e.one(q, chip, q.Count), nil
+	}
+	if o, ok := e.few(q, chip); ok {
+		return o, nil
+	}
+	return e.one(q, chip, q.cut()), nil
+}
+
+// few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
+// no more: one accelerator of a machine that is only sold with eight is paid for eight times.
+func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
+	paid := 0.0
+	for n := 1.0; n <= 64; n *= 2 {
+		if usd, priced := e.least(chip.Name, "", n); ok && (!priced || q.Price > 0 || usd > paid) {
+			break
+		}
+		if !q.divides(n) {
+			continue
+		}
+		o := e.one(q, chip, n)
+		if o.Throughput == nil {
+			break
+		}
+		if o.Fits != nil && !*o.Fits {
+			continue
+		}
+		best, ok, paid = o, true, o.Hourly
+		if q.Model.Kind == shape.Trees { // their programs take one
+			break
+		}
+	}
+	return best, ok
+}
+
+// divides reports whether the run can be cut over n accelerators.
+func (q Request) divides(n float64) bool {
+	return math.Mod(n, q.cut()) == 0 && (q.Global <= 0 || q.Micro <= 0 || n*q.Micro <= q.Global)
+}
+
+// Options answers a request for every accelerator that has a price: the smallest
+// count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
+// count that is stated. They are ordered by dollars, then by throughput for a dollar.
+func (e *Estimator) Options(q Request) ([]Option, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	var out []Option
+	for _, chip := range e.chips.sorted() {
+		if q.runs(chip) != nil {
+			continue
+		}
+		if _, priced := e.least(chip.Name, "", math.Max(1, q.Count)); !priced {
+			continue
+		}
+		var o Option
+		var ok bool
+		if q.Count > 0 {
+			o = e.one(q, chip, q.Count)
+			ok = o.Throughput != nil && (o.Fits == nil || *o.Fits)
+		} else {
+			o, ok = e.few(q, chip)
+		}
+		if ok {
+			out = append(out, o)
+		}
+	}
+	value := func(o Option) float64 {
+		if o.Cost != nil {
+			return o.Cost.Value
+		}
+		return o.Hourly / o.Throughput.Value
+	}
+	sort.SliceStable(out, func(i, j int) bool { return value(out[i]) < value(out[j]) })
+	return out, nil
+}
+
+// runs says why an accelerator cannot train what is asked: Inferentia serves models, boosted
+// trees have programs for one vendor's accelerators, and not every one multiplies in every format.
+func (q Request) runs(c Chip) error {
+	switch {
+	case catalog.InferenceOnly(c.Name):
+		return fmt.Errorf("%s %w", c.Name, ErrInferenceOnly)
+	case q.Model.Kind == shape.Trees && c.Vendor != "nvidia":
+		return fmt.Errorf("no program grows boosted trees on %s: name one of NVIDIA's", c.Name)
+	case q.Model.Kind == shape.Trees:
+		return nil
+	}
+	if _, _, err := c.format(q.Precision); err != nil {
+		return fmt.Errorf("%w: %w", ErrPrecision, err)
+	}
+	return nil
+}
+
+// Why an accelerator trains nothing, or not what is asked.
+var (
+	ErrInferenceOnly = errors.New("serves models and trains none")
+	ErrPrecision     = errors.New("no such format")
+)
+
+// sorted is the chips by name, each once.
+func (c Chips) sorted() []Chip {
+	var out []Chip
+	for _, k := range c {
+		out = append(out, k)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}

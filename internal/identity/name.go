@@ -1,0 +1,67 @@
+package identity
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Limits of names and labels, in bytes.
+const (
+	LongestName  = 63  // of a user, a team, a project, the key of a tag
+	LongestLabel = 128 // the value of a tag, an environment, a model version
+)
+
+// WrongName says what is wrong with the name of a user, a team, a project or a tag, and how to write it; ""
+// for nothing. There is one way to write a name: one that reads the same and is another would be in no limit.
+func WrongName(name string) (fix string) {
+	ok := name != "" && len(name) <= LongestName
+	for i, c := range []byte(name) {
+		plain := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		ok = ok && (plain || i > 0 && strings.IndexByte("._-@", c) >= 0)
+	}
+	if ok {
+		return ""
+	}
+	fix = fmt.Sprintf("write 1 to %d of small letters, digits and . _ - @, a letter or digit first", LongestName)
+	if as := plainName(name); as != "" && as != name && WrongName(as) == "" {
+		fix += ", as in " + as
+	}
+	return fix
+}
+
+// plainName is the name that somebody meant.
+func plainName(name string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(name)))
+}
+
+// WrongLabel says what is wrong with the value of a tag, which may be any text that reads as what it is, and
+// how to write it; "" for nothing.
+func WrongLabel(text string) (fix string) {
+	hidden := func(r rune) bool {
+		return r != ' ' && !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
+			unicode.Is(unicode.Variation_Selector, r)
+	}
+	switch {
+	case len(text) > LongestLabel:
+		return fmt.Sprintf("write at most %d bytes", LongestLabel)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, hidden):
+		return "leave out what is not seen, such as control characters, tabs and blanks without width"
+	case strings.TrimSpace(text) != text || strings.Contains(text, "  "):
+		return "leave out blanks at its ends and double ones within it"
+	case !norm.NFC.IsNormalString(text):
+		return "write it in Unicode's form NFC, as in " + norm.NFC.String(text)
+	}
+	return ""
+}
+
+// Same reports whether two names or labels are one: their case does not tell them apart.
+func Same(a, b string) bool { return a == b || strings.EqualFold(a, b) }

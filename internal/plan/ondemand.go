@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// Work is what was done, or is to be done, as it is priced on machines that are not interrupted.
+type Work struct {
+	Span     time.Duration  // useful work, on a machine of speed 1 that does it the job's own way
+	StartUp  time.Duration  // from the machine's first billed second to the program's first
+	Ways     []string       // the variants by which it was done; "" is the job's own way; none: any
+	Nodes    int            // machines at once
+	Currency money.Currency // of the job
+}
+
+// OnDemand is the cheapest of them, and what the work costs there.
+type OnDemand struct {
+	Offer market.OfferID
+	Cost  money.Amount
+}
+
+// OnDemand prices work on the cheapest on-demand machine that could do it: one that has what
+// the work needs, where the job may run, at its speed for one of the ways in which the work was
+// done, at its price of now, with one start-up. The price that the job would have paid at most does
+// not count. false: there is none.
+func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool) {
+	for l := range sale {
+		o := &l.Offer
+		if o.Capacity != market.OnDemand || !l.Quote.Priced || o.Currency != w.Currency {
+			continue
+		}
+		speed := 0.0
+		for i := range len(n.Variants) + 1 {
+			if n.does(i, l) && (len(w.Ways) == 0 || slices.Contains(w.Ways, n.name(i))) {
+				speed = max(speed, n.speed(i, l))
+			}
+		}
+		if speed == 0 {
+			continue
+		}
+		span := max(w.StartUp+onSpeed(w.Span, speed), o.Billing.Minimum)
+		cost := l.Quote.Rate.Until(span)
+		for range w.Nodes - 1 {
+			cost = cost.Add(l.Quote.Rate.Until(span))
+		}
+		if !ok || cost.Cmp(best.Cost) < 0 || cost.Cmp(best.Cost) == 0 && o.ID < best.Offer {
+			best, ok = OnDemand{o.ID, cost}, true
+		}
+	}
+	return best, ok
+}
+
+// does reports whether a machine of l has what the way asks for and stands where the job may run.
+func (n *Need) does(way int, l *Listing) bool {
+	asks, _ := n.way(way)
+	return asks.equip(l) == "" && asks.there(&l.Offer)
+}
+
+// name is that of a way: the variant's, or "" of the job's own.
+func (n *Need) name(way int) string {
+	if way == 0 {
+		return ""
+	}
+	return n.Variants[way-1].Name
+}

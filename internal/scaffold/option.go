@@ -1,0 +1,151 @@
+package scaffold
+
+import (
+	"regexp"
+	"strings"
+)
+
+// option is an option of the command line, or an argument by its place.
+type option struct {
+	name       string // --output_dir; an argument by its place has no dashes
+	value      string // default, or the folder that it begins with; "" where it has none, or it is not known
+	required   bool
+	positional bool
+	loads      bool // its help says that something is read from there
+}
+
+// words are the name with its dashes, where it stands before a value.
+func (o option) words(value string) string {
+	if o.positional {
+		return value
+	}
+	return o.name + " " + value
+}
+
+// options reads the options that argparse or click are told of, and those that HfArgumentParser makes of dataclasses.
+func (v values) options() []option {
+	var list []option
+	for _, call := range calls(v.text, "add_argument", "option", "argument") {
+		if o := v.option(call); o.name != "" {
+			list = append(list, o)
+		}
+	}
+	return append(list, v.dataclasses()...)
+}
+
+var (
+	comments = regexp.MustCompile(`^(?:#[^\n]*\n\s*)+`)
+	keyword  = regexp.MustCompile(`^(\w+)\s*=\s*([^=].*)$`)
+	loading  = regexp.MustCompile(`(?i)\b(?:resume|load|restore|pre-?trained|start from|initiali[sz]e)`)
+	optional = regexp.MustCompile(`^["'][?*]["']$`)
+)
+
+func (v values) option(c call) (o option) {
+	var fallback bool // it may be left out
+	for _, arg := range c.args {
+		arg = comments.ReplaceAllString(arg, "")
+		m := keyword.FindStringSubmatch(strings.ReplaceAll(arg, "\n", " "))
+		switch {
+		case m == nil:
+			if text, whole := v.of(arg); whole && prefix.MatchString(arg) {
+				o.called(text)
+			}
+		case m[1] == "default":
+			o.value, _ = v.of(m[2])
+			fallback = true
+		case m[1] == "required":
+			o.required = m[2] == "True"
+		case m[1] == "nargs":
+			fallback = fallback || optional.MatchString(m[2])
+		case m[1] == "help":
+			o.loads = loading.MatchString(m[2])
+		}
+	}
+	o.positional = o.name != "" && !strings.HasPrefix(o.name, "-")
+	if c.name == "option" && o.positional { // no option of click has such a name
+		return option{}
+	}
+	if o.positional {
+		o.required = !fallback
+	}
+	return o
+}
+
+// called takes a name: the long one, and of several the one for a folder.
+func (o *option) called(name string) {
+	name, _, _ = strings.Cut(name, "/") // --save/--no-save of click
+	long := strings.HasPrefix(name, "--")
+	switch {
+	case o.name == "" || long && !strings.HasPrefix(o.name, "--"):
+		o.name = name
+	case long && saving.MatchString(name) && !saving.MatchString(o.name):
+		o.name = name
+	}
+}
+
+var (
+	hfParser    = regexp.MustCompile(`\bHfArgumentParser\(\s*\(?([\w\s,.]+)`)
+	docs        = regexp.MustCompile(`(?s)""".*?"""`)
+	member      = regexp.MustCompile(`(?m)^ {4}(\w+)\s*:\s*[^=\n]+(?:=\s*)?`)
+	trainerArgs = regexp.MustCompile(`(?:TrainingArguments|(?:SFT|DPO|PPO|GRPO|Reward|KTO|ORPO)Config)$`)
+)
+
+// dataclasses are the options of the dataclasses that HfArgumentParser is given. Those of the Trainer need a folder.
+func (v values) dataclasses() (list []option) {
+	m := hfParser.FindStringSubmatch(v.text)
+	if m == nil {
+		return nil
+	}
+	folder := option{}
+	for class := range strings.SplitSeq(m[1], ",") {
+		class = strings.TrimSpace(class)
+		form := `(?m)^class ` + regexp.QuoteMeta(class) + `\s*(?:\(([^)]*)\))?:\s*\n((?:[ \t].*\n|\s*\n)*)`
+		own := regexp.MustCompile(form).FindStringSubmatch(v.text + "\n")
+		if own != nil {
+			list = append(list, v.members(docs.ReplaceAllString(own[2], ""))...)
+		}
+		if trainerArgs.MatchString(class) || own != nil && trainerArgs.MatchString(strings.TrimSpace(own[1])) {
+			folder = option{name: "--output_dir", required: true}
+		}
+	}
+	for _, o := range list {
+		if o.name == folder.name {
+			return list
+		}
+	}
+	if folder.name != "" {
+		list = append(list, folder)
+	}
+	return list
+}
+
+// members are the fields of a dataclass: one without a default must be given.
+func (v values) members(body string) (list []option) {
+	for _, at := range member.FindAllStringSubmatchIndex(body, -1) {
+		o := option{name: "--" + body[at[2]:at[3]]}
+		rest := body[at[1]:]
+		given, _, _ := strings.Cut(rest, "\n")
+		switch {
+		case !strings.Contains(body[at[0]:at[1]], "="):
+			o.required = true
+		case strings.HasPrefix(rest, "field("):
+			args, _, _ := arguments(rest, len("field("))
+			o.required = true
+			for _, arg := range args {
+				m := keyword.FindStringSubmatch(strings.ReplaceAll(comments.ReplaceAllString(arg, ""), "\n", " "))
+				switch {
+				case m == nil:
+				case m[1] == "default" || m[1] == "default_factory":
+					o.value, _ = v.of(m[2])
+					o.required = false
+				case m[1] == "metadata":
+					o.loads = loading.MatchString(m[2])
+				}
+			}
+		default:
+			o.value, _ = v.of(given)
+		}
+		list = append(list, o)
+	}
+	return list
+}

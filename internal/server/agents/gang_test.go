@@ -1,0 +1,44 @@
+package agents
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"scrimp/internal/api"
+)
+
+// No two gangs that run meet at one port, a gang keeps its own for as long as it runs, and a server
+// that starts anew says the same, whichever began since.
+func TestAGangKeepsItsPort(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 1))
+	var gangs []string // in the order in which they began
+	ports := map[string]int{}
+	for n := range 3000 {
+		gangs = append(gangs, fmt.Sprintf("j-%d.1", n))
+		if n%100 == 99 { // some end
+			gangs = slices.DeleteFunc(gangs, func(string) bool { return chance.IntN(10) == 0 })
+			ports = portsOf(gangs, ports)
+		}
+		now := portsOf(gangs, ports)
+		taken := map[int]bool{}
+		for _, g := range gangs {
+			if ports[g] != 0 && now[g] != ports[g] || taken[now[g]] || now[g] == 0 {
+				t.Fatalf("gang %s of %d meets at %d, and had %d", g, len(gangs), now[g], ports[g])
+			}
+			taken[now[g]] = true
+		}
+		ports = now
+	}
+	anew := portsOf(gangs, nil)
+	for n := range gangs { // as each of them began, and a restart since
+		if first := portsOf(gangs[:n+1], nil); first[gangs[n]] != anew[gangs[n]] {
+			t.Fatalf("%s met at %d when it began, and after a restart at %d", gangs[n], first[gangs[n]], anew[gangs[n]])
+		}
+	}
+	if alone := portsOf([]string{"a.1"}, nil); !maps.Equal(alone, map[string]int{"a.1": api.MasterPort("a.1", func(int) bool { return false })}) {
+		t.Errorf("a gang alone meets at %v", alone)
+	}
+}

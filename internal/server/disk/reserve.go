@@ -1,0 +1,64 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// ReserveName is the file in the data folder that the server gives up when the disk is full.
+const ReserveName = "reserve"
+
+// reserveSize is how many bytes it has: the ends of a thousand jobs fit.
+const reserveSize = 16 << 20
+
+// Reserve is room that the server holds, so that on a full disk it can still answer, log and stop.
+type Reserve struct {
+	Dir  string // the data folder
+	Room Room
+
+	mu sync.Mutex
+}
+
+// Take holds the room, unless it is held already. Where the disk has no room to spare it holds none.
+func (r *Reserve) Take() (held bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := filepath.Join(r.Dir, ReserveName)
+	if info, err := os.Stat(path); err == nil && info.Size() == reserveSize {
+		return true, nil
+	}
+	if free, known := r.Room(); known && free < EndReserve+2*reserveSize {
+		return false, nil
+	}
+	// Not zeros, which some file systems keep for nothing.
+	if err := fill(path, io.LimitReader(rand.NewChaCha8([32]byte{1}), reserveSize)); err != nil {
+		return false, fmt.Errorf("hold room for the log: %w", errors.Join(err, os.Remove(path)))
+	}
+	return true, nil
+}
+
+func fill(path string, from io.Reader) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Give gives the room up, and reports whether there was any.
+func (r *Reserve) Give() (gave bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err = os.Remove(filepath.Join(r.Dir, ReserveName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

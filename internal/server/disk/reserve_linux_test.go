@@ -1,0 +1,66 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// small is a folder with so much room, which goes with the test.
+func small(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("skipped: a small file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// The reserve is real room: who fills the disk does not get it, and it is there when it is given up.
+func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
+	dir := small(t, "150m")
+	r := &Reserve{Dir: dir, Room: Of(dir)}
+	if held, err := r.Take(); err != nil || !held {
+		t.Fatalf("held %v, %v", held, err)
+	}
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 1<<20))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	note := filepath.Join(dir, "note")
+	if err := os.WriteFile(note, make([]byte, 1<<20), 0o600); err == nil {
+		t.Error("there is room on a full disk")
+	}
+	for _, want := range []bool{true, false} {
+		if gave, err := r.Give(); err != nil || gave != want {
+			t.Errorf("gave %v, %v", gave, err)
+		}
+	}
+	if err := os.WriteFile(note, make([]byte, reserveSize-1<<20), 0o600); err != nil {
+		t.Errorf("with the reserve given up: %v", err)
+	}
+	r.Room = Of(dir) // which asks anew
+	if held, err := r.Take(); err != nil || held {
+		t.Errorf("on a full disk it is held: %v, %v", held, err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		t.Fatal(err)
+	}
+	r.Room = Of(dir)
+	if held, err := r.Take(); err != nil || !held {
+		t.Errorf("with room again: held %v, %v", held, err)
+	}
+}

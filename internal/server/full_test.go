@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/await"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/store"
+)
+
+// filled is a store whose disk is full while it says so.
+type filled struct {
+	store.Replica
+	is *atomic.Bool
+}
+
+func (f filled) Append(ctx context.Context, records []store.Record) error {
+	if f.is.Load() {
+		return fmt.Errorf("write to the database: %w", store.ErrFull)
+	}
+	return f.Replica.Append(ctx, records)
+}
+
+// While nothing can be written whoever asks is told so at once, and answered once there is room.
+func TestAFullDiskIsSaidAtOnce(t *testing.T) {
+	var is atomic.Bool
+	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { return filled{s, &is} })
+	w.must("POST", "/v1/jobs", aJob("a", ""), nil)
+	is.Store(true)
+	go w.ask("POST", "/v1/jobs", auth.OwnerName, aJob("b", "")) // it waits for room
+	await.True(t, "the disk is full", func() bool { return w.control.Full() != nil })
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/a"} {
+		if rec, p := w.ask("GET", path, auth.OwnerName, nil); rec.Code != http.StatusInsufficientStorage || p.Fix == "" || p.Detail == "" {
+			t.Errorf("%s: %d %+v", path, rec.Code, p)
+		}
+	}
+	if rec, _ := w.ask("GET", "/v1/server", auth.OwnerName, nil); rec.Code != http.StatusOK {
+		t.Errorf("who answers: %d", rec.Code)
+	}
+	// Who ends the server is not kept waiting.
+	if rec, p := w.ask("POST", "/v1/server/stop", auth.OwnerName, api.StopServer{}); rec.Code != http.StatusNoContent || w.stopped != 1 {
+		t.Errorf("the server does not end: %d %+v", rec.Code, p)
+	}
+	is.Store(false)
+	await.True(t, "there is room, and the job is taken", func() bool {
+		rec, _ := w.ask("GET", "/v1/jobs/b", auth.OwnerName, nil)
+		return rec.Code == http.StatusOK
+	})
+}

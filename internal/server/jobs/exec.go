@@ -1,0 +1,159 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+// Machines run commands beside the programs of jobs.
+type Machines interface {
+	// Exec runs a command on the machine of a rank and returns what it printed.
+	Exec(ctx context.Context, rank string, command []string) (api.ExecResult, error)
+	// BeginSession begins a session there for a user, who alone follows it and types into it.
+	BeginSession(rank, user string, e api.Exec) (id string, err error)
+	FollowSession(ctx context.Context, id, user string, send func(api.ExecOutput) error) error
+	// TypeSession takes input, and reports whether there was room for it.
+	TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error)
+}
+
+// mayExec answers a caller who may not run commands in the job: a submitter may in their own jobs, where they can
+// run whatever they submit; in those of others it takes an operator.
+func (d *Desk) mayExec(w http.ResponseWriter, r *http.Request) bool {
+	c := auth.CallerOf(r)
+	user, team := "", ""
+	known := d.Control.Job(r.PathValue("id"), func(_ *core.Machine, j *core.Job) {
+		user, team = j.User(), j.Terms().Owner.Team
+	})
+	switch {
+	case !known:
+		reply.UnknownJob(w, "", r.PathValue("id"))
+		return false
+	case runsIn(c, user, team):
+		return true
+	}
+	reply.Problem(w, http.StatusForbidden,
+		fmt.Sprintf("this is a job of %s: to run commands in it needs the role operator", user),
+		"ask them, or an operator of the team", nil)
+	return false
+}
+
+// runsIn reports whether the caller may have something run in a job of a user and a team.
+func runsIn(c identity.Caller, user, team string) bool {
+	return user == c.User || c.Role(team) >= identity.Operator
+}
+
+// Execute runs a command on a machine of the job, or begins a session there.
+func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
+	if !d.mayExec(w, r) {
+		return
+	}
+	b, ok := reply.Body[api.Exec](w, r)
+	if !ok {
+		return
+	}
+	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
+		unowned(j).Answer(w)
+		return
+	}
+	rank, ok := d.rankFor(w, r.PathValue("id"), b.Node)
+	if !ok {
+		return
+	}
+	if !atTheirPace(w, r, d.execPace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
+		return
+	}
+	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	if b.Input || b.Terminal != nil {
+		id, err := d.Machines.BeginSession(rank, auth.CallerOf(r).User, b)
+		if err != nil {
+			reply.Problem(w, http.StatusTooManyRequests, "too many sessions", "end one of them", err)
+			return
+		}
+		reply.JSON(w, api.ExecResult{Session: id})
+		return
+	}
+	result, err := d.Machines.Exec(r.Context(), rank, b.Command)
+	if err != nil {
+		reply.Problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
+		return
+	}
+	reply.JSON(w, result)
+}
+
+// rankFor is the rank of a node of the job, whose program runs, or it answers that none does.
+func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string, ok bool) {
+	nodes := 0
+	d.Control.Read(func(m *core.Machine) {
+		j, known := m.Job(job)
+		if !known || j.Attempt() == nil {
+			return
+		}
+		a := j.Attempt()
+		if nodes = control.Nodes(a); node >= 0 && node < nodes && a.Tasks()[node].Phase() == core.TaskRunning {
+			rank = api.Rank(a.ID(), node)
+		}
+	})
+	switch {
+	case rank != "":
+		return rank, true
+	case nodes > 0 && (node < 0 || node >= nodes):
+		reply.FieldProblem(w, http.StatusNotFound, "node", noNode(fmt.Sprint(node), nodes), "leave it out for node 0", nil)
+	default:
+		reply.Problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
+	}
+	return "", false
+}
+
+// Follow sends the caller a session that they have begun.
+func (d *Desk) Follow(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	e, sent := json.NewEncoder(w), false
+	flush, _ := w.(http.Flusher)
+	user := auth.CallerOf(r).User
+	err := d.Machines.FollowSession(r.Context(), r.PathValue("session"), user, func(o api.ExecOutput) error {
+		sent = true
+		err := e.Encode(o)
+		if flush != nil {
+			flush.Flush()
+		}
+		return err
+	})
+	if err != nil && !sent {
+		noSession(w, err)
+	}
+}
+
+// Type takes what the caller types into a session that they have begun.
+func (d *Desk) Type(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.ExecInput](w, r)
+	if !ok {
+		return
+	}
+	room, err := d.Machines.TypeSession(r.Context(), r.PathValue("session"), auth.CallerOf(r).User, b)
+	switch {
+	case err != nil:
+		noSession(w, err)
+		return
+	case !room:
+		w.Header().Set("Retry-After", "1")
+		reply.Problem(w, http.StatusTooManyRequests, "the command does not read its input now", "send it again", nil)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func noSession(w http.ResponseWriter, err error) {
+	reply.Problem(w, http.StatusConflict, "no such session takes anything now", "begin another", err)
+}

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// filter says which jobs are wanted; what is zero asks for nothing.
+type filter struct {
+	states     []core.State
+	user, team string
+	name       string            // pattern of path.Match
+	tags       map[string]string // "": of any value
+	since      time.Time         // submitted then or later, market time
+}
+
+// filterOf reads a filter, or says what is wrong with which field; market is a time of the wall as market time.
+func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
+	f = filter{user: q.Get("user"), team: q.Get("team"), name: q.Get("name"), tags: map[string]string{}}
+	for _, list := range q["state"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name == "" {
+				continue
+			}
+			if !slices.Contains(core.States, core.State(name)) {
+				return f, "state", fmt.Sprintf("there is no state %.40q", name)
+			}
+			f.states = append(f.states, core.State(name))
+		}
+	}
+	if _, err := path.Match(f.name, ""); err != nil {
+		return f, "name", "name is no pattern, such as lm-*"
+	}
+	for _, tag := range q["tag"] {
+		key, value, _ := strings.Cut(tag, "=")
+		if key == "" {
+			return f, "tag", "tag is not KEY or KEY=VALUE"
+		}
+		f.tags[key] = value
+	}
+	if text := q.Get("since"); text != "" {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return f, "since", "since is not a time such as 2026-12-01T18:00:00Z"
+		}
+		f.since = market(at)
+	}
+	return f, "", ""
+}
+
+// one is the state that all wanted jobs are in; "": there is none such.
+func (f *filter) one() core.State {
+	if len(f.states) == 1 {
+		return f.states[0]
+	}
+	return ""
+}
+
+// older reports whether the job was submitted too early, and with it all before it.
+func (f *filter) older(j *core.Job) bool { return !f.since.IsZero() && j.Submitted().Before(f.since) }
+
+// takes reports whether the job is wanted.
+func (f *filter) takes(j *core.Job) bool {
+	t := j.Terms()
+	switch {
+	case len(f.states) > 0 && !slices.Contains(f.states, j.State()),
+		f.user != "" && f.user != j.User(),
+		f.team != "" && f.team != t.Owner.Team,
+		f.older(j):
+		return false
+	}
+	if f.name != "" {
+		byName, _ := path.Match(f.name, t.Name) // it was checked
+		if byID, _ := path.Match(f.name, j.ID()); !byName && !byID {
+			return false
+		}
+	}
+	for key, want := range f.tags {
+		if have, ok := t.Owner.Tags[key]; !ok || want != "" && have != want {
+			return false
+		}
+	}
+	return true
+}

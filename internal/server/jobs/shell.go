@@ -1,0 +1,34 @@
+package jobs
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"scrimp/internal/api"
+	"scrimp/internal/server/reply"
+)
+
+// Shell refuses a job that would go without what it names of its submitter's shell, or would bring
+// what nobody named. Only who submits by the data folder's socket shares the machine's files.
+func Shell(bySocket bool, sent map[string]string, inherit []string) *reply.Refusal {
+	if !bySocket && len(sent)+len(inherit) > 0 {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "inherit",
+			Title: "nothing of a shell on another machine is passed on",
+			Fix:   "write the values under env, or name them under secrets"}
+	}
+	for _, name := range inherit {
+		if _, ok := sent[name]; !ok {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "inherit",
+				Title: name + " did not come from the shell that submits",
+				Fix:   "export it and submit with scrimp run, or take it out of inherit"}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if !slices.Contains(api.Shell, name) && !slices.Contains(inherit, name) {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "shell",
+				Title: "the job file does not name " + name + " of the shell", Fix: "name it under inherit, or do not send it"}
+		}
+	}
+	return nil
+}

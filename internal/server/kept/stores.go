@@ -1,0 +1,108 @@
+package kept
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"scrimp/internal/server/auth"
+)
+
+// Stores are the stores that job files may name in checkpoint.store. The address is a submitter's word, and the
+// server opens it with its own rights: it makes the folder, asks the endpoint, signs with its keys. So a server of
+// several people opens those only that an admin names, and what lies within them.
+type Stores struct {
+	all    bool // it has one user, who may do all this by themselves
+	within []*url.URL
+	data   string // the data folder, in which no job has a store
+}
+
+// NewStores are those at some addresses; all says that every address is one.
+func NewStores(all bool, addresses []string, data string) (Stores, error) {
+	s := Stores{all: all, data: filepath.ToSlash(filepath.Clean(data))}
+	for _, a := range addresses {
+		u := storeAt(a)
+		if u == nil {
+			return s, fmt.Errorf("--stores %s: it is no address of a store: write file:///FOLDER or s3://BUCKET?region=NAME", a)
+		}
+		s.within = append(s.within, u)
+	}
+	return s, nil
+}
+
+// storeAt reads an address; nil: it is none that a job may have. The user is left to internal/blob, which refuses it.
+func storeAt(address string) *url.URL {
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil || u.Opaque != "" || u.Scheme != "file" && u.Scheme != "s3" {
+		return nil
+	}
+	if u.Scheme == "s3" && u.Host == "" || u.Scheme == "file" && !path.IsAbs(u.Path) {
+		return nil
+	}
+	return u
+}
+
+// Allows reports whether a job may name a store; "" is the server's own.
+func (s Stores) Allows(address string) bool {
+	if s.all || address == "" {
+		return true
+	}
+	u := storeAt(address)
+	if u == nil || u.Scheme == "file" && (below(u.Path, s.data) || below(folderOf(u), s.data)) {
+		return false
+	}
+	return slices.ContainsFunc(s.within, func(of *url.URL) bool { return lies(u, of) })
+}
+
+// Shown lists the stores that job files may name.
+func (s Stores) Shown() string {
+	if len(s.within) == 0 {
+		return "none"
+	}
+	var list []string
+	for _, u := range s.within {
+		list = append(list, u.String())
+	}
+	return strings.Join(list, ", ")
+}
+
+// Fix is what helps where a store is not allowed.
+func (s Stores) Fix() string {
+	return "leave checkpoint.store out, and the server keeps the checkpoints; an admin allows others with " +
+		"scrimp serve --stores (now: " + s.Shown() + ")"
+}
+
+// OfJob reports whether the store of a job is opened: one that the owner of the data folder named, or
+// that is allowed now.
+func (s Stores) OfJob(user, address string) bool { return user == auth.OwnerName || s.Allows(address) }
+
+// lies reports whether a store is another one, or a part of it: the same bucket asked in the same way, or a
+// folder below the folder.
+func lies(u, of *url.URL) bool {
+	mine, its := u.Query(), of.Query()
+	prefix, at := mine.Get("prefix"), its.Get("prefix")
+	mine.Del("prefix")
+	its.Del("prefix")
+	switch {
+	case u.Scheme != of.Scheme || u.Host != of.Host || !maps.EqualFunc(mine, its, slices.Equal):
+		return false
+	case u.Scheme == "file":
+		return below(folderOf(u), folderOf(of)) && !climbs(prefix)
+	}
+	return strings.Trim(u.Path, "/") == "" && !climbs(prefix) && below("/"+prefix, "/"+at)
+}
+
+// folderOf is where the blobs of a folder's store lie.
+func folderOf(u *url.URL) string { return path.Join(u.Path, u.Query().Get("prefix")) }
+
+func climbs(prefix string) bool { return slices.Contains(strings.Split(prefix, "/"), "..") }
+
+// below reports whether a path is that of a folder, or of something in it.
+func below(name, folder string) bool {
+	name, folder = path.Clean(name), path.Clean(folder)
+	return name == folder || folder == "/" || strings.HasPrefix(name, folder+"/")
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"scrimp/client"
+	"scrimp/internal/identity"
+)
+
+// pieces notes how an answer is written.
+type pieces struct {
+	*httptest.ResponseRecorder
+	largest int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.largest = max(p.largest, len(b))
+	return p.ResponseRecorder.Write(b)
+}
+
+// A list of all jobs is sent page by page: whoever asks for it a hundred times at once takes no memory for each of them
+// that grows with the number of jobs. It has each job once, in their order.
+func TestTheListOfAllJobsIsNeverWholeInMemory(t *testing.T) {
+	w := newWorld(t, nil)
+	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
+	for range 3 {
+		jobs := strings.Repeat(aJob("j", "")+",", 999) + aJob("j", "")
+		if rec, p := w.ask("POST", "/v1/jobs/batch", admin, "["+jobs+"]"); rec.Code != http.StatusOK {
+			t.Fatalf("%d %+v", rec.Code, p)
+		}
+	}
+	answer := &pieces{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodGet, "/v1/jobs", nil)
+	r.Header.Set("Authorization", "Bearer "+admin)
+	w.h.ServeHTTP(answer, r)
+	var list []client.Job
+	if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil || len(list) != 3000 {
+		t.Fatalf("%d jobs: %v", len(list), err)
+	}
+	seen := map[string]bool{}
+	for _, j := range list {
+		seen[j.ID] = true
+	}
+	if list[0].ID != "j" || len(seen) != 3000 {
+		t.Errorf("the list begins with %s and has %d jobs", list[0].ID, len(seen))
+	}
+	if most := answer.Body.Len() / 2; answer.largest > most {
+		t.Errorf("%d of %d bytes are in memory at once", answer.largest, answer.Body.Len())
+	}
+}
+
+// stuck is a reader that takes nothing until it may.
+type stuck struct {
+	*httptest.ResponseRecorder
+	begun *sync.WaitGroup
+	let   <-chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	s.begun.Done()
+	<-s.let
+	return s.ResponseRecorder.Write(b)
+}
+
+// One user has eight answers in memory at once; the rest wait for their turn, and others do not.
+func TestOneUsersReadsKeepNobodyElseWaiting(t *testing.T) {
+	w := newWorld(t, nil)
+	vi := w.user("vi", identity.Grant{Team: identity.Everywhere, Role: identity.Viewer})
+	bob := w.user("bob", identity.Grant{Team: identity.Everywhere, Role: identity.Viewer})
+	begun, let, all := &sync.WaitGroup{}, make(chan struct{}), sync.WaitGroup{}
+	asks := func(ctx context.Context, token string, to http.ResponseWriter) {
+		r := httptest.NewRequest(http.MethodGet, "/v1/market", nil).WithContext(ctx)
+		r.Header.Set("Authorization", "Bearer "+token)
+		w.h.ServeHTTP(to, r)
+	}
+	begun.Add(8)
+	for range 8 {
+		all.Go(func() { asks(t.Context(), vi, &stuck{httptest.NewRecorder(), begun, let}) })
+	}
+	begun.Wait()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel() // it waits for no turn
+	ninth := httptest.NewRecorder()
+	asks(gone, vi, ninth)
+	others := httptest.NewRecorder()
+	if asks(t.Context(), bob, others); others.Code != http.StatusOK {
+		t.Errorf("another user gets %d", others.Code)
+	}
+	close(let)
+	all.Wait()
+	if ninth.Code != http.StatusTooManyRequests {
+		t.Errorf("a ninth gets %d while eight are not read", ninth.Code)
+	}
+	again := httptest.NewRecorder()
+	if asks(t.Context(), vi, again); again.Code != http.StatusOK {
+		t.Errorf("after them %d", again.Code)
+	}
+}

@@ -1,0 +1,62 @@
+package openapi
+
+import (
+	"encoding"
+	"reflect"
+
+	"scrimp/internal/api/bound"
+)
+
+// ask notes that a type is part of a request.
+func (g *schemas) ask(t reflect.Type) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || g.asked[t] || known(t) != nil {
+		return
+	}
+	g.asked[t] = true
+	for f := range t.Fields() {
+		g.ask(f.Type)
+	}
+}
+
+// limit says in a schema how much its field may hold.
+func limit(schema map[string]any, t reflect.Type, b bound.Bound) {
+	if t.Kind() == reflect.Pointer {
+		if either, ok := schema["anyOf"].([]any); ok {
+			limit(either[0].(map[string]any), t.Elem(), b) //nolint:forcetypeassert // as of wrote it
+		}
+		return
+	}
+	switch t.Kind() {
+	case reflect.String:
+		if !t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+			schema["maxLength"] = b.Bytes
+		}
+	case reflect.Slice:
+		if schema["type"] == "string" { // bytes, as text
+			schema["maxLength"] = b.Bytes
+			return
+		}
+		if schema["type"] != "array" {
+			return
+		}
+		schema["maxItems"] = b.Items
+		limit(schema["items"].(map[string]any), t.Elem(), b) //nolint:forcetypeassert // likewise
+	case reflect.Map:
+		schema["maxProperties"], schema["propertyNames"] = b.Items, map[string]any{"maxLength": b.Key}
+		limit(schema["additionalProperties"].(map[string]any), t.Elem(), b) //nolint:forcetypeassert // likewise
+	default:
+	}
+}
+
+// limitList says how long a list is that is a whole request.
+func limitList(content map[string]any, t reflect.Type) {
+	if t.Kind() != reflect.Slice {
+		return
+	}
+	if body, ok := content["application/json"].(map[string]any); ok {
+		body["schema"].(map[string]any)["maxItems"] = bound.OfList(t).Items //nolint:forcetypeassert // as of wrote it
+	}
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"archive/tar"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/disk"
+)
+
+// noise is text that nobody else has.
+func noise(n int) string {
+	b := make([]byte, n/2)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// A team has no more of the disk than its limit says, in folders, checkpoints and output; what its jobs share counts
+// once, other teams are not touched, and what is removed is room again.
+func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
+	w := newWorldOf(t, shut{}, nil)
+	limit := int64(4 << 20)
+	w.must("PUT", "/v1/teams/small", api.SetTeam{Disk: &limit}, nil)
+	w.must("PUT", "/v1/teams/other", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	submit := func(name, team, folder string) int {
+		t.Helper()
+		rec, _ := w.ask("POST", "/v1/work", ann, folder)
+		if rec.Code != 200 {
+			t.Fatal(rec.Body)
+		}
+		var sent api.Work
+		if err := json.Unmarshal(rec.Body.Bytes(), &sent); err != nil {
+			t.Fatal(err)
+		}
+		rec, p := w.ask("POST", "/v1/jobs", ann, fmt.Sprintf(`{"work":%q,%s`, sent.Work, aJob(name, team)[1:]))
+		if rec.Code == http.StatusInsufficientStorage && (!strings.Contains(p.Detail, "small has") || p.Fix == "") {
+			t.Errorf("%+v", p)
+		}
+		return rec.Code
+	}
+	three := folderOf(t, map[string]string{"data": noise(3 << 20)})
+	for n := range 3 {
+		if code := submit(fmt.Sprintf("same-%d", n), "small", three); code != 200 {
+			t.Fatalf("the same folder for the %d. time: %d", n+1, code)
+		}
+	}
+	two := folderOf(t, map[string]string{"data": noise(2 << 20)})
+	if code := submit("more", "small", two); code != http.StatusInsufficientStorage {
+		t.Errorf("beyond its limit: %d", code)
+	}
+	many := map[string]string{}
+	for n := range 500 { // each takes a block
+		many[fmt.Sprint(n)] = noise(16)
+	}
+	if code := submit("many", "small", folderOf(t, many)); code != http.StatusInsufficientStorage {
+		t.Errorf("500 small files: %d", code)
+	}
+	if code := submit("free", "other", two); code != 200 {
+		t.Errorf("of another team: %d", code)
+	}
+	for _, job := range []string{"more", "many"} {
+		if _, err := w.folders.Of(job); err == nil {
+			t.Errorf("%s was refused, and has a folder", job)
+		}
+	}
+	if err := w.quota.Bytes(t.Context(), "same-0", 2<<20); err == nil {
+		t.Error("an agent may send what is beyond the limit")
+	}
+	if err := w.quota.Bytes(t.Context(), "free", 2<<20); err != nil {
+		t.Errorf("an agent of another team may not: %v", err)
+	}
+	var teams []client.Team
+	w.must("GET", "/v1/teams", nil, &teams)
+	for _, team := range teams {
+		if team.Name == "small" && (team.Disk != limit || team.DiskUsed < 3<<20 || team.DiskUsed > limit) {
+			t.Errorf("%+v", team)
+		}
+	}
+	for n := range 3 {
+		w.must("POST", fmt.Sprintf("/v1/jobs/same-%d/end", n), api.End{}, nil)
+	}
+	w.gone(client.GC{OlderThan: 1})
+	if code := submit("again", "small", two); code != 200 {
+		t.Errorf("with room again: %d", code)
+	}
+	w.must("PUT", "/v1/teams/small", api.SetTeam{Projects: []string{"x"}}, &teams[0])
+	if teams[0].Disk != limit {
+		t.Errorf("a change of projects changes the limit: %+v", teams[0])
+	}
+}
+
+// bomb is a small file that unpacks to much.
+func bomb(t *testing.T, each func(*tar.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	tw := tar.NewWriter(zip)
+	if err := each(tw); err != nil {
+		t.Fatal(err)
+	}
+	if err := tw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Small uploads that unpack to much are refused, and leave nothing: not what they hold, nor a name.
+func TestSmallUploadsFillNoDisk(t *testing.T) {
+	w := newWorld(t, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	zeros := make([]byte, 1<<20)
+	for name, c := range map[string]struct {
+		code int
+		text string
+	}{
+		"512,001 folders": {422, bomb(t, func(tw *tar.Writer) (err error) {
+			for n := 0; n < 512_001 && err == nil; n += 64 {
+				err = tw.WriteHeader(&tar.Header{Name: fmt.Sprint(n, "/") + strings.Repeat("a/", 63), Typeflag: tar.TypeDir})
+			}
+			return err
+		})},
+		"an ignore file of 400 MiB": {422, bomb(t, func(tw *tar.Writer) error {
+			err := tw.WriteHeader(&tar.Header{Name: ".scrimpignore", Typeflag: tar.TypeReg, Size: 400 << 20, Mode: 0o600})
+			lines := bytes.Repeat([]byte("a\n"), 10<<20)
+			for n := 0; n < 20 && err == nil; n++ {
+				_, err = tw.Write(lines)
+			}
+			return err
+		})},
+		"a link to zeros": {422, bomb(t, func(tw *tar.Writer) error {
+			return tw.WriteHeader(&tar.Header{Name: ".scrimpignore", Typeflag: tar.TypeSymlink, Linkname: "/dev/zero"})
+		})},
+		"zeros for 2 GiB and more": {422, bomb(t, func(tw *tar.Writer) (err error) {
+			for n := 0; n < 2049 && err == nil; n++ {
+				err = tw.WriteHeader(&tar.Header{Name: fmt.Sprint(n), Typeflag: tar.TypeReg, Size: 1 << 20, Mode: 0o600})
+				if err == nil {
+					_, err = tw.Write(zeros)
+				}
+			}
+			return err
+		})},
+		"no folder":  {422, "some bytes"},
+		"cut short":  {422, folderOf(t, map[string]string{"a": noise(1 << 16)})[:1<<14]},
+		"zeros only": {422, string(zeros)},
+	} {
+		rec, p := w.ask("POST", "/v1/work", ann, c.text)
+		if rec.Code != c.code || p.Fix == "" || p.Detail == "" {
+			t.Errorf("%s, %d bytes: %d %+v", name, len(c.text), rec.Code, p)
+		}
+		if n := disk.Used(w.folders.Dir); n > 0 {
+			t.Errorf("%s leaves %d bytes", name, n)
+		}
+	}
+}
+
+// A submission that is refused gives its folder back, wherever it is refused.
+func TestARefusedSubmissionHasNoFolder(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "why"}, nil)
+	from := t.TempDir()
+	for name, body := range map[string]string{
+		"a folder": fmt.Sprintf(`{"folder":%q,%s`, from, aJob("x", "")[1:]),
+		"a name":   `{"work":"` + strings.Repeat("0", 32) + `",` + aJob("x", "")[1:],
+	} {
+		if rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, body); rec.Code < 400 {
+			t.Errorf("%s: %d", name, rec.Code)
+		}
+	}
+	var sent api.Work
+	w.must("POST", "/v1/work", folderOf(t, map[string]string{"a": "b"}), &sent)
+	if rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, fmt.Sprintf(`{"work":%q,%s`, sent.Work, aJob("x", "")[1:])); rec.Code < 400 {
+		t.Fatalf("%d: the test is void", rec.Code)
+	}
+	if jobs, err := w.folders.Jobs(); err != nil || len(jobs) > 0 {
+		t.Errorf("refused jobs have folders: %v, %v", jobs, err)
+	}
+}

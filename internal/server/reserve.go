@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"scrimp/internal/identity"
+	"scrimp/internal/server/disk"
+	"scrimp/internal/wait"
+)
+
+// reserveEvery is between two tries to hold the reserve again once it was given up.
+const reserveEvery = 5 * time.Second
+
+// relieve gives up the reserve where the log finds no room, and reports whether there was one.
+func (s *Server) relieve() bool {
+	gave, err := s.reserve.Give()
+	if err != nil {
+		s.opts.Log.Error("the reserve is not given up", "error", err)
+	}
+	if gave {
+		s.opts.Log.Error("the disk is full: the reserve is in use, and no job is taken; make room", "folder", s.opts.Dir)
+	}
+	return gave
+}
+
+// keepReserve holds the reserve, again where it was given up, until ctx ends. Where the log lies elsewhere it
+// holds none.
+func (s *Server) keepReserve(ctx context.Context) {
+	if s.opts.DB != "" {
+		return
+	}
+	warned := false
+	for {
+		_, err := s.reserve.Take()
+		if err != nil && !warned {
+			s.opts.Log.Warn("no room is held for the log", "error", err)
+		}
+		warned = err != nil
+		if wait.For(ctx, reserveEvery) != nil {
+			return
+		}
+	}
+}
+
+// begins gives up the reserve where a server begins on a full disk: nothing could be opened else.
+func begins(o *Options) {
+	if free, known := disk.Of(o.Dir)(); known && free < 1<<20 && o.DB == "" {
+		gave, err := (&disk.Reserve{Dir: o.Dir}).Give()
+		o.Log.Error("the disk is full: make room", "folder", o.Dir, "reserve given up", gave, "error", err)
+	}
+}
+
+// teamDisks are the bytes of disk of each team that has a limit.
+func (s *Server) teamDisks() map[string]int64 {
+	limits := map[string]int64{}
+	s.gate.People.Read(func(b *identity.Book) {
+		for _, t := range b.Teams() {
+			if t.Disk > 0 {
+				limits[t.Name] = t.Disk
+			}
+		}
+	})
+	return limits
+}

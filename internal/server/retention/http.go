@@ -1,0 +1,68 @@
+package retention
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"scrimp/client"
+	"scrimp/internal/api/bound"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+// maxKeep is how many jobs a request may name.
+const maxKeep = 10_000
+
+// longestDetail is how much of what is wanted is on record.
+const longestDetail = 200
+
+// wants is what somebody wants to be removed, for the audit trail.
+func wants(b client.GC) string {
+	text := "what is due"
+	if b.OlderThan > 0 {
+		text = "older than " + spoken(b.OlderThan)
+	}
+	if len(b.Only) > 0 {
+		text += ", only " + strings.Join(b.Only, ", ")
+	}
+	if b.NewestCheckpoints {
+		text += ", newest checkpoints too"
+	}
+	return text
+}
+
+// GC removes what is old, or says what would go.
+func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[client.GC](w, r)
+	if !ok {
+		return
+	}
+	for _, kind := range b.Only {
+		if !slices.Contains(Kinds, kind) {
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "only", fmt.Sprintf("%.40q is nothing that can be removed",
+				kind), "write some of "+strings.Join(Kinds, ", "), nil)
+			return
+		}
+	}
+	if b.OlderThan < 0 || len(b.Keep) > maxKeep {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "older_than_ns", "the request is not valid",
+			fmt.Sprintf("write a span of 0 or more, and at most %d jobs to keep", maxKeep), nil)
+		return
+	}
+	if b.DryRun {
+		auth.CallOf(r).Written = true // nothing is done
+	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wants(b), longestDetail)); err != nil && d.Control.Full() == nil {
+		// before anything goes, but where only that makes room for the record
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	done, err := d.remove(r.Context(), d.asked(b))
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, fmt.Sprintf("not all was looked at; %d things are gone",
+			len(done.Items)), "ask again; the detail says what is wrong", err)
+		return
+	}
+	reply.JSON(w, done)
+}

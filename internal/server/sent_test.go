@@ -1,0 +1,202 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/spec"
+)
+
+// post sends a body of a media type as the owner.
+func (w *world) post(path, kind, key, body string) (*httptest.ResponseRecorder, api.Problem) {
+	w.t.Helper()
+	r := httptest.NewRequestWithContext(auth.OnSocket(w.t.Context()), "POST", path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+w.gate.Owner)
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Idempotency-Key", key)
+	rec := httptest.NewRecorder()
+	w.h.ServeHTTP(rec, r)
+	var p api.Problem
+	if rec.Code >= 400 {
+		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return rec, p
+}
+
+// Each example of the description is taken as it stands, and all are the same job file: as YAML, as its text in
+// JSON, and as an object with the same words.
+func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			RequestBody struct {
+				Content map[string]struct {
+					Examples map[string]struct{ Value json.RawMessage }
+				}
+			}
+		}
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(OpenAPI("test"), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var file, published struct{ Properties map[string]any }
+	if err := json.Unmarshal(doc.Components.Schemas["JobFile"], &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(spec.Schema(), &published); err != nil || len(file.Properties) != len(published.Properties) {
+		t.Errorf("%d fields of the job file are described, and scrimp schema has %d (%v)", len(file.Properties),
+			len(published.Properties), err)
+	}
+	w := newWorld(t, nil)
+	shown, count := "", 0
+	for kind, body := range doc.Paths["/v1/jobs"]["post"].RequestBody.Content {
+		for name, example := range body.Examples {
+			text := string(example.Value)
+			if count++; kind == "application/yaml" {
+				if err := json.Unmarshal(example.Value, &text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rec, p := w.post("/v1/jobs", kind, name, text)
+			if rec.Code != http.StatusOK {
+				t.Errorf("%s %s: %d %+v", kind, name, rec.Code, p)
+				continue
+			}
+			var j api.Job
+			if err := json.Unmarshal(rec.Body.Bytes(), &j); err != nil {
+				t.Fatal(err)
+			}
+			rec, _ = w.ask("GET", "/v1/jobs/"+j.ID+"/spec", auth.OwnerName, nil)
+			if shown == "" {
+				shown = rec.Body.String()
+			}
+			if !strings.Contains(shown, `"dollars":"30"`) || rec.Body.String() != shown {
+				t.Errorf("%s %s became %s, and another one %s", kind, name, rec.Body.String(), shown)
+			}
+		}
+	}
+	if count != 3 {
+		t.Errorf("%d examples, want 3", count)
+	}
+}
+
+// What is wrong with a job file is said as the commands say it, with field, line and fix; JSON has no lines.
+func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
+	w := newWorld(t, nil)
+	text := "command: a\nbudget: 5 apples\nresorces:\n  cpus: 2\n"
+	_, _, err := spec.Parse(spec.Run, "job.yaml", []byte(text), "", w.clock.Wall)
+	quoted, _ := json.Marshal(text)
+	for kind, body := range map[string]string{"application/yaml": text, "text/yaml; charset=utf-8": text,
+		"application/json": `{"spec":` + string(quoted) + `}`, "": `{"spec":` + string(quoted) + `}`} {
+		rec, p := w.post("/v1/jobs", kind, "", body)
+		if rec.Code != http.StatusUnprocessableEntity || p.Detail != err.Error() || p.Field != "budget" || p.Line != 2 ||
+			len(p.Problems) != 2 || p.Problems[1].Field != "resorces" || p.Problems[1].Line != 3 || p.Problems[1].Fix == "" {
+			t.Errorf("%s: %d %+v, want %v", kind, rec.Code, p, err)
+		}
+	}
+	rec, p := w.post("/v1/jobs", "application/json", "",
+		`{"spec":{"command":"a","budget":"5 apples","resorces":{"cpus":2},"name":"a","name":"b"}}`)
+	lines := regexp.MustCompile(`(?m)^job\.yaml:\d+: `).ReplaceAllString(err.Error(), "")
+	if rec.Code != http.StatusUnprocessableEntity || p.Detail != lines+"\n`name` stands twice: keep one" ||
+		p.Field != "budget" || p.Line != 0 {
+		t.Errorf("JSON: %d %+v\nwant %s", rec.Code, p, lines)
+	}
+	for _, text := range []string{"", "a: [", "- a", "\x00", "a: 1\n---\nb: 1\n"} {
+		if rec, p := w.post("/v1/jobs", "application/yaml", "", text); rec.Code != http.StatusBadRequest || p.Fix == "" ||
+			p.Field != "spec" {
+			t.Errorf("%q: %d %+v", text, rec.Code, p)
+		}
+	}
+	if rec, p := w.post("/v1/jobs", "text/plain", "", "command: a"); rec.Code != http.StatusBadRequest ||
+		!strings.Contains(p.Fix, "Content-Type: application/yaml") {
+		t.Errorf("YAML that nothing says is YAML: %d %+v", rec.Code, p)
+	}
+	if rec, p := w.post("/v1/jobs", "application/yaml", "", "command: \xff"); rec.Code != http.StatusBadRequest ||
+		p.Fix == "" {
+		t.Errorf("no text: %d %+v", rec.Code, p)
+	}
+}
+
+// A key is of the job, however its file is written; what else is said with it stands in the query.
+func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, s := range []struct{ kind, body, says string }{
+		{"application/yaml", "command: exec python3 src/train.py\nbudget: $5\n", `"id":"train"`},
+		{"application/json", `{"spec":{"name":"train","budget":{"dollars":"5.00"},"command":"exec python3 src/train.py"}}`,
+			`"id":"train"`},
+		{"application/json", `{"spec":{"command":"exec python3 src/train.py","budget":5}}`, `"id":"train"`},
+		{"application/yaml", "command: exec python3 src/train.py\nbudget: $6\n", `"status":409`},
+	} {
+		if rec, _ := w.post("/v1/jobs", s.kind, "one", s.body); !strings.Contains(rec.Body.String(), s.says) {
+			t.Errorf("%s: %s, want %s", s.body, rec.Body, s.says)
+		}
+	}
+	if rec, p := w.post("/v1/jobs?from=gone", "application/yaml", "two", "command: a"); rec.Code != http.StatusNotFound ||
+		p.Field != "from" {
+		t.Errorf("from a job that is not there: %d %+v", rec.Code, p)
+	}
+	if rec, p := w.post("/v1/jobs?accept_wait=maybe", "application/yaml", "3", "command: a"); rec.Code != http.StatusBadRequest ||
+		p.Field != "accept_wait" {
+		t.Errorf("accept_wait=maybe: %d %+v", rec.Code, p)
+	}
+	gpu := "command: a\nresources: {accelerator: H100}\n"
+	sells := newWorldOf(t, &firm{}, nil)
+	sells.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
+	for path, code := range map[string]int{"/v1/jobs": 422, "/v1/jobs?accept_wait=1": 200} {
+		if rec, p := sells.post(path, "application/yaml", path, gpu); rec.Code != code {
+			t.Errorf("%s: %d %+v", path, rec.Code, p)
+		}
+	}
+}
+
+// A member that no job file has is refused, as in the file: it was passed over.
+func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
+	rec, p := newWorld(t, nil).ask("POST", "/v1/jobs/batch", auth.OwnerName,
+		`[{"spec":"command: a"},{"spec":{"command":"a","dedline":"in 6h"}}]`)
+	if rec.Code != http.StatusUnprocessableEntity || p.Field != "[1].dedline" || !strings.Contains(p.Fix, "deadline") {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+}
+
+// The curl line of docs/serve.md submits a job file.
+func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("SCRIMP_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("curl is not installed")
+	}
+	page, err := os.ReadFile("../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^curl (?:.*\\\n)*.*$`).FindString(string(page))
+	w := newWorld(t, nil)
+	site := httptest.NewServer(w.h)
+	t.Cleanup(site.Close)
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "job.yaml"), []byte("name: sent\ncommand: a\nbudget: $5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "SCRIMP_SERVER="+site.URL,
+		"SCRIMP_TOKEN="+w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter}))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"id":"sent"`) {
+		t.Errorf("%s\nanswered %s (%v)", line, out, err)
+	}
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+)
+
+// What of the submitter's shell a job gets stands in no file of the server's but sealed, reaches machines that
+// share the submitter's files, and no others: those are told what they go without.
+func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
+	const spec, value = `{"name":"j","command":"true","inherit":["HF_HOME"]}`, "/data/hunter2-hub"
+	shell := map[string]string{"PATH": "/v/bin:/bin", "VIRTUAL_ENV": "/v", "HF_HOME": value}
+	for _, here := range []bool{true, false} {
+		w := newWorldOf(t, &firm{}, nil)
+		w.engines[0].Here = here
+		w.must("POST", "/v1/jobs", api.Submission{Spec: api.Raw(spec), Shell: shell}, nil)
+		a := w.take(w.booting(1)[0])
+		if here && (!maps.Equal(a.Shell, shell) || a.Withheld != nil) || !here && (a.Shell != nil || !slices.Equal(a.Withheld, []string{"HF_HOME"})) {
+			t.Errorf("here is %v: the machine gets %v without %v", here, a.Shell, a.Withheld)
+		}
+		err := filepath.WalkDir(w.opts.Dir, func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if bytes.Contains(text, []byte(value)) {
+				t.Errorf("%s holds the value", path)
+			}
+			return err
+		})
+		if err != nil || strings.Contains(w.log.String(), value) {
+			t.Errorf("the server's log holds the value, or %v", err)
+		}
+	}
+}
+
+// Nothing of a shell that the file names is left out in silence, and nothing comes that nobody named: one by
+// one, in a batch, and when a job that was over is taken up again.
+func TestAShellIsWhatTheJobFileNames(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.user("ana", identity.Grant{Team: "*", Role: identity.Submitter})
+	named, plain := `"spec":{"name":"j","command":"true","inherit":["HF_HOME"]}`, `"spec":{"name":"j","command":"true"}`
+	for _, c := range []struct {
+		what, token, path, body, field string
+		code                           int
+	}{
+		{"it does not come", auth.OwnerName, "/v1/jobs", "{" + named + "}", "inherit", 422},
+		{"nobody named it", auth.OwnerName, "/v1/jobs", `{` + plain + `,"shell":{"PGPASSWORD":"x"}}`, "shell", 422},
+		{"from another machine", token, "/v1/jobs", `{` + named + `,"shell":{"HF_HOME":"x"}}`, "inherit", 422},
+		{"named on another machine", token, "/v1/jobs", "{" + named + "}", "inherit", 422},
+		{"in a batch", auth.OwnerName, "/v1/jobs/batch", "[{" + named + "}]", "[0].inherit", 422},
+		{"all is there", auth.OwnerName, "/v1/jobs", `{` + named + `,"shell":{"HF_HOME":"x","PATH":"/bin"}}`, "", 200},
+	} {
+		rec, p := w.ask("POST", c.path, c.token, c.body)
+		if rec.Code != c.code || p.Field != c.field || c.code != http.StatusOK && p.Fix == "" {
+			t.Errorf("%s: %d %+v", c.what, rec.Code, p)
+		}
+	}
+	w.must("POST", "/v1/jobs/j/end", api.End{}, nil)
+	if rec, p := w.ask("POST", "/v1/jobs/j/resume", auth.OwnerName, `{}`); rec.Code != 422 || p.Field != "inherit" {
+		t.Errorf("taken up again without it: %d %+v", rec.Code, p)
+	}
+	w.must("POST", "/v1/jobs/j/resume", `{"shell":{"HF_HOME":"y"}}`, nil)
+	if v, err := w.vault().Open("j"); err != nil || v.Shell["HF_HOME"] != "y" {
+		t.Errorf("taken up again with %v, %v", v.Shell, err)
+	}
+}

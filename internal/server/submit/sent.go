@@ -1,0 +1,127 @@
+package submit
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"reflect"
+	"slices"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/server/webhook"
+	"scrimp/internal/spec"
+)
+
+// howToSend is the fix where a submission has no job file that can be read.
+const howToSend = "send the job file as an object in spec, or alone as YAML with Content-Type: application/yaml; " +
+	"GET /v1/openapi.json has examples"
+
+// yamlTypes are the media types of YAML.
+var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/vnd.yaml"}
+
+// sent reads a submission: a JSON object, or the job file alone as YAML, whose key is a header. What else is said
+// with the job may stand in the query of both.
+func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
+	text, ok := reply.Text(w, r, bound.Body(reflect.TypeFor[api.Submission]()))
+	if !ok {
+		return b, false
+	}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if slices.Contains(yamlTypes, kind) {
+		b.Spec, _ = json.Marshal(string(text)) // of a string, which cannot fail
+	} else if b, ok = reply.Decode[api.Submission](w, text, howToSend); !ok {
+		return b, false
+	}
+	if field := asked(r.URL.Query(), &b); field != "" {
+		reply.FieldProblem(w, http.StatusBadRequest, field, "the query says "+field+"="+r.URL.Query().Get(field),
+			"write "+field+"=1, or leave it out", nil)
+		return b, false
+	}
+	return b, true
+}
+
+// asked takes over what the query says. wrong is a parameter that is neither set nor not.
+func asked(q url.Values, b *api.Submission) (wrong string) {
+	for name, to := range map[string]*string{"work": &b.Work, "rerun": &b.Rerun, "from": &b.From} {
+		if q.Has(name) {
+			*to = q.Get(name)
+		}
+	}
+	for name, to := range map[string]*bool{"accept_unproven": &b.AcceptUnproven, "accept_wait": &b.AcceptWait} {
+		switch q.Get(name) {
+		case "":
+		case "1", "true":
+			*to = true
+		default:
+			wrong = name
+		}
+	}
+	return wrong
+}
+
+// jobOf reads the job file of a submission, or says which field of it is wrong. The submission then has it in
+// the form of the log, however it was written.
+func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
+	if len(b.Spec) == 0 || string(b.Spec) == "null" {
+		return spec.Job{}, &reply.Refusal{Status: http.StatusBadRequest, Field: "spec", Title: "the submission has no job",
+			Fix: howToSend}
+	}
+	j, err := d.read(b)
+	if err != nil {
+		return j, notValid(err)
+	}
+	if d.Hooks.Refuses(j.Notify) {
+		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify",
+			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
+	}
+	if b.Spec, err = j.Encode(); err != nil {
+		return j, &reply.Refusal{Status: http.StatusInternalServerError, Field: "spec", Err: err,
+			Title: "the job file was not written"}
+	}
+	return j, nil
+}
+
+// read reads the job file as people write it: an object, or a string that holds the YAML text.
+func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
+	name := ""
+	if b.Folder != "" {
+		name = path.Base(b.Folder)
+	}
+	var text string
+	if json.Unmarshal(b.Spec, &text) == nil {
+		j, _, err = spec.Parse(spec.Run, "job.yaml", []byte(text), name, d.Control.Now())
+	} else {
+		j, _, err = spec.ParseJSON(spec.Run, b.Spec, name, d.Control.Now())
+	}
+	return j, err
+}
+
+// notValid is the refusal of a job file, with what the commands say of it.
+func notValid(err error) *reply.Refusal {
+	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Title: "the job is not valid",
+		Fix: "fix the fields that are named", Err: err}
+	var list spec.Problems
+	if !errors.As(err, &list) || len(list) == 0 {
+		return no
+	}
+	for _, p := range list {
+		no.Problems = append(no.Problems,
+			client.JobProblem{Field: p.Field, Line: p.Line, Column: p.Column, Cause: p.Cause, Fix: p.Fix})
+	}
+	first := list[0]
+	if first.Field != "" {
+		no.Field = first.Field
+	} else { // of the text, not of a field
+		no.Status, no.Title = http.StatusBadRequest, "the job is not in the form of a job file"
+	}
+	if no.Line = first.Line; len(list) == 1 && first.Fix != "" {
+		no.Fix = first.Fix
+	}
+	return no
+}

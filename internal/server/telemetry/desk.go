@@ -1,0 +1,243 @@
+// Package telemetry keeps what machines are measured to do, apart from the log, and shows it.
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/server/disk"
+	"scrimp/internal/store"
+	"scrimp/internal/telemetry"
+)
+
+// What is taken of an agent at most, and what of its clock is believed.
+const (
+	oldest    = 8 * 24 * time.Hour
+	future    = time.Minute
+	clockSlip = 20 * time.Second
+	compactAt = 720 // narrow buckets of a series that is not yet compact: two hours of them
+	forget    = 10 * time.Minute
+)
+
+// Store keeps series by the name of the rank's output.
+type Store interface {
+	AppendSeries(ctx context.Context, attempt string, b []byte) error
+	PutSeries(ctx context.Context, attempt string, b []byte) error
+	Series(ctx context.Context, attempt string) ([]byte, error)
+}
+
+// Desk takes measurements and shows them.
+type Desk struct {
+	Control *control.Control
+	Store   Store
+	Room    disk.Room
+	// Quota takes room for so many bytes of a job, or says why there is none.
+	Quota  func(ctx context.Context, job string, n int64) error
+	Errors *slog.Logger
+
+	mu   sync.Mutex
+	by   map[string]*rank // by the name of the output
+	tidy time.Time
+}
+
+// rank is what is known of the series of one that is being written.
+type rank struct {
+	mu     sync.Mutex
+	loaded bool
+	head   telemetry.Head
+	upTo   int64 // end of the newest bucket
+	narrow int
+	last   telemetry.Bucket
+	heard  time.Time // under the desk's lock
+}
+
+func (d *Desk) rank(name string, now time.Time) *rank {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.by == nil {
+		d.by = map[string]*rank{}
+	}
+	if now.Sub(d.tidy) > time.Minute {
+		for name, r := range d.by {
+			if now.Sub(r.heard) > forget {
+				delete(d.by, name)
+			}
+		}
+		d.tidy = now
+	}
+	r := d.by[name]
+	if r == nil {
+		r = &rank{}
+		d.by[name] = r
+	}
+	r.heard = now
+	return r
+}
+
+// Take keeps what the agent of a rank has measured, and returns up to when by the agent's clock it need not send
+// it again; 0: nothing is kept. It refuses nothing: what cannot be is left out, and where there is no room the agent
+// sends it later.
+func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo int64) {
+	t := report.Telemetry
+	if t == nil || len(t.Buckets) == 0 {
+		return 0
+	}
+	now := time.Now()
+	slip := int64(0)
+	if s := now.Sub(report.Now); s > clockSlip || s < -clockSlip {
+		slip = int64(math.Round(s.Seconds()/telemetry.Least)) * telemetry.Least
+	}
+	name := store.RankLog(report.Attempt, report.Node)
+	r := d.rank(name, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := d.load(ctx, name, r); err != nil {
+		d.Errors.Warn("measurements not read", "of", name, "error", err)
+		return 0
+	}
+	var text []byte
+	if h, changed := headOf(t.Head, r.head); changed {
+		text = telemetry.AppendHead(text, h)
+		r.head = h
+	}
+	end, narrow, last := r.upTo, 0, r.last
+	for _, w := range t.Buckets {
+		b, ok := bucketOf(w, slip)
+		if !ok || b.Start < end || b.End() > now.Add(future).Unix() || b.Start < now.Add(-oldest).Unix() {
+			continue
+		}
+		text, end, last, narrow = telemetry.AppendBucket(text, b), b.End(), b, narrow+1
+	}
+	if narrow > 0 && !d.write(ctx, name, job, r, text) {
+		return 0
+	}
+	r.upTo, r.last, r.narrow = end, last, r.narrow+narrow
+	if r.narrow >= compactAt {
+		if err := d.compact(ctx, name, r); err != nil {
+			d.Errors.Warn("measurements not compacted", "of", name, "error", err)
+		}
+	}
+	sent := t.Buckets[len(t.Buckets)-1].Start // what was left out is not sent again
+	return max(end-slip, min(sent, math.MaxInt64-telemetry.Least)+telemetry.Least)
+}
+
+// write appends where there is room.
+func (d *Desk) write(ctx context.Context, name, job string, r *rank, text []byte) bool {
+	if _, full := d.Room.Full(0); full {
+		return false
+	}
+	if d.Quota(ctx, job, int64(len(text))) != nil {
+		return false
+	}
+	if err := d.Store.AppendSeries(ctx, name, text); err != nil {
+		d.Errors.Warn("measurements not kept", "of", name, "error", err)
+		r.loaded = false // who knows what of it was written
+		return false
+	}
+	return true
+}
+
+// load reads how far a series is, once.
+func (d *Desk) load(ctx context.Context, name string, r *rank) error {
+	if r.loaded {
+		return nil
+	}
+	b, err := d.Store.Series(ctx, name)
+	if err != nil {
+		return err
+	}
+	h, list, err := telemetry.Decode(b)
+	if err != nil { // a crash has torn it: what stands before is good
+		if err := d.Store.PutSeries(ctx, name, telemetry.Encode(h, list)); err != nil {
+			return err
+		}
+	}
+	r.loaded, r.head, r.upTo, r.narrow = true, h, 0, 0
+	for i := range list {
+		if r.upTo = list[i].End(); list[i].Width == telemetry.Least {
+			r.narrow++
+		}
+		r.last = list[i]
+	}
+	return nil
+}
+
+// compact merges what is old.
+func (d *Desk) compact(ctx context.Context, name string, r *rank) error {
+	b, err := d.Store.Series(ctx, name)
+	if err != nil {
+		return err
+	}
+	h, list, err := telemetry.Decode(b)
+	if err != nil && !errors.Is(err, telemetry.ErrTorn) {
+		d.Errors.Warn("measurements are damaged; what stands before is kept", "of", name, "error", err)
+	}
+	list = telemetry.Compact(list)
+	if err := d.Store.PutSeries(ctx, name, telemetry.Encode(h, list)); err != nil {
+		return err
+	}
+	r.narrow = 0
+	for i := range list {
+		if list[i].Width == telemetry.Least {
+			r.narrow++
+		}
+	}
+	return nil
+}
+
+// headOf is what an agent says of its machine, within bounds, and whether that is news.
+func headOf(w *api.MeasuredMachine, old telemetry.Head) (h telemetry.Head, changed bool) {
+	if w == nil {
+		return old, false
+	}
+	h = telemetry.Head{Cores: min(max(0, w.Cores), 1<<16), Memory: max(0, w.Memory), Driver: w.Driver}
+	for _, g := range w.GPUs[:min(len(w.GPUs), telemetry.MaxGPUs)] {
+		d := telemetry.Device(g)
+		if !(d.Power >= 0 && d.Power < 1<<20) || d.Memory < 0 || d.Index < 0 {
+			d = telemetry.Device{Name: d.Name}
+		}
+		h.GPUs = append(h.GPUs, d)
+	}
+	return h, !sameHead(h, old)
+}
+
+func sameHead(a, b telemetry.Head) bool {
+	if a.Cores != b.Cores || a.Memory != b.Memory || a.Driver != b.Driver || len(a.GPUs) != len(b.GPUs) {
+		return false
+	}
+	for n := range a.GPUs {
+		if a.GPUs[n] != b.GPUs[n] {
+			return false
+		}
+	}
+	return true
+}
+
+// bucketOf is a bucket as the server keeps it, at its own time; false: it is none that can be.
+func bucketOf(w api.Measurement, slip int64) (b telemetry.Bucket, ok bool) {
+	if w.Start < 0 || w.Start > 1<<40 {
+		return b, false
+	}
+	b = telemetry.Bucket{Start: w.Start + slip, Width: telemetry.Least, Covered: w.Covered}
+	for name, values := range w.Values {
+		m, known := telemetry.Named(name)
+		if !known { // of a later release
+			continue
+		}
+		if len(values) > m.Width() {
+			return b, false
+		}
+		for _, p := range values {
+			b.V[m] = append(b.V[m], telemetry.Exactly(*cmp.Or(p, &telemetry.Unknown.Mean)))
+		}
+	}
+	ok = b.Valid()
+	return b, ok
+}

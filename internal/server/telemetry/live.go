@@ -1,0 +1,88 @@
+package telemetry
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
+	"scrimp/internal/telemetry"
+)
+
+// fresh is how old what a machine does now may be.
+const fresh = time.Minute
+
+// List shows what the running jobs do that the caller sees.
+func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+	c := auth.CallerOf(r)
+	reply.JSON(w, slices.DeleteFunc(d.Running(), func(j client.JobTelemetry) bool {
+		return c.Role(j.Team) < identity.Viewer
+	}))
+}
+
+// Running is what the machines of all running jobs do, in the order of their attempts' begin.
+func (d *Desk) Running() []client.JobTelemetry {
+	list := []client.JobTelemetry{}
+	d.Control.Read(func(m *core.Machine) {
+		for _, a := range m.Live() {
+			j, ok := m.Job(a.Job())
+			if !ok {
+				continue
+			}
+			owner := j.Terms().Owner
+			list = append(list, client.JobTelemetry{Job: j.ID(), Name: j.Terms().Name, User: j.User(), Team: owner.Team,
+				Project: owner.Project, Attempt: a.ID(), Nodes: a.Nodes(), Now: map[string]float64{}})
+		}
+	})
+	now := time.Now()
+	for i := range list {
+		d.now(&list[i], now)
+	}
+	return list
+}
+
+// now fills in what the machines of a job have done in their newest ten seconds.
+func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
+	var s telemetry.Summary
+	for n := range j.Nodes {
+		b, gpus, ok := d.newest(store.RankLog(j.Attempt, n))
+		if !ok || now.Sub(time.Unix(b.End(), 0)) > fresh {
+			continue
+		}
+		b.Covered = 1 // each machine counts the same
+		s.Add([]telemetry.Bucket{b})
+		j.Measured, j.GPUs = j.Measured+1, j.GPUs+gpus
+		if end := time.Unix(b.End(), 0).UTC(); j.At == nil || end.After(*j.At) {
+			j.At = &end
+		}
+	}
+	for m := range telemetry.Metrics {
+		of := s.Of[m]
+		if !of.Known() || m == telemetry.Core {
+			continue
+		}
+		if v := of.Average; m.AddsUp() {
+			j.Now[m.String()] = of.Sum()
+		} else {
+			j.Now[m.String()] = v
+		}
+	}
+}
+
+// newest is the newest bucket of a rank that was heard lately.
+func (d *Desk) newest(name string) (b telemetry.Bucket, gpus int, ok bool) {
+	d.mu.Lock()
+	r := d.by[name]
+	d.mu.Unlock()
+	if r == nil {
+		return b, 0, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last, len(r.head.GPUs), r.upTo > 0
+}

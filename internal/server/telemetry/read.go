@@ -1,0 +1,291 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/core"
+	"scrimp/internal/receipt"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+	"scrimp/internal/store"
+	"scrimp/internal/telemetry"
+)
+
+// node is a machine of an attempt, and what it was measured to do.
+type node struct {
+	rank     int
+	instance string
+	head     telemetry.Head
+	list     []telemetry.Bucket
+}
+
+// attempt is one of a job.
+type attempt struct {
+	id    string
+	live  bool
+	nodes []node
+}
+
+// attempts are those of a job, without what was measured.
+func attempts(j *core.Job) (list []attempt) {
+	for _, a := range j.Attempts() {
+		one := attempt{id: a.ID(), live: a.Live()}
+		for _, k := range a.Tasks() {
+			one.nodes = append(one.nodes, node{rank: k.Rank(), instance: k.Instance()})
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// fill reads what the machines of an attempt were measured to do, and says whether there is anything. What of a
+// series is damaged is left out.
+func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
+	for i := range a.nodes {
+		n := &a.nodes[i]
+		name := store.RankLog(a.id, n.rank)
+		b, err := d.Store.Series(ctx, name)
+		if err != nil {
+			return some, err
+		}
+		if n.head, n.list, err = telemetry.Decode(b); err != nil {
+			d.Errors.Debug("the end of measurements is left out", "of", name, "error", err)
+		}
+		some = some || len(n.list) > 0
+	}
+	return some, nil
+}
+
+// Get shows what the machines of an attempt were measured to do.
+func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	var list []attempt
+	state := ""
+	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { list, state = attempts(j), string(j.State()) }) {
+		reply.UnknownJob(w, "", id)
+		return
+	}
+	last, number, wrong := asked(r, len(list))
+	if wrong != nil {
+		wrong.Answer(w)
+		return
+	}
+	out := client.Telemetry{Job: id, State: state, Attempts: []string{}, Figures: map[string]client.Figure{},
+		Nodes: []client.TelemetryNode{}}
+	var shown *attempt
+	for i := range list {
+		known, err := d.fill(r.Context(), &list[i])
+		if err != nil {
+			reply.Problem(w, http.StatusInternalServerError, "measurements not read", "look at the server's log", err)
+			return
+		}
+		if known {
+			out.Attempts = append(out.Attempts, list[i].id)
+		}
+		if known && number == 0 || number == i+1 {
+			shown = &list[i]
+		}
+	}
+	if shown != nil {
+		fillOut(&out, shown, last)
+	}
+	reply.JSON(w, out)
+}
+
+// asked is what a request asks for: how much of the end, 0 for all; and of which attempt, 0 for the newest that was
+// measured.
+func asked(r *http.Request, attempts int) (last time.Duration, number int, wrong *reply.Refusal) {
+	q := r.URL.Query()
+	if text := q.Get("last"); text != "" {
+		span, err := spec.ParseDuration(text)
+		if err != nil || span <= 0 {
+			return 0, 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "last", Title: "last is no span",
+				Fix: "write a span with its unit, such as 15m"}
+		}
+		last = span
+	}
+	if text := q.Get("attempt"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > attempts {
+			return 0, 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "attempt",
+				Title: fmt.Sprintf("the job has no attempt %.20s", text),
+				Fix:   fmt.Sprintf("it has %d, counted from 1", attempts)}
+		}
+		number = n
+	}
+	return last, number, nil
+}
+
+// fillOut shows an attempt. Figures are of all of it, buckets of its last part.
+func fillOut(out *client.Telemetry, a *attempt, last time.Duration) {
+	out.Attempt, out.Live = a.id, a.live
+	var all telemetry.Summary
+	cores := 0
+	var newest []telemetry.Bucket
+	for i := range a.nodes {
+		n := &a.nodes[i]
+		var own telemetry.Summary
+		own.Add(n.list)
+		all.Add(n.list)
+		cores = max(cores, n.head.Cores)
+		v := client.TelemetryNode{Node: n.rank, Instance: n.instance, Driver: n.head.Driver, Seconds: own.Seconds,
+			GPUs: []client.GPU{}, Buckets: []client.TelemetryBucket{}}
+		if n.head.Cores > 0 {
+			v.Cores = new(n.head.Cores)
+		}
+		if n.head.Memory > 0 {
+			v.Memory = new(n.head.Memory)
+		}
+		for _, g := range n.head.GPUs {
+			v.GPUs = append(v.GPUs, gpuOf(g))
+		}
+		var end []telemetry.Bucket
+		if len(n.list) > 0 {
+			end = n.list[len(n.list)-1:]
+			v.Until = new(time.Unix(end[0].End(), 0).UTC())
+			newest = append(newest, end...)
+			begin := end[0].End() - int64(last/time.Second)
+			for _, b := range n.list {
+				if last == 0 || b.End() > begin {
+					v.Buckets = append(v.Buckets, bucketTo(&b))
+				}
+			}
+		}
+		v.Figures = figures(&own, end)
+		out.Nodes = append(out.Nodes, v)
+	}
+	out.Seconds, out.Figures, out.Hint = all.Seconds, figures(&all, newest), all.Hint(cores)
+}
+
+func gpuOf(d telemetry.Device) client.GPU {
+	g := client.GPU{Index: d.Index, Name: d.Name}
+	if d.Memory > 0 {
+		g.Memory = &d.Memory
+	}
+	if d.Power > 0 {
+		g.Power = &d.Power
+	}
+	return g
+}
+
+// figures are what the metrics came to, and were in the newest buckets.
+func figures(s *telemetry.Summary, newest []telemetry.Bucket) map[string]client.Figure {
+	list := map[string]client.Figure{}
+	var now telemetry.Summary
+	now.Add(newest)
+	for m := range telemetry.Metrics {
+		of := s.Of[m]
+		if !of.Known() {
+			continue
+		}
+		f := client.Figure{Average: of.Average, Peak: of.Peak}
+		if now.Of[m].Known() {
+			f.Last = new(now.Of[m].Average)
+		}
+		if m.IsRate() {
+			f.Total = new(of.Sum())
+		}
+		list[m.String()] = f
+	}
+	return list
+}
+
+func bucketTo(b *telemetry.Bucket) client.TelemetryBucket {
+	v := client.TelemetryBucket{At: time.Unix(b.Start, 0).UTC(), Width: float64(b.Width), Covered: b.Covered,
+		Mean: map[string][]*float64{}}
+	if b.Width > telemetry.Least {
+		v.Peak = map[string][]*float64{}
+	}
+	for m := range telemetry.Metrics {
+		for _, one := range b.V[m] {
+			var mean, peak *float64
+			if one.Known() {
+				mean, peak = &one.Mean, &one.Max
+			}
+			v.Mean[m.String()] = append(v.Mean[m.String()], mean)
+			if v.Peak != nil {
+				v.Peak[m.String()] = append(v.Peak[m.String()], peak)
+			}
+		}
+	}
+	return v
+}
+
+// pointsOfReceipt is how many points a line on a receipt has.
+const pointsOfReceipt = 120
+
+// Receipt is what all machines of a job were measured to do, for its receipt; nil: nothing is known.
+func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, error) {
+	var all telemetry.Summary
+	var list []telemetry.Bucket
+	v := &receipt.Telemetry{}
+	for _, a := range attempts(j) {
+		if _, err := d.fill(ctx, &a); err != nil {
+			return nil, err
+		}
+		for i := range a.nodes {
+			n := &a.nodes[i]
+			if len(n.list) == 0 {
+				continue
+			}
+			all.Add(n.list)
+			list = append(list, n.list...)
+			v.Machines++
+			v.Cores = max(v.Cores, n.head.Cores)
+			for _, g := range n.head.GPUs {
+				v.GPUs, v.GPUMemory = max(v.GPUs, len(n.head.GPUs)), max(v.GPUMemory, g.Memory)
+				v.GPUName = g.Name
+			}
+		}
+	}
+	if all.Seconds == 0 {
+		return nil, nil //nolint:nilnil // nothing was measured, which is no error
+	}
+	v.Seconds, v.Hint = all.Seconds, all.Hint(v.Cores)
+	v.Figures = map[string]receipt.Figure{}
+	for m := range telemetry.Metrics {
+		if of := all.Of[m]; of.Known() {
+			f := receipt.Figure{Average: of.Average, Peak: of.Peak}
+			if m.IsRate() {
+				f.Total = new(of.Sum())
+			}
+			v.Figures[m.String()] = f
+		}
+	}
+	v.Points = points(list)
+	return v, nil
+}
+
+// points are the shares in use over time, of all machines together.
+func points(list []telemetry.Bucket) (out []receipt.UsePoint) {
+	slices.SortStableFunc(list, func(a, b telemetry.Bucket) int { return int(a.Start - b.Start) })
+	first, end := list[0].Start, list[0].End()
+	for i := range list {
+		end = max(end, list[i].End())
+	}
+	width := max(telemetry.Least, (end-first+pointsOfReceipt-1)/pointsOfReceipt)
+	for len(list) > 0 {
+		at := first + (list[0].Start-first)/width*width
+		n := 0
+		for n < len(list) && list[n].Start < at+width {
+			n++
+		}
+		var s telemetry.Summary
+		s.Add(list[:n])
+		p := receipt.UsePoint{At: time.Unix(at, 0).UTC()}
+		for m, to := range map[telemetry.Metric]**float64{telemetry.GPU: &p.GPU, telemetry.CPU: &p.CPU,
+			telemetry.IOWait: &p.IOWait} {
+			if s.Of[m].Known() {
+				*to = new(s.Of[m].Average)
+			}
+		}
+		out, list = append(out, p), list[n:]
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package workdir
+
+import (
+	"archive/tar"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of a work folder. A tar file of 130 KB can name a million folders, and one of 2 MB can hold 2 GiB of zeros.
+const (
+	maxWork     = 2 << 30  // bytes of all files
+	maxFiles    = 200_000  // files, folders and links
+	maxNames    = 32 << 20 // bytes of all paths, and of what links lead to
+	maxIgnore   = 1 << 20  // bytes of .scrimpignore
+	maxPatterns = 10_000   // lines of .scrimpignore
+	longestPath = 4096     // bytes
+	longestName = 255      // bytes of one name of a path
+	deepest     = 64       // folders within one another
+	// maxStream is how many bytes a folder has as a tar file: its files, and some headers of each.
+	maxStream = maxWork + maxFiles*5120
+)
+
+// count adds up what a folder holds.
+type count struct{ bytes, files, names int64 }
+
+// add counts an entry of a folder, or says which limit it passes.
+func (c *count) add(name, link string, size int64) error {
+	if err := checkPath(name); err != nil {
+		return err
+	}
+	if len(link) > longestPath {
+		return fmt.Errorf("the link %.40s… leads to a path of more than %d bytes", name, longestPath)
+	}
+	c.bytes, c.files, c.names = c.bytes+max(0, size), c.files+1, c.names+int64(len(name)+len(link))
+	switch {
+	case size < 0 || c.bytes > maxWork:
+		return fmt.Errorf("the folder holds more than %d GiB: leave data out with a file .scrimpignore in git's form",
+			maxWork>>30)
+	case c.files > maxFiles:
+		return fmt.Errorf("the folder holds more than %d files, folders and links: leave some out with .scrimpignore",
+			maxFiles)
+	case c.names > maxNames:
+		return fmt.Errorf("the paths of the folder have more than %d MiB: leave some out with .scrimpignore", maxNames>>20)
+	}
+	return nil
+}
+
+// checkPath says what is wrong with the path of an entry.
+func checkPath(name string) error {
+	if len(name) > longestPath || strings.Count(name, "/") > deepest {
+		return fmt.Errorf("the path %.40s… is longer than %d bytes or deeper than %d folders", name, longestPath, deepest)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if len(part) > longestName {
+			return fmt.Errorf("the name %.40s… is longer than %d bytes", part, longestName)
+		}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("the path %s leads out of the folder", shown(name))
+	}
+	return nil
+}
+
+// checkFile says what is wrong with the size of a file.
+func checkFile(name string, size int64) error {
+	if name == ignoreName && size > maxIgnore {
+		return fmt.Errorf("%s has more than %d MiB", ignoreName, maxIgnore>>20)
+	}
+	return nil
+}
+
+// shown is a path as an error says it.
+func shown(name string) string {
+	if len(name) > 200 {
+		name = name[:200] + "…"
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
+		return fmt.Sprintf("%q", name)
+	}
+	return name
+}
+
+// entryOf is the path of an entry of a tar file, without a slash at its end; "" is the folder itself.
+func entryOf(h *tar.Header) string {
+	name := path.Clean(h.Name)
+	if name == "." {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,112 @@
+package workdir
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Limits of what is followed to see where links lead. Links that lead through one another could else keep a processor
+// busy for minutes.
+const (
+	mostHops  = 40        // links that one leads through, as on Linux
+	mostSteps = 4_000_000 // names, of all links of a folder
+)
+
+// leadsOut says that a link leads out of the folder.
+func leadsOut(name, target string) error {
+	if name == ignoreName {
+		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, shown(target))
+	}
+	return fmt.Errorf("%s is a link to %s, which leads out of the folder: copy what it leads to, or leave it out with "+
+		".scrimpignore", shown(name), shown(target))
+}
+
+// errLinks is a folder whose links lead through one another without end.
+var errLinks = errors.New("the links of the folder lead through too many others: copy what they lead to")
+
+// checkLinks refuses a folder with a link that leads out of it, also through others: what a path with links says is
+// not where it ends.
+func (t *tree) checkLinks() error {
+	steps := mostSteps
+	for name, e := range t.entries {
+		if e.kind != tar.TypeSymlink {
+			continue
+		}
+		out, err := t.climbs(name, e.link, &steps)
+		if err != nil {
+			return err
+		}
+		if out {
+			return leadsOut(name, e.link)
+		}
+	}
+	return nil
+}
+
+// climbs follows a link name by name, as the machine's system will. One to an absolute path names a place of the
+// machine, and whether it may is seen elsewhere.
+func (t *tree) climbs(name, target string, steps *int) (out bool, err error) {
+	at := names(path.Dir(name))
+	next, hops := names(target), 0
+	if *steps -= len(next); *steps < 0 {
+		return false, errLinks
+	}
+	for len(next) > 0 {
+		part := next[0]
+		next = next[1:]
+		if part == ".." {
+			if len(at) == 0 {
+				return true, nil
+			}
+			at = at[:len(at)-1]
+			continue
+		}
+		if at = append(at, part); len(at) > deepest+1 {
+			continue // nothing of the folder lies so deep
+		}
+		e := t.entries[strings.Join(at, "/")]
+		if e == nil || e.kind != tar.TypeSymlink {
+			continue
+		}
+		if hops++; hops > mostHops || path.IsAbs(e.link) {
+			return false, nil // it leads nowhere, or to a place of the machine
+		}
+		at = at[:len(at)-1]
+		next = append(names(e.link), next...)
+		if *steps -= len(next); *steps < 0 {
+			return false, errLinks
+		}
+	}
+	return false, nil
+}
+
+// names are the names of a path, one after the other.
+func names(of string) (list []string) {
+	for part := range strings.SplitSeq(of, "/") {
+		if part != "" && part != "." {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// inward is where a link of a folder of this machine leads, seen from the link where it is an absolute path into the
+// folder: elsewhere the folder lies in another place.
+func inward(folder, rel, target string) string {
+	if !filepath.IsAbs(target) {
+		return target
+	}
+	to, err := filepath.Rel(folder, target)
+	if err != nil || !filepath.IsLocal(to) {
+		return target
+	}
+	short, err := filepath.Rel(filepath.Dir(rel), to)
+	if err != nil {
+		return target
+	}
+	return filepath.ToSlash(short)
+}

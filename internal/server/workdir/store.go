@@ -1,0 +1,340 @@
+package workdir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/server/disk"
+	"scrimp/internal/tarball"
+)
+
+// Folder is the one below the data folder in which the store lies.
+const Folder = "folders"
+
+// ErrNone says that there is no such work folder.
+var ErrNone = errors.New("there is no such work folder")
+
+// Store keeps work folders by content. Below its folder lie
+//
+//	objects/AB/SHA256   the content of a file, or the list of a folder
+//	jobs/JOB            which folder the job has
+//	sent/USER/NAME      which folder was sent under that name
+//	new/                what is being written
+//
+// Nothing in objects is ever changed, and no program writes there: machines get a tar file. So jobs share what is the
+// same. An object that no folder needs is removed by Sweep.
+type Store struct {
+	Dir  string // of the store
+	Room disk.Room
+
+	// sweep is held for reading while one object, or one name of a folder, is written, and for writing while those
+	// that nobody needs are removed.
+	sweep sync.RWMutex
+
+	mu      sync.Mutex
+	next    int
+	writing map[int]time.Time // when those began that write a folder now
+}
+
+// Ref is which folder a job has, or which was sent.
+type Ref struct {
+	Tree  string    `json:"tree"` // the SHA-256 of its list
+	Bytes int64     `json:"bytes"`
+	Files int64     `json:"files"` // files, folders and links
+	Kept  time.Time `json:"kept"`  // wall time
+}
+
+// New is the store of a data folder.
+func New(data string, room disk.Room) *Store {
+	return &Store{Dir: filepath.Join(data, Folder), Room: room, writing: map[int]time.Time{}}
+}
+
+// Recover removes what a crash has left half written, and takes over what releases before the store have left. Nobody
+// else writes to the store.
+func (s *Store) Recover() error {
+	if err := os.RemoveAll(filepath.Join(s.Dir, "new")); err != nil {
+		return fmt.Errorf("open %s: %w", s.Dir, err)
+	}
+	return s.adopt(filepath.Dir(s.Dir))
+}
+
+// adopt takes over what releases before the store have left: a plain folder for each job, and what was sent.
+func (s *Store) adopt(data string) error {
+	old := filepath.Join(data, "work")
+	jobs, err := os.ReadDir(old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, job := range jobs {
+		from := filepath.Join(old, job.Name())
+		if err == nil && job.IsDir() {
+			err = s.writeTo(s.job(job.Name()), func(w *writer) error {
+				w.old = true
+				return w.folder(from, noRule)
+			})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("take over work folders: %w", err)
+	}
+	return errors.Join(os.RemoveAll(old), os.RemoveAll(filepath.Join(data, "uploads")))
+}
+
+// Tree is the folder of a job as machines get it; one of a job that has none is empty.
+func (s *Store) Tree(job string) (*tarball.Folder, error) {
+	r, err := s.Of(job)
+	if errors.Is(err, ErrNone) {
+		return tarball.Of("none", func(func(tarball.Entry, error) bool) {}), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tarball.Of(r.Tree, func(yield func(tarball.Entry, error) bool) {
+		list, err := s.open(r.Tree)
+		if err != nil {
+			yield(tarball.Entry{}, err)
+			return
+		}
+		defer func() { _ = list.Close() }() // only read
+		contents(list, s.open)(yield)
+	}), nil
+}
+
+// Of is which folder a job has. ErrNone: it has none.
+func (s *Store) Of(job string) (Ref, error) { return s.read(s.job(job)) }
+
+// give lets a job have a folder that another has, or that was sent. ErrNone: there is no such folder.
+func (s *Store) give(job, from string) error {
+	s.sweep.RLock()
+	defer s.sweep.RUnlock()
+	r, err := s.read(from)
+	if err != nil {
+		return err
+	}
+	return s.name(s.job(job), r)
+}
+
+// Again lets a job have the folder of another. ErrNone: that has none.
+func (s *Store) Again(job, other string) error { return s.give(job, s.job(other)) }
+
+// Copy lets a job have what lies in a folder of this machine, without what its .scrimpignore and habit leave out,
+// and without the data folder.
+func (s *Store) Copy(job, from, data string) error {
+	return s.writeTo(s.job(job), func(w *writer) error {
+		ignored, err := ignoreFile(from)
+		if err != nil {
+			return err
+		}
+		return w.folder(from, func(rel string, isFolder bool) bool {
+			return filepath.Join(from, rel) == data || ignored(rel, isFolder)
+		})
+	})
+}
+
+// Drop takes a job's folder away from it. What no other has goes with the next Sweep.
+func (s *Store) Drop(job string) error { return drop(s.job(job)) }
+
+func drop(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (s *Store) job(id string) string { return filepath.Join(s.Dir, "jobs", filepath.Base(id)) }
+
+// read reads which folder a name stands for.
+func (s *Store) read(path string) (r Ref, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, ErrNone
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err == nil && !sumName.MatchString(r.Tree) {
+		err = errors.New("it names no list")
+	}
+	if err != nil {
+		return r, fmt.Errorf("read which work folder %s is: %w", filepath.Base(path), err)
+	}
+	return r, nil
+}
+
+// sumName is a SHA-256 as text.
+var sumName = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func (s *Store) object(sum string) string { return filepath.Join(s.Dir, "objects", sum[:2], sum) }
+
+func (s *Store) open(sum string) (io.ReadCloser, error) {
+	if !sumName.MatchString(sum) {
+		return nil, fmt.Errorf("%.70q is the name of no content", sum)
+	}
+	return os.Open(s.object(sum))
+}
+
+// name lets a name stand for a folder, whole or not at all. The caller holds sweep for reading.
+func (s *Store) name(path string, r Ref) error {
+	r.Kept = time.Now().UTC()
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := s.aside()
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// aside makes a file for what is not whole yet.
+func (s *Store) aside() (*os.File, error) {
+	dir := filepath.Join(s.Dir, "new")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(dir, "*") // 0600
+}
+
+// writeTo keeps a folder under a name. Where it fails nothing of it stays.
+func (s *Store) writeTo(path string, fill func(*writer) error) (err error) {
+	defer s.begin()()
+	w := &writer{s: s}
+	defer func() {
+		if err != nil {
+			w.takeBack()
+		}
+	}()
+	if err := fill(w); err != nil {
+		return err
+	}
+	r, err := w.finish()
+	if err != nil {
+		return err
+	}
+	s.sweep.RLock()
+	defer s.sweep.RUnlock()
+	return s.name(path, r)
+}
+
+// begin notes that a folder is being written, until done.
+func (s *Store) begin() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	n := s.next
+	s.writing[n] = time.Now()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.writing, n)
+	}
+}
+
+// since is the moment that everything which is being written now came after.
+func (s *Store) since() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest := time.Now()
+	for _, at := range s.writing {
+		if at.Before(oldest) {
+			oldest = at
+		}
+	}
+	return oldest.Add(-2 * time.Second) // some file systems keep times to two seconds
+}
+
+// put keeps what was written aside, under its sum. It takes the file's name away. New: it was not there.
+func (s *Store) put(aside, sum string, size int64) (is time.Time, fresh bool, err error) {
+	s.sweep.RLock()
+	defer s.sweep.RUnlock()
+	path, now := s.object(sum), time.Now()
+	if s.touch(path, size, now) {
+		return now, false, os.Remove(aside)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return now, false, err
+	}
+	if err := os.Chtimes(aside, now, now); err != nil {
+		return now, false, err
+	}
+	return now, true, os.Rename(aside, path)
+}
+
+// has reports whether content of that sum is there, and keeps it from the sweep that goes on.
+func (s *Store) has(sum string, size int64) (is time.Time, there bool) {
+	s.sweep.RLock()
+	defer s.sweep.RUnlock()
+	now := time.Now()
+	return now, s.touch(s.object(sum), size, now)
+}
+
+// touch marks an object as needed from now on, where it is there and whole.
+func (s *Store) touch(path string, size int64, now time.Time) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() == size && os.Chtimes(path, now, now) == nil
+}
+
+// sumOf is the name of a content.
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// names are all that stand for a folder, by path.
+func (s *Store) names(yield func(path string, r Ref)) error {
+	for _, top := range []string{"jobs", "sent"} {
+		err := filepath.WalkDir(filepath.Join(s.Dir, top), func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil || e.IsDir() {
+				return err
+			}
+			r, err := s.read(path)
+			if errors.Is(err, ErrNone) {
+				return nil
+			}
+			if err == nil {
+				yield(path, r)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Jobs are the jobs that have a folder, and which.
+func (s *Store) Jobs() (map[string]Ref, error) {
+	all := map[string]Ref{}
+	err := s.names(func(path string, r Ref) {
+		if job, ok := strings.CutPrefix(path, filepath.Join(s.Dir, "jobs")+string(filepath.Separator)); ok {
+			all[job] = r
+		}
+	})
+	return all, err
+}

@@ -1,0 +1,473 @@
+package workdir
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/server/disk"
+	"scrimp/internal/tarball"
+)
+
+func openStore(t testing.TB) *Store {
+	t.Helper()
+	return openIn(t, t.TempDir())
+}
+
+func openIn(t testing.TB, data string) *Store {
+	t.Helper()
+	s := New(data, func() (int64, bool) { return 1 << 40, true })
+	must(t, s.Recover())
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t testing.TB, path string, text []byte) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, text, 0o644))
+}
+
+// held is how many files lie in a folder, and how many bytes they have.
+func held(t testing.TB, dir string) (files int, bytes int64) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		files, bytes = files+1, bytes+info.Size()
+		return err
+	}))
+	return files, bytes
+}
+
+// machine is what a machine gets of a job's folder.
+func machine(t testing.TB, s *Store, job string) string {
+	t.Helper()
+	f, err := s.Tree(job)
+	must(t, err)
+	to := t.TempDir()
+	r, w := io.Pipe()
+	go func() {
+		_, err := f.Write(t.Context(), w, 0)
+		_ = w.CloseWithError(err)
+	}()
+	must(t, tarball.Unpack(t.Context(), r, to))
+	return to
+}
+
+// A folder that three jobs have takes the room of one, also where one of its files has changed.
+func TestJobsShareWhatIsTheSame(t *testing.T) {
+	s, from := openStore(t), t.TempDir()
+	big := make([]byte, 3<<20)
+	_, _ = rand.Read(big)
+	write(t, filepath.Join(from, "data", "big"), big)
+	write(t, filepath.Join(from, "train.py"), []byte("one"))
+	must(t, os.Chmod(filepath.Join(from, "train.py"), 0o755))
+	must(t, os.Symlink("train.py", filepath.Join(from, "link")))
+	for _, job := range []string{"a", "b"} {
+		must(t, s.Copy(job, from, s.Dir))
+	}
+	write(t, filepath.Join(from, "train.py"), []byte("two"))
+	must(t, s.Copy("c", from, s.Dir))
+	must(t, s.Again("d", "a"))
+	if _, n := held(t, s.Dir); n < 3<<20 || n > 3<<20+8<<10 {
+		t.Errorf("four jobs of 3 MiB take %d bytes", n)
+	}
+	for job, want := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "one"} {
+		to := machine(t, s, job)
+		text, err := os.ReadFile(filepath.Join(to, "link"))
+		if err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", job, text, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(to, "data", "big")); err != nil || !bytes.Equal(got, big) {
+			t.Errorf("%s: other data: %v", job, err)
+		}
+		if info, err := os.Stat(filepath.Join(to, "train.py")); err != nil || info.Mode()&0o100 == 0 {
+			t.Errorf("%s: %v, %v", job, info, err)
+		}
+	}
+}
+
+// What a program does to its files on its machine changes nothing for others.
+func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
+	s, from := openStore(t), t.TempDir()
+	write(t, filepath.Join(from, "a"), []byte("as sent"))
+	must(t, s.Copy("one", from, s.Dir))
+	f, err := os.OpenFile(filepath.Join(machine(t, s, "one"), "a"), os.O_WRONLY, 0)
+	must(t, err)
+	_, _ = f.WriteString("CHANGED")
+	must(t, f.Close())
+	must(t, s.Again("two", "one"))
+	for _, job := range []string{"one", "two"} {
+		if text, _ := os.ReadFile(filepath.Join(machine(t, s, job), "a")); string(text) != "as sent" {
+			t.Errorf("%s has %q now", job, text)
+		}
+	}
+}
+
+// packed is a tar file in gzip.
+func packed(t testing.TB, entries ...any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	tw := tar.NewWriter(zip)
+	for _, e := range entries {
+		switch e := e.(type) {
+		case tar.Header:
+			must(t, tw.WriteHeader(&e))
+		case string:
+			_, err := tw.Write([]byte(e))
+			must(t, err)
+		}
+	}
+	must(t, tw.Close())
+	must(t, zip.Close())
+	return b.Bytes()
+}
+
+func file(name, text string) []any {
+	return []any{tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o644}, text}
+}
+
+// A folder that is not taken leaves nothing behind, whatever is wrong with it and wherever.
+func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
+	first := file("a/b/first", "some text that nobody else has")
+	header := func(h tar.Header) []any { return append(first[:2:2], h) }
+	many := func(n int, name string) []any {
+		list := first[:2:2]
+		for i := range n {
+			list = append(list, tar.Header{Name: fmt.Sprintf(name, i), Typeflag: tar.TypeDir})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		entries []any
+		words   string
+	}{
+		"a path upwards":           {append(first[:2:2], file("../out", "x")...), "leads out"},
+		"an absolute path":         {append(first[:2:2], file("/tmp/x", "x")...), "leads out"},
+		"a link out":               {header(tar.Header{Name: "l", Linkname: "../x", Typeflag: tar.TypeSymlink}), "leads out"},
+		"an absolute link":         {append(first[:2:2], link("l", "/etc/passwd")), "leads out"},
+		"a link out through one":   {append(append(first[:2:2], link("s/t", "..")), link("l", "s/t/../../etc/passwd")), "leads out"},
+		"a link out through two":   {append(append(first[:2:2], link("a/up", "..")), link("b", "a/up/a/up"), link("c/l", "../b/..")), "leads out"},
+		"links without end":        {windings(), "lead through too many others"},
+		"the ignore file a link":   {header(tar.Header{Name: ".scrimpignore", Linkname: "/dev/zero", Typeflag: tar.TypeSymlink}), "leads out"},
+		"a large ignore file":      {append(first[:2:2], file(".scrimpignore", strings.Repeat("a\n", 1<<20))...), "more than 1 MiB"},
+		"a hard link":              {header(tar.Header{Name: "l", Linkname: "a/b/first", Typeflag: tar.TypeLink}), "neither"},
+		"the same content again":   {append(append(first[:2:2], file("again", "some text that nobody else has")...), file("../x", "")...), "leads out"},
+		"a device":                 {header(tar.Header{Name: "d", Typeflag: tar.TypeChar}), "neither"},
+		"a file twice":             {append(first[:2:2], file("a/b/first", "x")...), "twice"},
+		"a file below a link":      {append(header(tar.Header{Name: "l", Linkname: "a", Typeflag: tar.TypeSymlink}), file("l/x", "x")...), "no folder"},
+		"a folder below a file":    {append(first[:2:2], file("a/b/first/c", "x")...), "no folder"},
+		"a deep path":              {header(tar.Header{Name: strings.Repeat("a/", 65) + "a", Typeflag: tar.TypeDir}), "deeper than 64"},
+		"a long path":              {header(tar.Header{Name: strings.Repeat("a", 1<<19), Typeflag: tar.TypeDir}), "longer than"},
+		"a long name":              {header(tar.Header{Name: strings.Repeat("a", 256), Typeflag: tar.TypeDir}), "longer than 255"},
+		"200,001 folders":          {many(maxFiles, "f%d"), "more than 200000"},
+		"folders that go unnamed":  {many(50_000, "%d/b/c/d/e"), "more than 200000"},
+		"names of 32 MiB":          {many(10_000, "%d"+strings.Repeat("/"+strings.Repeat("n", 250), 15)), "more than 32 MiB"},
+		"a file larger than 2 GiB": {[]any{first[0], first[1]}, "2 GiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t)
+			text := packed(t, c.entries...)
+			if strings.HasPrefix(name, "a file larger") {
+				text = endless(t)
+			}
+			err := s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(bytes.NewReader(text)) })
+			if err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("%v; want %q", err, c.words)
+			}
+			if n, size := held(t, s.Dir); n > 0 {
+				t.Errorf("%d files of %d bytes are left", n, size)
+			}
+		})
+	}
+}
+
+func link(name, target string) tar.Header {
+	return tar.Header{Name: name, Linkname: target, Typeflag: tar.TypeSymlink}
+}
+
+// windings are links that each lead through the next, a long way round.
+func windings() (list []any) {
+	for i := range 4000 {
+		list = append(list, link(fmt.Sprint("l", i), strings.Repeat("d/../", 700)+fmt.Sprint("l", i+1)))
+	}
+	return list
+}
+
+// Links within the folder are taken, those that lead through others, in circles or nowhere too.
+func TestLinksWithinTheFolderAreTaken(t *testing.T) {
+	s := openStore(t)
+	text := packed(t, append(file("a/b/f", "x"), link("a/up", ".."), link("in", "a/up/a/b/f"), link("deep/er/l", "../../in"),
+		link("here", "."), link("round", "round"), link("nowhere", "a/none/x"))...)
+	if err := s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(bytes.NewReader(text)) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An absolute link into the folder that is sent leads to the same place of the folder elsewhere; one that leads out is
+// sent as it is, and refused with its name.
+func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
+	from, s := t.TempDir(), openStore(t)
+	must(t, os.MkdirAll(filepath.Join(from, "data", "sub"), 0o700))
+	must(t, os.WriteFile(filepath.Join(from, "data", "f"), []byte("x"), 0o600))
+	must(t, os.Symlink(filepath.Join(from, "data", "f"), filepath.Join(from, "data", "sub", "l")))
+	var b bytes.Buffer
+	must(t, Pack(&b, from, ""))
+	must(t, s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(&b) }))
+	to := t.TempDir()
+	tree, err := s.Tree("j")
+	must(t, err)
+	var sent bytes.Buffer
+	_, err = tree.Write(t.Context(), &sent, 0)
+	must(t, err)
+	must(t, tarball.Unpack(t.Context(), &sent, to))
+	if at, err := os.Readlink(filepath.Join(to, "data", "sub", "l")); err != nil || at != "../f" {
+		t.Errorf("it leads to %q, %v", at, err)
+	}
+	must(t, os.Symlink("/etc/passwd", filepath.Join(from, "out")))
+	must(t, Pack(&b, from, ""))
+	err = s.writeTo(s.job("k"), func(w *writer) error { return w.unpack(&b) })
+	if err == nil || !strings.Contains(err.Error(), "out is a link to /etc/passwd") {
+		t.Errorf("%v", err)
+	}
+	must(t, s.Copy("own", from, "")) // of the machine's own user: the link leads where it did
+}
+
+// endless is a file that says that it has 3 GiB.
+func endless(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	tw := tar.NewWriter(zip)
+	must(t, tw.WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 3 << 30, Mode: 0o600}))
+	_, err := tw.Write(make([]byte, 1<<20))
+	must(t, err)
+	_ = zip.Close()
+	return b.Bytes()
+}
+
+// A folder of zeros stops where the disk has no room left but what the log needs.
+func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
+	s := openStore(t)
+	left := int64(disk.LogReserve + 10<<20)
+	s.Room = func() (int64, bool) { left -= 1 << 20; return left, true }
+	err := s.writeTo(s.job("j"), func(w *writer) error {
+		return w.unpack(bytes.NewReader(packed(t, file("zeros", strings.Repeat("\x00", 64<<20))...)))
+	})
+	if !errors.Is(err, ErrNoRoom) {
+		t.Errorf("%v", err)
+	}
+	if n, _ := held(t, s.Dir); n > 0 {
+		t.Errorf("%d files are left", n)
+	}
+}
+
+// The ignore file is read within its folder and its limits, and a pipe in its place is not waited for.
+func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
+	for name, place := range map[string]func(path string) error{
+		"a device":       func(path string) error { return os.Symlink("/dev/zero", path) },
+		"outside":        func(path string) error { return os.Symlink("../../../etc/passwd", path) },
+		"a folder":       func(path string) error { return os.Mkdir(path, 0o700) },
+		"400 MiB of a":   func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"too many lines": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("\n"), 10_001), 0o600) },
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, ignoreName)
+		must(t, place(path))
+		if strings.HasPrefix(name, "400") {
+			must(t, os.Truncate(path, 400<<20))
+		}
+		if err := Pack(io.Discard, dir, ""); err == nil || !strings.Contains(err.Error(), ignoreName) {
+			t.Errorf("%s is sent: %v", name, err)
+		}
+		s := openStore(t)
+		if err := s.Copy("j", dir, s.Dir); err == nil {
+			t.Errorf("%s is copied", name)
+		}
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".gitignore"), []byte("*.pt\n"))
+	must(t, os.Symlink(".gitignore", filepath.Join(dir, ignoreName)))
+	if out, err := ignoreFile(dir); err != nil || !out("a.pt", false) {
+		t.Errorf("a link within the folder: %v", err)
+	}
+}
+
+// What no folder needs goes with a sweep, what one needs stays, and what is being written stays.
+func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
+	s, from := openStore(t), t.TempDir()
+	write(t, filepath.Join(from, "shared"), []byte("shared"))
+	write(t, filepath.Join(from, "own"), []byte("of a"))
+	must(t, s.Copy("a", from, s.Dir))
+	write(t, filepath.Join(from, "own"), []byte("of b"))
+	must(t, s.Copy("b", from, s.Dir))
+	must(t, s.Drop("a"))
+	aged(t, s)
+	if is, err := s.Sweep(true); err != nil || is.Objects != 2 {
+		t.Errorf("a dry sweep says %+v, %v", is, err)
+	}
+	must(t, s.writeTo(s.job("c"), func(w *writer) error {
+		must(t, w.unpack(bytes.NewReader(packed(t, file("own", "of a")...))))
+		aged(t, s) // as if it took an hour
+		return nil
+	}))
+	if is, err := s.Sweep(false); err != nil || is.Objects != 1 {
+		t.Errorf("a sweep removes %+v, %v; want the list of a alone", is, err)
+	}
+	for job, want := range map[string]string{"b": "of b", "c": "of a"} {
+		if text, err := os.ReadFile(filepath.Join(machine(t, s, job), "own")); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", job, text, err)
+		}
+	}
+}
+
+// aged makes all contents an hour old.
+func aged(t testing.TB, s *Store) {
+	t.Helper()
+	old := time.Now().Add(-time.Hour)
+	must(t, filepath.WalkDir(filepath.Join(s.Dir, "objects"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		return os.Chtimes(path, old, old)
+	}))
+}
+
+// Folders come and go and are swept at the same time; each job has all of its own.
+func TestSweepsAndFoldersAtOnce(t *testing.T) {
+	s := openStore(t)
+	var users, sweeps sync.WaitGroup
+	stop := make(chan struct{})
+	sweeps.Go(func() {
+		for {
+			if _, err := s.Sweep(false); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	for user := range 4 {
+		users.Go(func() {
+			for n := range 40 {
+				job := fmt.Sprintf("j%d-%d", user, n)
+				text := packed(t, append(file("same", fmt.Sprint(n%3)), file("other", fmt.Sprint(n%5))...)...)
+				if err := s.writeTo(s.job(job), func(w *writer) error { return w.unpack(bytes.NewReader(text)) }); err != nil {
+					t.Error(err)
+				}
+				if err := s.Again(job+"-again", job); err != nil {
+					t.Error(err)
+				}
+				if err := s.Drop(job); err != nil {
+					t.Error(err)
+				}
+				f, err := s.Tree(job + "-again")
+				if err == nil {
+					_, err = f.Write(t.Context(), io.Discard, 0)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", job, err)
+				}
+				if err := s.Drop(job + "-again"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	users.Wait()
+	close(stop)
+	sweeps.Wait()
+	aged(t, s)
+	if _, err := s.Sweep(false); err != nil {
+		t.Error(err)
+	}
+	if n, _ := held(t, s.Dir); n > 0 {
+		t.Errorf("%d files are left of no job", n)
+	}
+}
+
+// What a crash has left of a folder goes when the store is opened and swept; a folder that was there is whole.
+func TestACrashLeavesNothingForEver(t *testing.T) {
+	data, from := t.TempDir(), t.TempDir()
+	s := openIn(t, data)
+	write(t, filepath.Join(from, "a"), []byte("whole"))
+	must(t, s.Copy("whole", from, data))
+	w := &writer{s: s} // and nothing after it
+	must(t, w.unpack(bytes.NewReader(packed(t, file("b", "half")...))))
+	half, err := s.aside()
+	must(t, err)
+	_, _ = half.WriteString("half of a file")
+	must(t, half.Close())
+	s = openIn(t, data)
+	aged(t, s)
+	_, err = s.Sweep(false)
+	must(t, err)
+	if n, _ := held(t, s.Dir); n != 3 { // the name, the list and the file
+		t.Errorf("%d files are there", n)
+	}
+	if text, err := os.ReadFile(filepath.Join(machine(t, s, "whole"), "a")); err != nil || string(text) != "whole" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Whatever names and times a folder has, machines get them as they were.
+func TestNamesAndTimesArrive(t *testing.T) {
+	s, from := openStore(t), t.TempDir()
+	at := time.Unix(1_700_000_000, 123)
+	for _, name := range []string{"a b", "line\nbreak", "quote\"", "\xff\xfe", "-", "ä"} {
+		write(t, filepath.Join(from, name), []byte(name))
+		must(t, os.Chtimes(filepath.Join(from, name), at, at))
+	}
+	must(t, s.Copy("j", from, s.Dir))
+	to := machine(t, s, "j")
+	for _, name := range []string{"a b", "line\nbreak", "quote\"", "\xff\xfe", "-", "ä"} {
+		info, err := os.Stat(filepath.Join(to, name))
+		if err != nil || !info.ModTime().Equal(at) {
+			t.Errorf("%q: %v, %v", name, info, err)
+		}
+	}
+}
+
+// A data folder of an earlier release keeps its jobs' folders.
+func TestPlainFoldersAreTakenOver(t *testing.T) {
+	data := t.TempDir()
+	write(t, filepath.Join(data, "work", "old", "a.txt"), []byte("still here"))
+	write(t, filepath.Join(data, "work", "old", ".git", "x"), []byte("sent as it was"))
+	s := openIn(t, data)
+	to := machine(t, s, "old")
+	for name, want := range map[string]string{"a.txt": "still here", ".git/x": "sent as it was"} {
+		if text, _ := os.ReadFile(filepath.Join(to, name)); string(text) != want {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(data, "work")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the plain folders are there: %v", err)
+	}
+}

@@ -1,0 +1,135 @@
+package workdir
+
+import (
+	"archive/tar"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Swept is what a sweep has removed, or would.
+type Swept struct {
+	Objects int
+	Bytes   int64
+}
+
+// Sweep removes the contents that no folder needs, and what was sent longer ago than it is kept. With dry it says
+// what would go, were the folders of those jobs dropped. Folders are written meanwhile: what they touch stays.
+func (s *Store) Sweep(dry bool, jobs ...string) (done Swept, err error) {
+	before := s.since() // what is touched from now on stays
+	if !dry {
+		if err := s.expire(time.Now().Add(-keepUploads)); err != nil {
+			return done, err
+		}
+	}
+	m := marks{without: map[string]bool{}, trees: map[string]bool{}, needed: map[string]bool{}}
+	for _, job := range jobs {
+		m.without[s.job(job)] = dry
+	}
+	if err := s.mark(&m); err != nil {
+		return done, err
+	}
+	// Again, and now nobody writes: few have come meanwhile, whose lists are read still.
+	s.sweep.Lock()
+	defer s.sweep.Unlock()
+	if err := s.mark(&m); err != nil {
+		return done, err
+	}
+	err = filepath.WalkDir(filepath.Join(s.Dir, "objects"), func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || e.IsDir() || m.needed[e.Name()] {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil || !info.ModTime().Before(before) {
+			return err
+		}
+		if !dry {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			_ = os.Remove(filepath.Dir(path)) // where it is empty
+		}
+		done.Objects, done.Bytes = done.Objects+1, done.Bytes+info.Size()
+		return nil
+	})
+	return done, err
+}
+
+// marks are what a sweep leaves.
+type marks struct {
+	without map[string]bool // names that are as good as gone
+	trees   map[string]bool // lists that were read
+	needed  map[string]bool // contents
+}
+
+// mark adds the contents that are needed, of those folders whose lists were not read yet.
+func (s *Store) mark(m *marks) error {
+	var list []string
+	err := s.names(func(path string, r Ref) {
+		if !m.without[path] {
+			list = append(list, r.Tree)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, tree := range list {
+		if m.trees[tree] {
+			continue
+		}
+		m.trees[tree], m.needed[tree] = true, true
+		if err := s.needs(tree, m.needed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needs adds the contents of a folder.
+func (s *Store) needs(tree string, needed map[string]bool) error {
+	return s.Contents(tree, func(sum string, _ int64) { needed[sum] = true })
+}
+
+// Contents are a folder's list and its files. One whose list is gone is of no use, and has none.
+func (s *Store) Contents(tree string, each func(sum string, bytes int64)) error {
+	f, err := s.open(tree)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read
+	if info, err := os.Stat(s.object(tree)); err == nil {
+		each(tree, info.Size())
+	}
+	for e, err := range lines(f) {
+		if err != nil {
+			return err
+		}
+		if e.kind == tar.TypeReg {
+			each(e.sum, e.size)
+		}
+	}
+	return nil
+}
+
+// expire forgets what was sent before a time.
+func (s *Store) expire(before time.Time) error {
+	sent := filepath.Join(s.Dir, "sent")
+	var old []string
+	err := s.names(func(path string, r Ref) {
+		if rel, err := filepath.Rel(sent, path); err == nil && filepath.IsLocal(rel) && r.Kept.Before(before) {
+			old = append(old, path)
+		}
+	})
+	for _, path := range old {
+		err = errors.Join(err, drop(path))
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+)
+
+// grants rents so many machines, or with the fault some of them now and others later or never.
+func (w *World) grants(a core.Launch, z *zone, spot bool, nodes int) {
+	now, rest := w.grantedOf(nodes)
+	for range now {
+		w.grant(a, z, spot)
+	}
+	for range nodes - now {
+		if rest {
+			w.after(time.Duration(1+w.gang.IntN(900))*time.Second, func() {
+				if !spot || z.open {
+					w.grant(a, z, spot)
+				}
+			})
+		}
+	}
+}
+
+// answerAll tells of all machines that a key rented.
+func (w *World) answerAll(key string) {
+	for _, i := range w.byKey[key] {
+		w.answer(i)
+	}
+}
+
+// grant rents a machine.
+func (w *World) grant(a core.Launch, z *zone, spot bool) {
+	if w.cancelled[a.Allocation] {
+		return
+	}
+	if len(w.byKey[a.Allocation]) >= w.wanted[a.Allocation] && w.fault != FaultNoKey {
+		w.answerAll(a.Allocation) // asked twice while it was pending
+		return
+	}
+	if !spot && w.gone(z) {
+		life := w.lives
+		w.after(time.Second, func() { w.tells(life, core.LaunchRefused{Launch: a.Allocation, Reason: "no_capacity"}) })
+		return
+	}
+	w.launchN++
+	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Allocation, offer: z.offer, from: w.now}
+	if !spot {
+		i.offer = z.firmOffer
+	}
+	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
+	beside := 0
+	for _, other := range w.open {
+		if other.running() && other.offer.ID == i.offer.ID {
+			beside++
+		}
+		if other.key == a.Allocation && len(w.byKey[a.Allocation]) >= w.wanted[a.Allocation] && other.running() {
+			w.breaks("rented twice: %s has %s and %s", a.Allocation, other.id, i.id)
+		}
+	}
+	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || w.gone(z)) {
+		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Allocation, i.offer.ID, beside, r.Count)
+	}
+	if w.later(w.faults.Lag) {
+		most := mostLag
+		if s := w.sellerOf(&z.offer); s != nil {
+			most = s.lag
+		}
+		i.lag = time.Duration(w.extra.Int64N(int64(most)))
+	}
+	w.instances[i.id], w.byKey[a.Allocation] = i, append(w.byKey[a.Allocation], i)
+	w.order, w.open = append(w.order, i), append(w.open, i)
+	w.tell("rent %s for %s: %s", i.id, a.Allocation, a.Offer)
+	w.boot(i)
+	w.ages(i)
+	w.answer(i)
+}
+
+// mostLag is how long a provider's list may lack a machine that runs.
+const mostLag = 8 * time.Minute

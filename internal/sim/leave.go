@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"time"
+
+	"scrimp/internal/core"
+)
+
+func (a *agent) complete() {
+	if a.dead || a.over {
+		return
+	}
+	a.over = true
+	a.save(a.job.steps, func() {
+		a.end("completed", 0, a.job.steps, a.job.terms.Saves)
+		a.completes()
+	})
+}
+
+// drain ends the program, saves, and says so.
+func (a *agent) drain(reason string) {
+	if a.dead || a.over {
+		return
+	}
+	step := a.step()
+	a.left = step
+	switch {
+	case a.began.IsZero() || a.node > 0:
+		a.over = true
+		a.end(reason, 143, 0, false)
+	case a.job.deaf || a.w.fault == FaultDeafProgram:
+		a.w.after(a.job.terms.Grace, func() {
+			if !a.dead && !a.over {
+				a.over = true
+				a.end(reason, 137, a.step(), false)
+			}
+		})
+	default:
+		a.over = true
+		a.save(step, func() { a.end(reason, 143, step, a.job.terms.Saves) })
+	}
+}
+
+// notice tells the agent that its machine goes away in d.
+func (a *agent) notice(d time.Duration) {
+	if a.dead || d == 0 {
+		return
+	}
+	a.w.saw("notice")
+	a.want, a.noticed = a.step(), !a.over && !a.began.IsZero()
+	if a.w.fault == FaultDeaf {
+		return
+	}
+	until := a.w.now.Add(d)
+	a.say(func(n int64) core.Body {
+		return core.NoticeGiven{Attempt: a.attempt, Node: a.node, Message: n, Source: "sim", Until: until}
+	})
+	a.drain("drained")
+}

@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"fmt"
+	"math/bits"
+	"reflect"
+	"testing"
+
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/sim/tick"
+)
+
+// near reports whether two costs are equal but for what is cut off: a unit of each machine's cost.
+func near(a, b money.Amount, machines int) bool {
+	off := a.Sub(b)
+	if off.Sign() < 0 {
+		off = off.Neg()
+	}
+	return off.Cmp(money.Picos(int64(machines))) <= 0
+}
+
+// A gang that is lost as one costs as many times what one machine does as it has machines, run by
+// run, under every rule, with as many interruptions and launches: prices, guard and odds are of all.
+func TestAGangThatIsLostAsOneCostsManyTimesWhatOneDoes(t *testing.T) {
+	mind := plan.NewPlanner()
+	runs := generated(12)
+	for _, rule := range []policy.Rule{policy.OnDemand, policy.Greedy, policy.UniformProgress, policy.Default} {
+		for i, one := range runs {
+			want := Single(one, mind, rule, true)
+			for _, nodes := range []int{2, 8} {
+				got := Single(tick.OnNodes(runs[i:i+1], nodes, false)[0], mind, rule, true)
+				if got.Cost != tick.Times(want.Cost, nodes) || got.Missed != want.Missed || got.Interruptions != want.Interruptions ||
+					got.Launches != want.Launches || !reflect.DeepEqual(got.Held, want.Held) {
+					t.Errorf("%s, window %d on %d machines: $%.3f, %d interruptions, %d launches; on one $%.3f, %d, %d", rule, i,
+						nodes, got.Cost.Float(), got.Interruptions, got.Launches, want.Cost.Float(), want.Interruptions, want.Launches)
+				}
+			}
+		}
+	}
+}
+
+// The same over zones with live prices and checkpoints that are carried.
+func TestAGangOverZonesCostsManyTimesWhatOneDoes(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		runs := generatedZones(12, looks)
+		for i, r := range tick.ZonesOnNodes(runs, 4, false) {
+			for _, rule := range []policy.Rule{policy.UniformProgress2, policy.Default} {
+				one, all := Zones(&runs[i], plan.NewPlanner(), rule, true), Zones(&r, plan.NewPlanner(), rule, true)
+				if !near(all.Cost, tick.Times(one.Cost, 4), 10_000) || all.Missed != one.Missed || all.Carries != one.Carries ||
+					!reflect.DeepEqual(all.Held, one.Held) {
+					t.Errorf("%s, run %d: $%.3f, %d carries; on one machine $%.3f, %d", rule, i, all.Cost.Float(), all.Carries,
+						one.Cost.Float(), one.Carries)
+				}
+			}
+		}
+	}
+}
+
+// Where machines are lost one by one the core costs what a plain loop costs that knows no machines:
+// all pay from the loss on, restart with the one that comes anew, and nothing else changes.
+func TestAGangThatLosesMachinesCostsWhatThePlainLoopCosts(t *testing.T) {
+	lost := 0
+	for _, b := range []tick.Baseline{"on-demand", "greedy", "uniform-progress", "uniform-progress-2"} {
+		for i, r := range tick.OnNodes(generated(16), 4, true) {
+			want, got := r.Play(b.Make(r.Job)), Single(r, plan.NewPlanner(), policy.Rule(b), false)
+			if !near(want.Cost, got.Cost, 4*(got.Launches+1)) || got.Missed != want.Missed || got.Interruptions != want.Lost {
+				t.Errorf("%s, window %d: the core costs $%.6f (missed %v, %d lost), the plain loop $%.6f (missed %v, %d lost)", b, i,
+					got.Cost.Float(), got.Missed, got.Interruptions, want.Cost.Float(), want.Missed, want.Lost)
+			}
+			lost += got.Interruptions
+		}
+	}
+	if lost < 100 {
+		t.Errorf("%d interruptions in all: nothing was lost", lost)
+	}
+}
+
+// A gang on time: with losses one by one too, no run misses a deadline that one machine meets.
+func TestAGangIsOnTimeWhereOneMachineIs(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		for i, r := range tick.OnNodes(generated(24), 8, alone) {
+			if got := Single(r, plan.NewPlanner(), policy.Default, false); got.Missed {
+				t.Errorf("window %d, lost alone %v: it is late", i, alone)
+			}
+		}
+		for i, r := range tick.ZonesOnNodes(generatedZones(12, false), 8, alone) {
+			if got := Zones(&r, plan.NewPlanner(), policy.Default, false); got.Missed {
+				t.Errorf("zones %d, lost alone %v: it is late", i, alone)
+			}
+		}
+	}
+}
+
+// Losses one by one come as often as the trace's own, for each machine but the first, and more
+// machines add losses and change none.
+func TestLossesOneByOneAreAsOftenAsTheTraces(t *testing.T) {
+	want, alone := 0.0, [tick.MostNodes]int{}
+	for i := range 400 {
+		up := tick.Drawn(uint64(i), 11, 400)
+		ends, stays := 0.0, 0.0
+		for n := 1; n < len(up); n++ {
+			switch {
+			case up[n-1] && up[n]:
+				stays++
+			case up[n-1]:
+				ends++
+			}
+		}
+		if ends > 0 {
+			want += stays * ends / (stays + ends) // where spot ends nothing is lost besides
+		}
+		name := fmt.Sprint("drawn/", i)
+		four, eight := tick.Losses(name, up, 4), tick.Losses(name, up, 8)
+		for n := range up {
+			if four.At(n) != eight.At(n)&0xf || eight.At(n)&1 != 0 || eight.At(n) != 0 && !up[n] {
+				t.Fatalf("market %d, tick %d: %b of four, %b of eight, spot %v", i, n, four.At(n), eight.At(n), up[n])
+			}
+			for m := eight.At(n); m != 0; m &= m - 1 {
+				alone[bits.TrailingZeros8(m)]++
+			}
+		}
+	}
+	for n, got := range alone[1:] {
+		if share := float64(got) / want; share < 0.95 || share > 1.05 {
+			t.Errorf("node %d was lost %d times by itself, at the rate at which spot ends it would be %.0f times", n+1, got, want)
+		}
+	}
+	if tick.Losses("a", []bool{true, true, true}, 8) != nil || tick.Losses("a", tick.Drawn(1, 11, 400), 1).At(3) != 0 {
+		t.Error("one machine, or one of a trace without an end, is lost by itself")
+	}
+}

@@ -1,0 +1,34 @@
+package spec_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/spec"
+)
+
+// A job file that comes as JSON is read or refused, whatever it holds, and deep nesting costs no more than its text.
+func FuzzParseJSON(f *testing.F) {
+	for _, text := range []string{`{"name":"a","command":"true"}`, `{"command":"x","checkpoint":{"dir":"c","store":"s3://b"}}`, `[]`, `{`,
+		`{"any_of":[{"machine":"p5"},{"cpus":1e9}],"command":"x"}`, `{"env":{"A":"\u0000"},"command":"x"}`, `{"a":1}{"b":2}`, `null`,
+		`{"command":"a","command":"b"}`, strings.Repeat(`[`, 2000), strings.Repeat(`{"a":`, 2000)} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+		j, _, err := spec.ParseJSON(spec.Run, text, "job", now)
+		if err == nil && (j.Name == "" || j.Validate(now) != nil) {
+			t.Errorf("%q is taken as %+v: %v", text, j, j.Validate(now))
+		}
+	})
+}
+
+// The deepest text that a request may hold ends as any other does.
+func TestJSONWithoutEndOfBracketsIsRefused(t *testing.T) {
+	for _, open := range []string{"[", `{"a":`} {
+		if _, _, err := spec.ParseJSON(spec.Run, []byte(strings.Repeat(open, (1<<20)/len(open))), "job", time.Time{}); err == nil {
+			t.Errorf("%s without end is taken", open)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package backup_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"testing"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
+)
+
+// Whatever bytes a backup has, it is read or called damaged, and one that differs from what was written is never taken for it.
+func FuzzCheck(f *testing.F) {
+	s, err := store.Open(f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	var whole, plain bytes.Buffer
+	want, err := backup.Write(f.Context(), s, &whole)
+	if err != nil {
+		f.Fatal(err)
+	}
+	_ = s.Close()
+	z, err := gzip.NewReader(bytes.NewReader(whole.Bytes()))
+	if err == nil {
+		_, err = plain.ReadFrom(z)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(plain.Bytes())
+	f.Add(plain.Bytes()[:plain.Len()/2])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, _ = w.Write(text)
+		_ = w.Close()
+		if got, err := backup.Check(&packed); err == nil && got.End > want.End && len(text) < 512 {
+			t.Errorf("%q is a backup of %d events", text, got.End)
+		}
+	})
+}

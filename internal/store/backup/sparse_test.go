@@ -1,0 +1,55 @@
+package backup_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"scrimp/internal/store/backup"
+)
+
+// holes is the head of a file of GNU's form that says that it has so many bytes, all of them holes.
+func holes(name string, size int64) []byte {
+	h := make([]byte, 512)
+	for at, text := range map[int]string{0: name, 100: "0000600", 124: "00000000000", 136: "00000000000", 148: "        ", 156: "S",
+		257: "ustar  ", 386: fmt.Sprintf("%011o", size), 398: "00000000000", 483: fmt.Sprintf("%011o", size)} {
+		copy(h[at:], text)
+	}
+	sum := 0
+	for _, b := range h {
+		sum += int(b)
+	}
+	copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return h
+}
+
+// A member that says that it is mostly holes is read as zeros without end, and one of JSON is held in memory: neither is read
+// where it is longer than a backup's.
+func TestAMemberWithoutEndIsDamaged(t *testing.T) {
+	var large bytes.Buffer
+	if err := tar.NewWriter(&large).WriteHeader(&tar.Header{Name: "head.json", Mode: 0o600, Size: 1 << 40}); err != nil {
+		t.Fatal(err)
+	}
+	sparse := holes("head.json", 1<<32)
+	if m, err := tar.NewReader(bytes.NewReader(sparse)).Next(); err != nil || m.Size != 1<<32 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	for what, head := range map[string][]byte{"large": large.Bytes(), "sparse": sparse} {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write(head)
+		_, _ = z.Write(make([]byte, 64<<20))
+		_ = z.Close()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := backup.Check(&packed)
+		runtime.ReadMemStats(&after)
+		if made := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, backup.ErrDamaged) || made > 16<<20 {
+			t.Errorf("%s: %v, and %d bytes are made of it", what, err, made)
+		}
+	}
+}

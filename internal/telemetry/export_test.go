@@ -1,0 +1,7 @@
+package telemetry
+
+// Most1Byte reports whether a value is kept in one byte.
+func (k Kind) Most1Byte() bool { return k.short }
+
+// Step is the smallest difference that is kept.
+func (k Kind) Step() float64 { return 1 / k.scale }

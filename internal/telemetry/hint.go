@@ -1,0 +1,58 @@
+package telemetry
+
+import "fmt"
+
+// Limits of what a hint says, as shares of what there is. A GPU above fed has enough to do; one below hungry
+// for long is larger than its work.
+const (
+	fed      = 0.70
+	hungry   = 0.50
+	waits    = 0.10 // of the processors' time, for disks: one process that waits for a disk is 1 / cores
+	busy     = 0.85
+	fullCore = 0.90
+	spare    = 0.25
+)
+
+// Enough is for how many seconds a machine is measured before a hint says something.
+const Enough = 60
+
+// Hint says in a sentence what the figures of a run mean for the next; "": nothing stands out. cores is how
+// many a machine has; 0: nobody knows.
+func (s *Summary) Hint(cores int) string {
+	if s.Seconds < Enough {
+		return ""
+	}
+	gpu := s.Of[GPU]
+	switch {
+	case gpu.Known() && gpu.Average >= fed:
+		return ""
+	case gpu.Known():
+		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.why(cores))
+	case s.Of[CPU].Known() && cores > 1 && s.Of[CPU].Average < spare && s.Of[IOWait].Average >= waits:
+		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(s.Of[CPU].Average),
+			Percent(s.Of[IOWait].Average))
+	case s.Of[CPU].Known() && cores > 1 && s.Of[CPU].Average < spare:
+		return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(s.Of[CPU].Average), cores)
+	}
+	return ""
+}
+
+// why says what a GPU without enough to do waits for.
+func (s *Summary) why(cores int) string {
+	wait, cpu, task := s.Of[IOWait], s.Of[CPU], s.Of[TaskCPU]
+	switch {
+	case wait.Known() && wait.Average >= waits:
+		return fmt.Sprintf("data loading waits (I/O wait %s)", Percent(wait.Average))
+	case cpu.Known() && cpu.Average >= busy:
+		return fmt.Sprintf("the processors are busy (CPU %s): load or prepare data with more cores, or less per sample",
+			Percent(cpu.Average))
+	case cores > 1 && task.Known() && task.Average >= fullCore && task.Average <= 1.3:
+		return fmt.Sprintf("the program uses one core of %d: load data in several processes", cores)
+	case s.Of[GPU].Average < hungry:
+		return "neither processors nor disks are busy: larger batches, or a smaller GPU"
+	}
+	return "above 70 % is the target: larger batches, or data loading that runs ahead"
+}
+
+// Percent is a share as people write it.
+func Percent(share float64) string { return fmt.Sprintf("%.0f %%", share*100) }

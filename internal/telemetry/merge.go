@@ -1,0 +1,139 @@
+package telemetry
+
+import "math"
+
+// tier says how wide buckets are up to which age, in seconds.
+type tier struct{ width, age int64 }
+
+// tiers keep ten seconds for an hour, and about 360 buckets each after that: 1,800 in a quarter of a year.
+var tiers = []tier{
+	{Least, 3600}, {60, 7 * 3600}, {600, 60 * 3600}, {3600, 15 * 86400}, {6 * 3600, 90 * 86400}, {86400, math.MaxInt64},
+}
+
+// widthAt is how wide a bucket of that age is kept.
+func widthAt(age int64) int64 {
+	for _, t := range tiers {
+		if age < t.age {
+			return t.width
+		}
+	}
+	return tiers[len(tiers)-1].width
+}
+
+// Compact merges what is old, as seen from the newest: the older, the wider. The list is in order of time.
+// What was merged once can be merged on: in any order it comes to the same, but for rounding.
+func Compact(list []Bucket) []Bucket {
+	if len(list) == 0 {
+		return nil
+	}
+	now := list[len(list)-1].End()
+	var out, open []Bucket
+	var slot, width int64
+	flush := func() {
+		if len(open) == 1 && open[0].Width >= width {
+			out = append(out, open[0])
+		} else if len(open) > 0 {
+			out = append(out, Merge(open, slot, width))
+		}
+		open = nil
+	}
+	for _, b := range list {
+		at, w := slotOf(&b, now)
+		if at != slot || w != width {
+			flush()
+			slot, width = at, w
+		}
+		open = append(open, b)
+	}
+	flush()
+	return out
+}
+
+// slotOf is where a bucket is merged into: the widest slot that is all old enough for its width.
+func slotOf(b *Bucket, now int64) (start, width int64) {
+	for i := len(tiers) - 1; i > 0; i-- {
+		w := tiers[i].width
+		at := b.Start - b.Start%w
+		if w > b.Width && widthAt(now-at-w) >= w {
+			return at, w
+		}
+	}
+	return b.Start, b.Width
+}
+
+// Merge is one bucket that says what several say: means by the time that each covers, and the highest of
+// the highest.
+func Merge(list []Bucket, start, width int64) Bucket {
+	out := Bucket{Start: start, Width: width}
+	for i := range list {
+		out.Covered += list[i].Covered
+	}
+	for m := range Metrics {
+		n := 0
+		for i := range list {
+			n = max(n, len(list[i].V[m]))
+		}
+		for index := range n {
+			out.V[m] = append(out.V[m], mergeValue(list, m, index))
+		}
+	}
+	return out
+}
+
+func mergeValue(list []Bucket, m Metric, index int) Value {
+	sum, weight, most := 0.0, 0.0, math.Inf(-1)
+	for i := range list {
+		if v := list[i].Value(m, index); v.Known() {
+			sum += float64(v.Mean * list[i].Covered)
+			weight += list[i].Covered
+			most = max(most, v.Max)
+		}
+	}
+	if weight == 0 {
+		return Unknown
+	}
+	return Value{sum / weight, most}
+}
+
+// Stat is what a metric came to over all that was measured.
+type Stat struct {
+	Average, Peak float64
+	Seconds       float64 // that it was known for, summed over machines, cores and GPUs
+}
+
+// Known reports whether there is one.
+func (s Stat) Known() bool { return s.Seconds > 0 }
+
+// Sum is how much an amount a second came to in all.
+func (s Stat) Sum() float64 { return s.Average * s.Seconds }
+
+// Summary is what each metric came to, over machines, cores and GPUs.
+type Summary struct {
+	Seconds float64 // that machines were measured for
+	Of      [Metrics]Stat
+}
+
+// Add counts the buckets of one more machine.
+func (s *Summary) Add(list []Bucket) {
+	for i := range list {
+		b := &list[i]
+		s.Seconds += b.Covered
+		for m := range Metrics {
+			for _, v := range b.V[m] {
+				s.Of[m].add(v, b.Covered)
+			}
+		}
+	}
+}
+
+func (s *Stat) add(v Value, seconds float64) {
+	if !v.Known() || seconds <= 0 {
+		return
+	}
+	if s.Seconds == 0 {
+		s.Peak = v.Max
+	}
+	s.Seconds += seconds
+	s.Average += (v.Mean - s.Average) * seconds / s.Seconds
+	s.Peak = max(s.Peak, v.Max)
+}

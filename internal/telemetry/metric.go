@@ -1,0 +1,202 @@
+// Package telemetry holds what machines are measured to do, as small series over time: how they are
+// merged into coarser ones, what they come to, and their bytes. It decides nothing. Unknown is not zero.
+package telemetry
+
+import "math"
+
+// Metric is something that is measured.
+type Metric int
+
+// The metrics. Those of the machine count everything that runs on it, those of the task its own processes.
+const (
+	CPU Metric = iota
+	IOWait
+	Idle
+	Memory
+	PageCache
+	DiskRead
+	DiskWrite
+	NetReceive
+	NetTransmit
+	TaskCPU
+	TaskMemory
+	TaskRead
+	TaskWrite
+	Core
+	GPU
+	GPUMemory
+	GPUPower
+	GPUTemperature
+	Metrics // how many there are
+)
+
+// Of says what a metric has a value for.
+type Of int
+
+// What metrics have values for.
+const (
+	Machine Of = iota
+	Task
+	EachCore
+	EachGPU
+)
+
+// MaxCores and MaxGPUs are of how many of a machine each has a value of its own.
+const (
+	MaxCores = 256
+	MaxGPUs  = 16
+)
+
+// Kind describes a metric.
+type Kind struct {
+	Name string // as Prometheus would have it, without the program's name
+	Help string
+	Of   Of
+	Most float64 // a larger value is none
+
+	scale float64 // what is kept is value × scale, rounded
+	short bool    // in one byte, with 254 at most; else in two
+}
+
+// The largest values that a machine may have.
+const (
+	ratio    = 1
+	memory   = 1 << 50
+	rate     = 1 << 40
+	mebibyte = 1.0 / (1 << 20)
+	kibibyte = 1.0 / (1 << 10)
+)
+
+var kinds = [Metrics]Kind{
+	CPU: {"cpu_utilization_ratio", "Processor time in use, of all cores of the machine.", Machine, ratio, 1000, false},
+	IOWait: {"cpu_iowait_ratio", "Processor time without work while a read or write of a disk is waited for.", Machine,
+		ratio, 1000, false},
+	Idle: {"cpu_idle_ratio", "Processor time without work otherwise.", Machine, ratio, 1000, false},
+	Memory: {"memory_used_bytes", "Memory that programs could not have: all but what is available.", Machine, memory,
+		mebibyte, false},
+	PageCache: {"page_cache_bytes", "Memory that holds what files have.", Machine, memory, mebibyte, false},
+	DiskRead:  {"disk_read_bytes_per_second", "Bytes read from disks.", Machine, rate, kibibyte, false},
+	DiskWrite: {"disk_written_bytes_per_second", "Bytes written to disks.", Machine, rate, kibibyte, false},
+	NetReceive: {"network_received_bytes_per_second", "Bytes received from the network.", Machine, rate,
+		kibibyte, false},
+	NetTransmit: {"network_transmitted_bytes_per_second", "Bytes sent to the network.", Machine, rate, kibibyte, false},
+	TaskCPU:     {"task_cpu_cores", "Processors that the task's processes use.", Task, 1 << 14, 100, false},
+	TaskMemory:  {"task_memory_bytes", "Memory of the task's processes.", Task, memory, mebibyte, false},
+	TaskRead:    {"task_disk_read_bytes_per_second", "Bytes that the task reads from disks.", Task, rate, kibibyte, false},
+	TaskWrite: {"task_disk_written_bytes_per_second", "Bytes that the task writes to disks.", Task, rate,
+		kibibyte, false},
+	Core: {"core_utilization_ratio", "Processor time in use, of each core, once in some minutes.", EachCore, ratio, 100,
+		true},
+	GPU:            {"gpu_utilization_ratio", "Time in which a kernel ran on the GPU.", EachGPU, ratio, 1000, false},
+	GPUMemory:      {"gpu_memory_used_bytes", "Memory in use on the GPU.", EachGPU, memory, mebibyte, false},
+	GPUPower:       {"gpu_power_watts", "Power that the GPU draws.", EachGPU, 1 << 14, 10, false},
+	GPUTemperature: {"gpu_temperature_celsius", "Temperature of the GPU.", EachGPU, 254, 1, true},
+}
+
+// Kind is what there is to say about a metric.
+func (m Metric) Kind() Kind { return kinds[m] }
+
+func (m Metric) String() string { return kinds[m].Name }
+
+// Named is the metric of that name.
+func Named(name string) (Metric, bool) {
+	for m := range Metrics {
+		if kinds[m].Name == name {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// Width is how many values a metric has at most.
+func (m Metric) Width() int {
+	switch kinds[m].Of {
+	case EachCore:
+		return MaxCores
+	case EachGPU:
+		return MaxGPUs
+	case Machine, Task:
+	}
+	return 1
+}
+
+// IsRate reports whether a metric is an amount a second: over a time it adds up to an amount.
+func (m Metric) IsRate() bool {
+	switch m {
+	case DiskRead, DiskWrite, NetReceive, NetTransmit, TaskRead, TaskWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// AddsUp reports whether machines and GPUs together have the sum of what each has, and not the mean.
+func (m Metric) AddsUp() bool { return kinds[m].Most != ratio && m != GPUTemperature }
+
+// Value is what a metric was over a span: its mean, and the highest mean of ten seconds in it. NaN is unknown.
+type Value struct{ Mean, Max float64 }
+
+// Unknown is no value.
+var Unknown = Value{math.NaN(), math.NaN()}
+
+// Exactly is a value that did not change.
+func Exactly(v float64) Value { return Value{v, v} }
+
+// Known reports whether there is a value.
+func (v Value) Known() bool { return !math.IsNaN(v.Mean) }
+
+// Bucket is what was measured in a span of time.
+type Bucket struct {
+	Start   int64   // seconds of Unix' time, by the wall
+	Width   int64   // seconds
+	Covered float64 // seconds of the width in which something was measured
+	V       [Metrics][]Value
+}
+
+// End is when the bucket ends.
+func (b *Bucket) End() int64 { return b.Start + b.Width }
+
+// Set sets the only value of a metric, or its first.
+func (b *Bucket) Set(m Metric, v float64) { b.V[m] = []Value{Exactly(v)} }
+
+// Value is the value of a metric with that index.
+func (b *Bucket) Value(m Metric, index int) Value {
+	if index < 0 || index >= len(b.V[m]) {
+		return Unknown
+	}
+	return b.V[m][index]
+}
+
+// Least is the narrowest width of a bucket, in seconds: a start is a multiple of it.
+const Least = 10
+
+// Clear takes out what cannot be: a machine that measures nonsense says that it does not know.
+func (b *Bucket) Clear() {
+	for m := range Metrics {
+		b.V[m] = b.V[m][:min(len(b.V[m]), m.Width())]
+		for i, v := range b.V[m] {
+			if !(v.Mean >= 0 && v.Mean <= kinds[m].Most) {
+				b.V[m][i] = Unknown
+			}
+		}
+	}
+}
+
+// Valid reports whether a bucket may come from a machine: the narrowest that there is, with values that
+// can be.
+func (b *Bucket) Valid() bool {
+	if b.Width != Least || b.Start < 0 || b.Start%Least != 0 || !(b.Covered > 0 && b.Covered <= Least) {
+		return false
+	}
+	for m := range Metrics {
+		if len(b.V[m]) > m.Width() {
+			return false
+		}
+		for _, v := range b.V[m] {
+			if v.Known() && !(v.Mean >= 0 && v.Mean <= kinds[m].Most) {
+				return false
+			}
+		}
+	}
+	return true
+}
