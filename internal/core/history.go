@@ -138,7 +138,8 @@ func (m *Machine) CostOnDemand(j *Job) (plan.OnDemand, bool) {
 }
 
 func (m *Machine) onDemand(j *Job) (plan.OnDemand, bool) {
-	w := plan.Work{Span: j.SavedWork(), Nodes: j.Terms().Most(), Currency: m.cfg().Currency}
+	w := plan.Work{Span: j.SavedWork(), Nodes: j.Terms().Most(), Currency: m.cfg().Currency,
+		Unsaving: !j.Terms().Saves && !j.HasSaved()}
 	for _, a := range j.Attempts() {
 		if a.Started().IsZero() {
 			continue

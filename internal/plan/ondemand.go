@@ -16,6 +16,7 @@ type Work struct {
 	Ways     []string       // the variants by which it was done; "" is the job's own way; none: any
 	Nodes    int            // machines at once
 	Currency money.Currency // of the job
+	Unsaving bool           // nothing of it is saved: it is done on one machine, or not at all
 }
 
 // OnDemand is the cheapest of them, and what the work costs there.
@@ -26,8 +27,8 @@ type OnDemand struct {
 
 // OnDemand prices work on the cheapest on-demand machine that could do it: one that has what
 // the work needs, where the job may run, at its speed for one of the ways in which the work was
-// done, at its price of now, with one start-up. The price that the job would have paid at most does
-// not count. false: there is none.
+// done, at its price of now, with one start-up, or one for each machine of a longest lifetime. The
+// price that the job would have paid at most does not count. false: there is none.
 func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool) {
 	for l := range sale {
 		o := &l.Offer
@@ -43,7 +44,10 @@ func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool
 		if speed == 0 {
 			continue
 		}
-		span := max(w.StartUp+onSpeed(w.Span, speed), o.Billing.Minimum)
+		span, done := w.on(o, speed)
+		if !done {
+			continue
+		}
 		cost := l.Quote.Rate.Until(span)
 		for range w.Nodes - 1 {
 			cost = cost.Add(l.Quote.Rate.Until(span))
@@ -53,6 +57,20 @@ func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool
 		}
 	}
 	return best, ok
+}
+
+// on is how long machines of o are billed for the work, one after the other where they live for less time than it
+// takes, each with its start-up. false: it is never done there.
+func (w *Work) on(o *market.Offer, speed float64) (span time.Duration, done bool) {
+	work := onSpeed(w.Span, speed)
+	starts := time.Duration(1)
+	if life := o.MaxLifetime - w.StartUp; o.MaxLifetime > 0 && work > life {
+		if w.Unsaving || life <= 0 {
+			return 0, false
+		}
+		starts = (work + life - 1) / life
+	}
+	return max(starts*w.StartUp+work, o.Billing.Minimum), true
 }
 
 // does reports whether a machine of l has what the way asks for and stands where the job may run.

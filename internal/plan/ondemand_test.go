@@ -30,10 +30,14 @@ func TestTheOnDemandEquivalentIsOfAMachineThatCouldHaveDoneTheWork(t *testing.T)
 	near.Zones = []string{"r-l4", "r-cpu"}
 	spotOnly := Need{Requirements: gpu("L4"), MaxRate: 3e12}
 	spotOnly.Capacity = []market.Capacity{market.Spot}
+	short := sold("short", "T4", market.OnDemand, 1, 1)
+	short.Offer.MaxLifetime = 4 * time.Hour
+	sale = append(sale, short)
 	for name, c := range map[string]struct {
 		need  Need
 		ways  []string
 		nodes int
+		whole bool // nothing of it is saved
 		offer market.OfferID
 		want  int64 // cents, of ten hours of work and one of starting up
 	}{
@@ -46,10 +50,12 @@ func TestTheOnDemandEquivalentIsOfAMachineThatCouldHaveDoneTheWork(t *testing.T)
 		"done the other way":                  {need: either, ways: []string{"large"}, offer: "a100", want: 3000},
 		"on four machines":                    {need: Need{Requirements: gpu("L4")}, nodes: 4, offer: "l4-far", want: 14400},
 		"nothing for sale can do it":          {need: Need{Requirements: gpu("H100")}},
+		"four machines of four hours each":    {need: Need{Requirements: gpu("T4")}, offer: "short", want: 1400},
+		"not begun anew each four hours":      {need: Need{Requirements: gpu("T4")}, whole: true},
 		"that way is not for sale on-demand":  {need: either, ways: []string{"gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := Work{Span: 10 * time.Hour, StartUp: time.Hour, Ways: c.ways, Nodes: c.nodes, Currency: money.USD}
+			w := Work{Span: 10 * time.Hour, StartUp: time.Hour, Ways: c.ways, Nodes: c.nodes, Currency: money.USD, Unsaving: c.whole}
 			got, ok := c.need.OnDemand(w, slices.Values(sale))
 			if ok != (c.offer != "") || got.Offer != c.offer || got.Cost != money.FromMicros(c.want*10_000, 0) {
 				t.Errorf("%v on %q (%v), not $%.2f on %q", got.Cost, got.Offer, ok, float64(c.want)/100, c.offer)

@@ -172,6 +172,9 @@ func (w *lineup) bar(job *Job, o *Option) {
 	if o.why == "" && job.GPULimited && o.Offer.Accelerators > job.GPURoom {
 		o.why = OverQuota
 	}
+	if o.why == "" && shortLived(job, o) {
+		o.why = ShortLived
+	}
 }
 
 // full says why x is not weighed, or "", and counts it.

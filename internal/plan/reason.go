@@ -49,6 +49,7 @@ const (
 	NotYet      Reason = "not_yet"           // waiting is expected to cost less, and there is time for that
 	Promised    Reason = "promised"          // reserved, and for others: a round gives it to who would pay more elsewhere
 	EndsSoon    Reason = "ends_soon"         // reserved for too short a time to go there
+	ShortLived  Reason = "lives_too_short"   // its machines are taken before the work is done, and nothing is saved
 	CoolingOff  Reason = "cooling_off"       // refused a launch a moment ago
 	NotWeighed  Reason = "not_weighed"       // enough can be had that costs less
 	Moving      Reason = "moving"            // cheaper, but not by more than the move costs

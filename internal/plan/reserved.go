@@ -38,16 +38,26 @@ func (m *Planner) Elsewhere(job Job, class *Class) (rate money.Rate, speed float
 }
 
 // endsSoon reports whether o is reserved for too short a time to go there: for less than
-// three restarts, or not to the end of the work where the deadline allows no second move.
+// three restarts, or not to the end of the work where the deadline allows no second move, or nothing is saved.
 func endsSoon(job *Job, o *Option) bool {
 	if !o.prepaid {
 		return false
 	}
 	p := scaled(job.Progress, o.speed)
 	lasts := o.Offer.Reserved.Until.Sub(p.Now) - p.Restart
-	if lasts < 2*p.Restart {
+	if lasts < 2*p.Restart || job.Unsaving && p.Known && p.Left > lasts {
 		return true
 	}
 	slack, timed := p.Slack(false)
 	return timed && p.Left > lasts && slack < 2*p.Restart+p.Reserve+p.Detect+p.Margin
+}
+
+// shortLived reports whether the machines of o are taken before the work could be done on one of them,
+// and the job saves nothing that the next one could go on from: it would begin anew for ever.
+func shortLived(job *Job, o *Option) bool {
+	if o.Offer.MaxLifetime <= 0 || !job.Unsaving || !job.Progress.Known || job.Sooner {
+		return false
+	}
+	p := scaled(job.Progress, o.speed)
+	return p.Left > o.Offer.MaxLifetime-p.Restart
 }

@@ -66,6 +66,9 @@ func plainRanking(job *Job, c *Class) ranking {
 			o.why = OverQuota
 		}
 		o.speed = need.speed(o.way, l)
+		if o.why == "" && !held && shortLived(job, &o) {
+			o.why = ShortLived
+		}
 		o.perHourOfWork = l.perWork(o.speed)
 		o.payable = o.why == "" && (held || !o.spot || job.Rule != policy.OnDemand)
 		all = append(all, o)
@@ -168,6 +171,9 @@ func drawListing(rng *rand.Rand, id string) *Listing {
 	}
 	if rng.IntN(3) == 0 {
 		o.Accelerator, o.Accelerators = "H100", 1+rng.IntN(4)
+	}
+	if rng.IntN(8) == 0 {
+		o.MaxLifetime = time.Duration(1+rng.IntN(12)) * time.Hour
 	}
 	l := &Listing{Offer: o}
 	drawQuote(rng, l)

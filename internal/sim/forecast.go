@@ -44,6 +44,7 @@ type Forecast struct {
 	Runs          int
 	InTime        float64    // share of the runs that met the deadline; 1 without one
 	Done          float64    // share that was completed, within the budget
+	Endless       float64    // share that came to no end: it waited, or began again, for as long as was played
 	Cost          [3]float64 // 10 %, median, 90 %, in currency units, without what was spent before
 	Marginal      [3]float64 // the same without what is paid anyway of reserved machines: what decisions go by
 	Finish        [3]time.Duration
@@ -88,6 +89,9 @@ func Ask(q Scenario) Forecast {
 				f.InTime++
 			}
 		}
+		if j.Finished().IsZero() {
+			f.Endless++
+		}
 		for _, a := range all {
 			if a.Cause() == "interrupted" {
 				f.Interruptions++
@@ -101,7 +105,7 @@ func Ask(q Scenario) Forecast {
 		finishes = append(finishes, finish)
 	}
 	runs := float64(q.Runs)
-	f.Done, f.InTime, f.Interruptions = f.Done/runs, f.InTime/runs, f.Interruptions/runs
+	f.Done, f.InTime, f.Endless, f.Interruptions = f.Done/runs, f.InTime/runs, f.Endless/runs, f.Interruptions/runs
 	f.Cost, f.Marginal, f.Finish, f.Begin = shares(costs), shares(marginal), shares(finishes), shares(begins)
 	f.OnDemand = q.onDemand(ways)
 	return f
@@ -136,7 +140,7 @@ func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 	}
 	sold := plan.Listings{Shared: func(provider string) bool { return q.Config.TimingOf(provider).Seats > 1 }}
 	w := plan.Work{Span: q.left(), StartUp: q.Restart, Ways: ways, Nodes: q.Terms.Most(),
-		Currency: cmp.Or(q.Config.Currency, core.DefaultConfig().Currency)}
+		Currency: cmp.Or(q.Config.Currency, core.DefaultConfig().Currency), Unsaving: !q.Terms.Saves}
 	best, ok := q.Terms.Need.OnDemand(w, func(yield func(*plan.Listing) bool) {
 		for i, o := range q.Offers {
 			l := &plan.Listing{Offer: o, Quote: q.Quotes[i]}

@@ -213,7 +213,11 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		if p.Unsold {
 			lacks = "has the accelerator " + j.Resources.Accelerator
 		}
-		p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")
+		if short := shortLived(f); short != "" {
+			p.Reasons = append(p.Reasons, short)
+		} else {
+			p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")
+		}
 		for _, e := range m.Away { // what it sells would do, perhaps
 			p.Reasons = append(p.Reasons, "engine "+e.Name+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}
@@ -223,6 +227,17 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		expect(&p, q.Scenario, f)
 	}
 	return p, q
+}
+
+// shortLived says that machines would do but for their lifetime, and what would help; "": it is something else.
+func shortLived(f sim.Forecast) string {
+	for _, r := range f.First.Rejected {
+		if r.Why == plan.ShortLived {
+			return "the machines of " + string(r.Offer) + " are taken before the work is done, and the job saves nothing " +
+				"that the next one could go on from: set checkpoint.dir to where the program saves"
+		}
+	}
+	return ""
 }
 
 // priced adds what an hour of the offer that is taken costs, and whether spot is for sale.
@@ -238,8 +253,10 @@ func priced(p *show.Plan, m api.Market) {
 
 // expect writes what came of the runs, where it is known how much there is to do.
 func expect(p *show.Plan, q sim.Scenario, f sim.Forecast) {
-	p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
-	p.FinishS = inSeconds(f.Finish)
+	if f.Endless < 0.1 { // else what they cost until the play was cut off is no cost of the work
+		p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
+		p.FinishS = inSeconds(f.Finish)
+	}
 	if f.OnDemand != nil {
 		p.OnDemandUSD, p.OnDemandOffer = new(f.OnDemand.Cost.Float()), string(f.OnDemand.Offer)
 	}

@@ -156,6 +156,8 @@ func (v Plan) costs(b *strings.Builder, p Place) {
 			p.fact(b, "marginal", "%s: what the job adds; the rest is paid for machines of your own whether it runs or not",
 				span(usd(m[0]), usd(m[2])))
 		}
+	case v.Known:
+		p.fact(b, "cost", "unknown: the simulated runs come to no end")
 	default:
 		p.fact(b, "cost", "unknown until the first steps: set work.time, or measure it with scrimp profile")
 	}

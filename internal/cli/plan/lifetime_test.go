@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/spec"
+)
+
+// lasting is an on-demand machine that its provider takes after six hours.
+func lasting(zone string, life time.Duration) api.Listing {
+	l := onDemand("hpc", zone, 100_000_000_000)
+	l.Offer.MaxLifetime = life
+	return l
+}
+
+// Ten hours of work are done on machines that live six where the program saves, two of them one after the other; where
+// it saves nothing they are passed over for a dearer machine that lives long enough, and without one the plan says what
+// is wrong and no figure.
+func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
+	const saving, unsaving = "checkpoint: {dir: c}\n", ""
+	dear := onDemand("hpc", "gpu", 300_000_000_000)
+	for _, c := range []struct {
+		name, text string
+		sale       []api.Listing
+		take       string
+		feasible   bool
+	}{
+		{"it saves", saving, []api.Listing{lasting("short", 6*time.Hour), dear}, "hpc/short/m/on-demand", true},
+		{"it saves nothing", unsaving, []api.Listing{lasting("short", 6*time.Hour), dear}, "hpc/gpu/m/on-demand", true},
+		{"long enough", unsaving, []api.Listing{lasting("short", 11*time.Hour), dear}, "hpc/short/m/on-demand", true},
+		{"nothing lives long enough", unsaving, []api.Listing{lasting("short", 6*time.Hour)}, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 10h}\n"+c.text), "", now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: c.sale}
+			v := api.Server{Market: m.Clock,
+				Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
+			p, _ := foresee(j, m, v)
+			if p.Take != c.take || p.Feasible != c.feasible {
+				t.Errorf("it begins on %q (%s), feasible %v", p.Take, p.Why, p.Feasible)
+			}
+			switch {
+			case !c.feasible:
+				said := slices.ContainsFunc(p.Reasons, func(s string) bool { return strings.Contains(s, "checkpoint.dir") })
+				if p.CostUSD != nil || p.FinishS != nil || p.OnDemandUSD != nil || !said {
+					t.Errorf("cost %v, finish %v, on-demand %v: %q", p.CostUSD, p.FinishS, p.OnDemandUSD, p.Reasons)
+				}
+			case p.CostUSD == nil || p.CostUSD[2] > 1.1*10*map[bool]float64{true: 0.1, false: 0.3}[strings.Contains(c.take, "short")]:
+				t.Errorf("cost %v: ten hours at its rate, and a tenth more at most", p.CostUSD)
+			}
+		})
+	}
+}
