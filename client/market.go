@@ -73,6 +73,9 @@ type Offer struct {
 	// Boot is how long from launch to a working agent, in market time; 0 is unknown.
 	Boot time.Duration `json:"boot_ns,omitempty"`
 
+	// Machines is how many there are, used or not; 0 is unknown. Of what is reserved Reserved says it.
+	Machines int `json:"machines,omitempty"`
+
 	Currency money.Currency `json:"currency"`
 	Billing  Billing        `json:"billing"`
 	// Reserved says what was reserved and paid beforehand; zero: nothing was.

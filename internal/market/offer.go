@@ -47,10 +47,21 @@ type Offer struct {
 	// Boot is how long from launch to a working agent, in market time; 0 is unknown.
 	Boot time.Duration `json:"boot_ns,omitempty"`
 
+	// Machines is how many there are, used or not; 0 is unknown. Of what is reserved Reserved says it.
+	Machines int `json:"machines,omitempty"`
+
 	Currency money.Currency `json:"currency"`
 	Billing  Billing        `json:"billing"`
 	// Reserved says what was reserved and paid beforehand; zero: nothing was.
 	Reserved Reservation `json:"reserved,omitzero"`
+}
+
+// AtOnce is how many machines a job can have of the offer at once, at most; 0: nobody knows.
+func (o *Offer) AtOnce() int {
+	if o.Machines == 0 {
+		return o.Reserved.Count
+	}
+	return o.Machines
 }
 
 // Billing is a provider's rule for what a span costs besides its seconds. Each

@@ -90,6 +90,8 @@ func (o Offer) Validate() error {
 		return wrong("cpus", "%d and %v of memory: leave out what is unknown", o.CPUs, o.Memory)
 	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
 		return wrong("accelerator", "%d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
+	case o.Machines < 0:
+		return wrong("machines", "%d is negative: leave it out where it is unknown", o.Machines)
 	case !(o.Speed >= 0 && o.Speed <= maxSpeed): // also what is no number
 		return wrong("speed", "%v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
 	}

@@ -207,6 +207,7 @@ func (c *Class) firstOthers() []*Listing {
 func (n *Need) Key() string {
 	b := n.key(make([]byte, 0, 64))
 	b = binary.AppendVarint(b, int64(n.MaxRate))
+	b = binary.AppendVarint(b, int64(n.Machines))
 	if n.Critical {
 		b = append(b, 1)
 	}

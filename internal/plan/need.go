@@ -14,6 +14,7 @@ import (
 // Need is what the job asks of a machine. Zero fields ask for nothing.
 type Need struct {
 	Requirements
+	Machines int        `json:"machines,omitempty"`  // at once, at the least; 0: one
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
 	Critical bool       `json:"critical,omitempty"`  // never on spot
 	// Variants are other ways to do the same work, which ask for other machines.
@@ -148,7 +149,9 @@ func (n *Need) unfit(way int, open []bool, l *Listing) Reason {
 	if why := asks.unfit(l); why != "" {
 		return why
 	}
-	switch {
+	switch most := l.Offer.AtOnce(); {
+	case most > 0 && n.Machines > most:
+		return TooFew
 	case !l.Quote.Priced:
 		return Unpriced
 	case n.MaxRate > 0 && l.Quote.Rate > n.MaxRate:

@@ -76,7 +76,8 @@ func (w *Work) on(o *market.Offer, speed float64) (span time.Duration, done bool
 // does reports whether a machine of l has what the way asks for and stands where the job may run.
 func (n *Need) does(way int, l *Listing) bool {
 	asks, _ := n.way(way)
-	return asks.equip(l) == "" && asks.there(&l.Offer)
+	most := l.Offer.AtOnce()
+	return asks.equip(l) == "" && asks.there(&l.Offer) && (most == 0 || n.Machines <= most)
 }
 
 // name is that of a way: the variant's, or "" of the job's own.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/plan"
 	"scrimp/internal/spec"
 )
 
@@ -56,5 +58,30 @@ func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
 				t.Errorf("cost %v: ten hours at its rate, and a tenth more at most", p.CostUSD)
 			}
 		})
+	}
+}
+
+// A job of five machines at once is not planned on four, and is on five; on two to five it is on both.
+func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
+	four, five := onDemand("hpc", "four", 100_000_000_000), onDemand("hpc", "five", 300_000_000_000)
+	four.Offer.Machines, five.Offer.Machines = 4, 5
+	own := ofOwn(4, 0)
+	for _, c := range []struct {
+		nodes string
+		sale  []api.Listing
+		take  string
+	}{
+		{"5", []api.Listing{four, five}, "hpc/five/m/on-demand"},
+		{"2..5", []api.Listing{four, five}, "hpc/four/m/on-demand"},
+		{"4", []api.Listing{four, five}, "hpc/four/m/on-demand"},
+		{"5", []api.Listing{four, own}, ""},
+	} {
+		p := plannedOn(t, "nodes: "+c.nodes+"\n", c.sale...)
+		if p.Take != c.take || p.Feasible != (c.take != "") {
+			t.Errorf("%s machines begin on %q (%s), feasible %v: %+v", c.nodes, p.Take, p.Why, p.Feasible, p.Rejected)
+		}
+		if c.take == "" && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool { return r.Why == string(plan.TooFew) }) {
+			t.Errorf("it does not say why: %+v", p.Rejected)
+		}
 	}
 }

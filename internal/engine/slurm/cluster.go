@@ -244,7 +244,7 @@ func (c *cluster) offer(name string, w *With, p *Partition, part partition, grou
 	o := market.Offer{Provider: name, Region: name, Zone: p.Name, Machine: cmp.Or(p.Machine, n.shape()),
 		Capacity: capacity,
 		CPUs:     n.cpus, Memory: n.memory, Accelerator: n.accelerator, Accelerators: n.accelerators, Currency: w.Currency,
-		MaxLifetime: lifetime(p, part)}
+		MaxLifetime: lifetime(p, part), Machines: len(group)}
 	if capacity == market.Spot {
 		o.Notice = cmp.Or(part.grace, c.killWait)
 	}

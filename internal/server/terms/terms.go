@@ -38,6 +38,9 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
 		Need: Need(j),
 	}
+	if j.FewestNodes() > 1 {
+		t.Need.Machines = j.FewestNodes()
+	}
 	if j.FewestNodes() < j.MostNodes() {
 		t.LeastNodes = j.FewestNodes()
 	}
