@@ -17,14 +17,27 @@ type MarketClock struct {
 type Market struct {
 	Clock  MarketClock `json:"clock"`
 	Offers []Listing   `json:"offers"`
-	// Away are the engines that did not answer the last time, with why: what they sell is not known, or old.
+	// Away are the engines that did not answer the last time, and machines of them, with why: what they sell is not
+	// known, or old.
 	Away []AwayEngine `json:"away,omitempty"`
 }
 
-// AwayEngine is an engine that does not answer.
+// AwayEngine is an engine that does not answer, or a machine of it.
 type AwayEngine struct {
-	Name  string `json:"name"`
-	Error string `json:"error"`
+	Name    string `json:"name"`
+	Machine string `json:"machine,omitempty"` // the one that does not; "": the engine as a whole
+	Error   string `json:"error"`
+}
+
+// Whole reports whether the engine as a whole does not answer.
+func (a *AwayEngine) Whole() bool { return a.Machine == "" }
+
+// What is what does not answer, in words: "engine hpc", or "gpu2 of engine lab".
+func (a *AwayEngine) What() string {
+	if a.Whole() {
+		return "engine " + a.Name
+	}
+	return a.Machine + " of engine " + a.Name
 }
 
 // Listing is an offer with its price and what was seen of its interruptions.

@@ -50,6 +50,8 @@ type Engine struct {
 	Seats int `json:"seats,omitempty"`
 
 	Timing EngineTiming `json:"timing"`
+	// Away are the machines of one's own that do not answer, with why.
+	Away []AwayEngine `json:"away,omitempty"`
 	// Joined are the machines of one's own that connect to the server by themselves
 	Joined []JoinedMachine `json:"joined,omitempty"`
 }

@@ -105,6 +105,18 @@ type Finding struct {
 	Text string // what was found; where it is not well also what to do, with the command
 }
 
+// Absence is what a driver also does that knows the machines of its engine by name.
+type Absence interface {
+	// Away are those that do not answer now, with why, as it knows without asking them.
+	Away() []AwayMachine
+}
+
+// AwayMachine is a machine that does not answer.
+type AwayMachine struct {
+	Name string
+	Err  error
+}
+
 // Keeper is what a driver also does whose engine is a process on this machine.
 type Keeper interface {
 	// Keep starts the engine's process where it has died, and reports whether it did.

@@ -98,6 +98,8 @@ func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
 	for _, e := range s.control.Engines() {
 		if e.Configured && e.Err != nil {
 			v.Away = append(v.Away, client.AwayEngine{Name: e.Name, Error: e.Err.Error()})
+		} else {
+			v.Away = append(v.Away, s.away(e.Name)...)
 		}
 	}
 	reply.JSON(w, v)

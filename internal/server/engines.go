@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
@@ -189,8 +190,20 @@ func (s *Server) engineList() []api.Engine {
 		if v.Speed == 0 {
 			v.Speed = 1
 		}
-		v.Joined = s.joined(e.Name)
+		v.Joined, v.Away = s.joined(e.Name), s.away(e.Name)
 		list = append(list, v)
+	}
+	return list
+}
+
+// away are the machines of an engine that do not answer, as far as its driver knows them by name.
+func (s *Server) away(name string) (list []client.AwayEngine) {
+	for _, e := range s.engines {
+		if d, ok := e.Driver.(engine.Absence); ok && e.Name == name {
+			for _, m := range d.Away() {
+				list = append(list, client.AwayEngine{Name: name, Machine: m.Name, Error: m.Err.Error()})
+			}
+		}
 	}
 	return list
 }

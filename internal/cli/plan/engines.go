@@ -137,7 +137,7 @@ func (q *outlook) on(place string) show.EnginePlan {
 	if f.First.Take == "" && f.First.Why == plan.NoOffer || f.Done < 0.5 {
 		name, _, _ := strings.Cut(place, "/")
 		for _, e := range q.away {
-			if e.Name == name {
+			if e.Name == name && e.Whole() {
 				v.Error = strings.Join(strings.Fields(e.Error), " ")
 			}
 		}

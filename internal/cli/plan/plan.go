@@ -219,7 +219,7 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 			p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")
 		}
 		for _, e := range m.Away { // what it sells would do, perhaps
-			p.Reasons = append(p.Reasons, "engine "+e.Name+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
+			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}
 	}
 	if p.Known {

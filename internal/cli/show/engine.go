@@ -15,6 +15,8 @@ type Engine struct {
 	State    string `json:"state"`
 	Machines int    `json:"machines"`
 	Error    string `json:"error,omitempty"`
+	// Away are its machines that do not answer
+	Away []api.AwayEngine `json:"away,omitempty"`
 	// Joined are its machines that connect to the server by themselves
 	Joined []api.JoinedMachine `json:"joined,omitempty"`
 }
@@ -28,7 +30,8 @@ func Engines(file []Engine, server []api.Engine) []Engine {
 			continue
 		}
 		e := server[at]
-		file[n].State, file[n].Machines, file[n].Error, file[n].Joined = e.State, e.Machines, e.Error, e.Joined
+		file[n].State, file[n].Machines, file[n].Error = e.State, e.Machines, e.Error
+		file[n].Joined, file[n].Away = e.Joined, e.Away
 	}
 	for _, e := range server {
 		if !slices.ContainsFunc(file, func(f Engine) bool { return f.Name == e.Name }) {
@@ -50,6 +53,11 @@ func EngineList(list []Engine, p Place) string {
 	for _, e := range list {
 		if e.Error != "" {
 			text += draw.Wrap(e.Name+": ", e.Error, p.width())
+		}
+		for _, m := range e.Away {
+			if e.Error == "" && !slices.ContainsFunc(e.Joined, func(j api.JoinedMachine) bool { return j.Name == m.Machine }) {
+				text += draw.Wrap(m.What()+" does not answer: ", m.Error, p.width())
+			}
 		}
 		for _, m := range e.Joined {
 			said := "has not joined"

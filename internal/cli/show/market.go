@@ -80,7 +80,7 @@ func (m Sale) Text(p Place) string {
 	}
 	var away strings.Builder
 	for _, e := range m.Away {
-		away.WriteString(draw.Wrap("engine "+e.Name+" does not answer: ", e.Error, p.width()))
+		away.WriteString(draw.Wrap(e.What()+" does not answer: ", e.Error, p.width()))
 	}
 	head := draw.Wrap("", fmt.Sprintf("Market %s, %s", cmp.Or(m.Clock.Name, "of the engines"), clockOf(m.Clock.Speed,
 		m.Clock.Now)), p.width())

@@ -98,6 +98,11 @@ func Server(v api.Server, p Place) string {
 	p.fact(&b, "market", "%s, %s", v.Market.Name, clockOf(v.Market.Speed, v.Market.Now))
 	for _, e := range v.Engines {
 		p.fact(&b, "engine", "%s", engineLine(&e))
+		for _, m := range e.Away {
+			if e.Error == "" {
+				p.fact(&b, "", "%s does not answer: %s", m.Machine, m.Error)
+			}
+		}
 	}
 	p.fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
 	p.fact(&b, "events", "%d", v.Events)

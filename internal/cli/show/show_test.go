@@ -124,7 +124,7 @@ func plans() map[string]show.Plan {
 
 func server() api.Server {
 	return api.Server{Version: "0.1.0", Build: "0123456789abcdef", PID: 4242, Dir: "data/scrimp", Started: now.Add(-3 * time.Hour), Market: api.MarketClock{Name: "recorded", Speed: 120, Now: now}, Jobs: 5, Live: 3, Events: 1234, Engines: []api.Engine{
-		{Name: "local", Kind: "local", Speed: 120, State: "answers", Heard: now.Add(-time.Second), Agents: "unix:///data/scrimp/server.sock", Machines: 3, Timing: api.EngineTiming{Poll: 0.3, Sweep: 20, Detect: 0.6, Boot: 300}},
+		{Name: "local", Kind: "local", Speed: 120, State: "answers", Heard: now.Add(-time.Second), Agents: "unix:///data/scrimp/server.sock", Machines: 3, Timing: api.EngineTiming{Poll: 0.3, Sweep: 20, Detect: 0.6, Boot: 300}, Away: []api.AwayEngine{{Name: "local", Machine: "gpu2", Error: "ssh gpu2: No route to host"}}},
 		{Name: "other", Kind: "local", Speed: 1, State: "away", Error: "list instances: no answer after 4 tries: dial unix: no such file", Heard: now.Add(-time.Hour), Agents: "http://127.0.0.1:7077", Machines: 1, Timing: api.EngineTiming{Poll: 1, Sweep: 60, Detect: 2, Boot: 600, Consistency: 120, GrantWait: 3600}},
 		{Name: "new", Kind: "local", Speed: 1, State: "not_asked", Agents: "http://127.0.0.1:7077", Timing: api.EngineTiming{Poll: 1, Sweep: 60, Detect: 2, Boot: 600}},
 		{Name: "old", Speed: 1, State: "not_configured", Machines: 2},

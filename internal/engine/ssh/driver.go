@@ -163,6 +163,23 @@ func (d *Driver) quiet(l *link) time.Duration {
 	return time.Since(at)
 }
 
+// Away implements engine.Absence.
+func (d *Driver) Away() (list []engine.AwayMachine) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.links {
+		_, connected, _, why := l.state()
+		switch quiet := d.quiet(l); {
+		case !connected && why != nil:
+			list = append(list, engine.AwayMachine{Name: l.host.Name, Err: why})
+		case quiet >= d.lost:
+			list = append(list, engine.AwayMachine{Name: l.host.Name,
+				Err: fmt.Errorf("%s has given no sign of life for %v", l.host.Name, quiet.Round(time.Second))})
+		}
+	}
+	return list
+}
+
 // served reports whether the journal knows of a launch on a machine, also of one that has ended: whether its end
 // was told is not known. The caller holds mu.
 func (d *Driver) served(host string) bool {
