@@ -214,12 +214,13 @@ func (c *chaos) hurt() string {
 	return "server killed"
 }
 
-// breaks ends the connections of a machine, and what serves them there.
+// breaks ends the connections of a machine, and what serves them there; its sshd listens on.
 func (c *chaos) breaks(k int) {
 	for _, pid := range c.Pids(c, k) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		words := strings.Split(string(line), "\x00")
-		if strings.HasPrefix(words[0], "sshd: ") || slices.Contains(words, "hostd") {
+		serves := strings.HasPrefix(words[0], "sshd: ") && !strings.Contains(words[0], "[listener]")
+		if serves || slices.Contains(words, "hostd") {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
