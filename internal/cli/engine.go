@@ -194,7 +194,7 @@ func (a *app) examine(ctx context.Context, s *engine.Setting, accept bool) (fail
 	e, err := open(ctx, *s, engine.Host{Dir: dir, Socket: "unix://" + filepath.Join(dir, server.SocketName), Trial: true,
 		Listen: a.listens(ctx)})
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%s: engine %s: %w", filepath.Join(dir, engine.SettingsName), s.Name, err)
 	}
 	d, ok := e.Driver.(engine.Examiner)
 	if !ok {

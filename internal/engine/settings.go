@@ -76,22 +76,18 @@ func (w With) Into(v any, has string) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
 	}
-	line := placed.ReplaceAllStringFunc(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(),
-		"yaml: unmarshal errors:")), " "),
+	line := placed.ReplaceAllStringFunc(inOneLine(err),
 		func(at string) string { // of the part, which is not where the file has it
 			n, _ := strconv.Atoi(placed.FindStringSubmatch(at)[1])
 			return fmt.Sprintf("line %d: ", w.node.Line+n-1)
 		})
-	if field := unknown.FindStringSubmatch(line); field != nil {
+	if field := unknown.FindStringSubmatch(err.Error()); field != nil {
 		return fmt.Errorf("with: %s is not known: %s", field[1], has)
 	}
 	return fmt.Errorf("with: %s: %s", line, has)
 }
 
-var (
-	placed  = regexp.MustCompile(`line (\d+): `)
-	unknown = regexp.MustCompile(`field (\S+) not found in type`)
-)
+var placed = regexp.MustCompile(`line (\d+): `)
 
 // Whose the programs on an engine's machines are.
 const (
@@ -228,16 +224,6 @@ func (s *Seats) UnmarshalYAML(n *yaml.Node) error {
 	}
 	*s = Seats(v)
 	return nil
-}
-
-// inOneLine is what is wrong in the file, where the fix is known with it.
-func inOneLine(err error) string {
-	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
-	if strings.Contains(text, "not found in type") {
-		text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as market " +
-			"or machines, stands under with"
-	}
-	return text
 }
 
 // OpenAll opens the engines of a data folder, each by its kind, and finds the clock that

@@ -16,8 +16,8 @@ func TestSpansOfTheEnginesFile(t *testing.T) {
 		"timing: {idle: 10}":                `line 3: timing: "10" is no span: write it with its unit`,
 		"timing: {idle: -5m}":               `line 3: timing: "-5m" is no span`,
 		"timing: {poll: soon}":              `line 3: timing: "soon" is no span`,
-		"machines: /var/lib/scrimp":         "line 3: field machines not found in type engine.Setting: an engine has name, kind",
-		"timing: {idle: 5m, waiting: true}": "field waiting not found",
+		"machines: /var/lib/scrimp":         "line 3: machines is unknown there: an engine has name, kind",
+		"timing: {idle: 5m, waiting: true}": "line 3: waiting is unknown there",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte("engines:\n  - name: local\n    "+text+"\n"), 0o600); err != nil {

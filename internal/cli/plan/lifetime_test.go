@@ -85,3 +85,17 @@ func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
 		}
 	}
 }
+
+// Of work that nobody knows nothing says that it takes too long.
+func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
+	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"), "", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{lasting("short", 10*time.Minute)}}
+	v := api.Server{Market: m.Clock,
+		Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
+	if p, _ := foresee(j, m, v); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
+		t.Errorf("it begins on %q (%s): %v", p.Take, p.Why, p.Rejected)
+	}
+}

@@ -195,7 +195,10 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
 	} else {
 		q.Terms.Deadline, q.Runs = time.Time{}, 1
-		q.Pace = float64(q.Terms.Steps) // an hour stands in: only the first decision is shown
+		q.Pace = float64(q.Terms.Steps) // an hour stands in: only the first decision is shown,
+		for i := range q.Offers {       // and nothing is too short for work that nobody knows
+			q.Offers[i].MaxLifetime = 0
+		}
 	}
 	has := func(s sold) bool { return q.Terms.Need.Accelerated(&s.offer) }
 	sale := q.sale()

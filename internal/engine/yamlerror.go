@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
+
+// misfit is how the YAML library says that a value is not what belongs there: by its own name of the value's
+// kind, and Go's name of the field's type.
+var misfit = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into (\\S+)")
+
+// unknown is how it says that a map has a field that its type lacks.
+var unknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
+
+// kinds are YAML's kinds of values in words.
+var kinds = map[string]string{"seq": "a list", "map": "a map of fields", "int": "a number", "float": "a number",
+	"bool": "true or false", "str": "text", "null": "nothing"}
+
+// inOneLine is an error of the YAML library in words of the file, without line breaks.
+func inOneLine(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")
+	text = strings.Join(strings.Fields(strings.TrimPrefix(text, "yaml: ")), " ")
+	text = unknown.ReplaceAllStringFunc(text, func(s string) string {
+		if m := unknown.FindStringSubmatch(s); m[2] != "engine.Setting" {
+			return m[1] + " is unknown there"
+		}
+		return unknown.ReplaceAllString(s, "$1 is unknown there: an engine has name, kind, agents, users, seats, timing and "+
+			"with; what is of its kind alone, as market or machines, stands under with")
+	})
+	return misfit.ReplaceAllStringFunc(text, func(s string) string {
+		m := misfit.FindStringSubmatch(s)
+		return cmp.Or(kinds[m[1]], "a value") + m[2] + " stands where " + belongs(m[3]) + " belongs"
+	})
+}
+
+// belongs is what a field of the type takes, in words.
+func belongs(t string) string {
+	switch {
+	case strings.HasPrefix(t, "[]"):
+		return "a list"
+	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "float"), strings.HasPrefix(t, "uint"):
+		return "a number"
+	case t == "bool":
+		return "true or false"
+	case t == "string":
+		return "text"
+	}
+	return "a map of fields"
+}
