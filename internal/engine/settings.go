@@ -81,13 +81,16 @@ func (w With) Into(v any, has string) error {
 			n, _ := strconv.Atoi(placed.FindStringSubmatch(at)[1])
 			return fmt.Sprintf("line %d: ", w.node.Line+n-1)
 		})
-	if field := unknown.FindStringSubmatch(err.Error()); field != nil {
+	if field := unknownHere.FindStringSubmatch(line); field != nil {
 		return fmt.Errorf("with: %s is not known: %s", field[1], has)
 	}
 	return fmt.Errorf("with: %s: %s", line, has)
 }
 
-var placed = regexp.MustCompile(`line (\d+): `)
+var (
+	placed      = regexp.MustCompile(`line (\d+): `)
+	unknownHere = regexp.MustCompile(`(\S+) is unknown there`)
+)
 
 // Whose the programs on an engine's machines are.
 const (
