@@ -194,7 +194,7 @@ func (a *app) examine(ctx context.Context, s *engine.Setting, accept bool) (fail
 	e, err := open(ctx, *s, engine.Host{Dir: dir, Socket: "unix://" + filepath.Join(dir, server.SocketName), Trial: true,
 		Listen: a.listens(ctx)})
 	if err != nil {
-		return false, fmt.Errorf("%s: engine %s: %w", filepath.Join(dir, engine.SettingsName), s.Name, err)
+		return false, fmt.Errorf("%s: engine %s: %w", engine.SettingsName, s.Name, err)
 	}
 	d, ok := e.Driver.(engine.Examiner)
 	if !ok {
@@ -260,8 +260,11 @@ func (a *app) listens(ctx context.Context) string {
 // acceptKeys notes the keys of machines that ssh does not know, where somebody says that they are right.
 func (a *app) acceptKeys(ctx context.Context, s *engine.Setting, accept bool) error {
 	keys, err := ssh.UnknownKeys(ctx, s, a.Data)
-	if err != nil || len(keys) == 0 {
-		return err
+	if err != nil {
+		return fmt.Errorf("%s: engine %s: %w", engine.SettingsName, s.Name, err)
+	}
+	if len(keys) == 0 {
+		return nil
 	}
 	for _, k := range keys {
 		a.Notef("The key of %s is not known to ssh: %s\n", k.Host, k.Fingerprint)

@@ -30,11 +30,15 @@ func inOneLine(err error) string {
 	})
 	return misfit.ReplaceAllStringFunc(text, func(s string) string {
 		m := misfit.FindStringSubmatch(s)
-		return cmp.Or(kinds[m[1]], "a value") + m[2] + " stands where " + belongs(m[3]) + " belongs"
+		text := cmp.Or(kinds[m[1]], "a value") + m[2]
+		if takes := belongs(m[3]); takes != "" {
+			return text + " stands where " + takes + " belongs"
+		}
+		return text + " does not belong there"
 	})
 }
 
-// belongs is what a field of the type takes, in words.
+// belongs is what a field of the type takes, in words; "": nobody knows.
 func belongs(t string) string {
 	switch {
 	case strings.HasPrefix(t, "[]"):
@@ -43,8 +47,10 @@ func belongs(t string) string {
 		return "a number"
 	case t == "bool":
 		return "true or false"
+	case t == "engine.Setting":
+		return "a map of fields"
 	case t == "string":
 		return "text"
 	}
-	return "a map of fields"
+	return ""
 }
