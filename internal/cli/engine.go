@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/ssh"
 	"scrimp/internal/server"
+	"scrimp/money"
 )
 
 func (a *app) engineCmd() *cobra.Command {
@@ -110,9 +111,14 @@ func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 				return s, err
 			}
 		}
-		if v.value != "" {
-			set(v.name, strings.TrimPrefix(v.value, "$"))
+		if v.value == "" {
+			continue
 		}
+		v.value = strings.TrimPrefix(v.value, "$")
+		if _, err := money.ParseRate(v.value); err != nil && (v.name == "rate" || v.name == "marginal") {
+			return s, fmt.Errorf("--%s: %w: write what an hour costs, as 0.80", v.name, err)
+		}
+		set(v.name, v.value)
 	}
 	hosts := []any{}
 	for _, h := range f.hosts {

@@ -185,7 +185,7 @@ func (s *Server) engineList() []api.Engine {
 		case e.Err != nil:
 			v.State, v.Error = "away", e.Err.Error()
 		case e.Heard.IsZero():
-			v.State = "not_asked"
+			v.State = forecast.NotAsked
 		}
 		if v.Speed == 0 {
 			v.Speed = 1

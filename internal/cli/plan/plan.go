@@ -42,15 +42,17 @@ func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (show.Plan, *outlook,
 	error) {
 	var m api.Market
-	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
-		return show.Plan{}, nil, err
-	}
-	// a server that has just begun
-	for begun := a.Now(); len(m.Offers)+len(m.Away) == 0 && a.Now().Sub(begun) < 5*time.Second; {
-		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
+	for begun := a.Now(); ; {
+		if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
 			return show.Plan{}, nil, err
 		}
-		if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		if told(m, v) || a.Now().Sub(begun) >= firstPolls {
+			break
+		}
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil { // a server that has just begun
+			return show.Plan{}, nil, err
+		}
+		if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &v); err != nil {
 			return show.Plan{}, nil, err
 		}
 	}
@@ -59,6 +61,15 @@ func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 	}
 	p, q := foresee(j, m, v)
 	return p, q, nil
+}
+
+// firstPolls is how long a plan waits for engines that a server, which has just begun, has not polled yet.
+const firstPolls = 5 * time.Second
+
+// told reports whether each engine has said what it sells, or that it does not answer.
+func told(m api.Market, v api.Server) bool {
+	return len(m.Offers)+len(m.Away) > 0 &&
+		!slices.ContainsFunc(v.Engines, func(e api.Engine) bool { return e.State == forecast.NotAsked })
 }
 
 // unknown says which engines the job names that the server has not, or zones of them.

@@ -20,6 +20,9 @@ import (
 // NotConfigured is the state of an engine that is named no more while machines of it may cost something.
 const NotConfigured = "not_configured"
 
+// NotAsked is the state of an engine that a server, which has just begun, has not polled yet.
+const NotAsked = "not_asked"
+
 // Rules is how the core of a server decides that has these engines: who plays a job
 // forward plays it by these.
 func Rules(speed float64, list []api.Engine) core.Config {
