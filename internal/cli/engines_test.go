@@ -214,7 +214,7 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 		"engines: [{name: local, kind: local, with: {zone: a}}]":                                       "zone is not known",
 		"engines: [{name: a/b, kind: local}]":                                                          "small letters, digits and hyphens",
 		"engines: []":                                                                                  "names none",
-		"motors: []":                                                                                   "field motors not found",
+		"motors: []":                                                                                   "motors is unknown there: the file has engines",
 	} {
 		h.write("d/engines.yaml", file)
 		if out, err := h.try("serve", "--listen", "127.0.0.1:0"); err == nil || !strings.Contains(out, want) {

@@ -174,11 +174,14 @@ func Settings(dir string) ([]Setting, error) {
 	return readSettings(path, text)
 }
 
+// settingsFile is all that the file has.
+type settingsFile struct {
+	Engines []Setting `yaml:"engines"`
+}
+
 // readSettings reads the text of a file.
 func readSettings(path string, text []byte) ([]Setting, error) {
-	var file struct {
-		Engines []Setting `yaml:"engines"`
-	}
+	var file settingsFile
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&file); err != nil {

@@ -22,11 +22,16 @@ func inOneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")
 	text = strings.Join(strings.Fields(strings.TrimPrefix(text, "yaml: ")), " ")
 	text = unknown.ReplaceAllStringFunc(text, func(s string) string {
-		if m := unknown.FindStringSubmatch(s); m[2] != "engine.Setting" {
-			return m[1] + " is unknown there"
+		m := unknown.FindStringSubmatch(s)
+		text := m[1] + " is unknown there"
+		switch m[2] {
+		case "engine.Setting":
+			text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as market or " +
+				"machines, stands under with"
+		case "engine.settingsFile":
+			text += ": the file has engines, a list of them"
 		}
-		return unknown.ReplaceAllString(s, "$1 is unknown there: an engine has name, kind, agents, users, seats, timing and "+
-			"with; what is of its kind alone, as market or machines, stands under with")
+		return text
 	})
 	return misfit.ReplaceAllStringFunc(text, func(s string) string {
 		m := misfit.FindStringSubmatch(s)
