@@ -26,8 +26,8 @@ func inOneLine(err error) string {
 		text := m[1] + " is unknown there"
 		switch m[2] {
 		case "engine.Setting":
-			text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as market or " +
-				"machines, stands under with"
+			text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as " +
+				"market or machines, stands under with"
 		case "engine.settingsFile":
 			text += ": the file has engines, a list of them"
 		}
