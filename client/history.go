@@ -130,6 +130,7 @@ type Owner struct {
 // Need is what the job asks of a machine. Zero fields ask for nothing.
 type Need struct {
 	Requirements
+	Machines int        `json:"machines,omitempty"`  // at once, at the least; 0: one
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
 	Critical bool       `json:"critical,omitempty"`  // never on spot
 	// Variants are other ways to do the same work, which ask for other machines.
