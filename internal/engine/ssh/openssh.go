@@ -369,6 +369,10 @@ func (o *openssh) explain(err error, complaint string) error {
 		{"Connection refused", "no sshd answers there: start it (systemctl start ssh), or give its port as " +
 			"ssh://USER@HOST:PORT"},
 		{"timed out", "nothing answers at that address: is the machine up, and is a firewall between?"},
+		{"kex_exchange_identification", "its sshd ends the connection before it says who it is: it has too many at once " +
+			"(MaxStartups), or refuses this address (fail2ban, hosts.deny); its log says which: journalctl -u ssh"},
+		{"Too many authentication failures", "ssh offers it too many keys: name the right one in your ssh configuration, " +
+			"IdentityFile with IdentitiesOnly yes"},
 		{"No route to host", "the network does not lead there: is the machine up?"},
 		{"remote port forwarding failed", "its sshd forwards no sockets: set AllowStreamLocalForwarding yes there, or " +
 			"agents: listen " +
