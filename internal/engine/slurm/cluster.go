@@ -27,6 +27,7 @@ type cluster struct {
 type partition struct {
 	state     string // UP, DOWN, DRAIN, INACTIVE
 	limit     time.Duration
+	nodes     int           // that a job may have at most; 0: there is no limit
 	grace     time.Duration // from a preemption's notice to its end
 	preempted bool          // its jobs may be
 	defaults  bool          // a job that asks for no time gets less than the limit
@@ -245,6 +246,9 @@ func (c *cluster) offer(name string, w *With, p *Partition, part partition, grou
 		Capacity: capacity,
 		CPUs:     n.cpus, Memory: n.memory, Accelerator: n.accelerator, Accelerators: n.accelerators, Currency: w.Currency,
 		MaxLifetime: lifetime(p, part), Machines: len(group)}
+	if part.nodes > 0 {
+		o.Machines = min(o.Machines, part.nodes)
+	}
 	if capacity == market.Spot {
 		o.Notice = cmp.Or(part.grace, c.killWait)
 	}

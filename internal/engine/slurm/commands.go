@@ -44,6 +44,9 @@ func (c *commands) cluster(ctx context.Context, partitions []string) (*cluster, 
 			continue
 		}
 		p := partition{state: f["State"], limit: limit(f["MaxTime"])}
+		if n, err := strconv.Atoi(f["MaxNodes"]); err == nil { // and not UNLIMITED
+			p.nodes = n
+		}
 		p.defaults = f["DefaultTime"] != "NONE" && f["DefaultTime"] != f["MaxTime"]
 		mode := f["PreemptMode"]
 		p.preempted = mode != "" && mode != "OFF" && mode != "WITHIN"

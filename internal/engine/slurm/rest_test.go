@@ -242,7 +242,7 @@ func TestFormsOfEachVersionAreTheSame(t *testing.T) {
 			t.Errorf("%s: %v", v, err)
 			continue
 		}
-		want := map[string]partition{"gpu": {state: "UP", limit: 24 * time.Hour, defaults: true}, "spot": {state: "UP", grace: 30 * time.Second},
+		want := map[string]partition{"gpu": {state: "UP", limit: 24 * time.Hour, nodes: 8, defaults: true}, "spot": {state: "UP", grace: 30 * time.Second},
 			"old": {state: "DOWN"}}
 		if v == "v0.0.38" { // no later form says what is preempted
 			want["spot"] = partition{state: "UP", preempted: true, grace: 30 * time.Second}

@@ -3,6 +3,7 @@ package slurm
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os/user"
 	"slices"
 	"strconv"
@@ -50,6 +51,14 @@ func (v number) span(unit time.Duration) time.Duration {
 	return time.Duration(v.n) * unit
 }
 
+// count is a limit of so many; 0: there is none.
+func (v number) count() int {
+	if !v.set || v.infinite || v.n >= math.MaxInt32 {
+		return 0
+	}
+	return int(v.n)
+}
+
 // time is a moment; zero: it is not known.
 func (v number) time() time.Time {
 	if !v.set || v.infinite {
@@ -95,12 +104,14 @@ type restPartition struct {
 	Default number `json:"default_time_limit"`
 	Mode    listed `json:"preemption_mode"`
 	Grace   number `json:"preemption_grace_time"`
+	Nodes   number `json:"maximum_nodes_per_job"`
 
 	Later struct {
 		State listed `json:"state"`
 	} `json:"partition"`
 	Maximums struct {
-		Time number `json:"time"`
+		Time  number `json:"time"`
+		Nodes number `json:"nodes"`
 	} `json:"maximums"`
 	Defaults struct {
 		Time number `json:"time"`
@@ -121,7 +132,10 @@ func (p *restPartition) partition() partition {
 	if p.LaterGrace.set {
 		p.Grace = p.LaterGrace
 	}
-	part := partition{state: "UP", limit: p.Most.span(time.Minute)}
+	if p.Maximums.Nodes != (number{}) {
+		p.Nodes = p.Maximums.Nodes
+	}
+	part := partition{state: "UP", limit: p.Most.span(time.Minute), nodes: p.Nodes.count()}
 	if len(p.State) > 0 {
 		part.state = strings.ToUpper(p.State[0])
 	}
