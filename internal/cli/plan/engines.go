@@ -179,7 +179,10 @@ func inSeconds(spans [3]time.Duration) *[3]float64 {
 
 // tooLate says why a job that is not done in time is not.
 func tooLate(q sim.Scenario, f sim.Forecast) string {
-	share, what := f.Done, "done within budget"
+	share, what := f.Done, "done"
+	if q.Terms.HasBudget {
+		what = "done within budget"
+	}
 	if f.Done >= 0.5 { // the deadline is what fails
 		share, what = f.InTime, "done in time"
 	}

@@ -277,6 +277,9 @@ func expect(p *show.Plan, q sim.Scenario, f sim.Forecast) {
 	if !q.Terms.Deadline.IsZero() {
 		p.InTime = &f.InTime
 	}
+	if f.First.Take == "" && f.First.Why == plan.NoOffer {
+		return // which is said already: neither a later deadline nor more money changes it
+	}
 	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, tooLate(q, f))
