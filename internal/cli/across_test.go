@@ -78,7 +78,6 @@ func (h *home) reaches(job, engine string, saved int64) string {
 // from its checkpoint on the next one as it loses each: to a node that fails and a partition that is closed, then behind a
 // cable that is out. It does every step once, and its receipt, its costs and what each engine bills are the same money.
 func TestAJobGoesFromSlurmToOnesOwnMachinesToTheMarket(t *testing.T) {
-	t.Parallel()
 	h := newHome(t)
 	cluster, machines := h.threeEngines(92)
 	h.write("job.yaml", relay)

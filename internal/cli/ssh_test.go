@@ -76,7 +76,6 @@ func (h *home) furtherThan(job string, n int) int {
 // checkpoint, and what the old machine still writes counts for nothing; a machine that loses its power
 // ends its attempt.
 func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
-	t.Parallel()
 	h := newHome(t)
 	machines := h.ownMachines(3, 79, 8)
 	h.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
@@ -135,7 +134,6 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 // A training over two machines of one's own meets at their addresses, and ends with the weights that it has
 // when one of them loses its power in between.
 func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
-	t.Parallel()
 	python := hasTorch(t)
 	h := newHome(t)
 	machines := h.ownMachines(3, 80, 8)
