@@ -29,20 +29,23 @@ func (d *Desk) join(as *api.Assignment, a *core.Attempt, node int) {
 		return
 	}
 	var gangs []string
+	installation := ""
 	d.Control.ReadUncommitted(func(m *core.Machine) {
+		installation = m.State().Installation()
 		as.Addresses = control.Addresses(m, a)
 		gangs = control.Gangs(m)
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ports = portsOf(gangs, d.ports)
+	d.ports = portsOf(installation, gangs, d.ports)
 	as.MasterPort = d.ports[a.ID()]
 }
 
 // portsOf are the ports of gangs that run, in the order in which they began: each keeps the one
 // that it has. Gangs of which nothing is known any more, as after a restart, get the same ones
-// again, since none gives way to one that began later.
-func portsOf(gangs []string, before map[string]int) map[string]int {
+// again, since none gives way to one that began later. Servers that share a host have gangs of the same
+// names, and begin to look at other ports.
+func portsOf(installation string, gangs []string, before map[string]int) map[string]int {
 	ports, taken := make(map[string]int, len(gangs)), make(map[int]bool, len(gangs))
 	for _, g := range gangs {
 		if port := before[g]; port > 0 {
@@ -51,7 +54,7 @@ func portsOf(gangs []string, before map[string]int) map[string]int {
 	}
 	for _, g := range gangs {
 		if ports[g] == 0 {
-			port := api.MasterPort(g, func(port int) bool { return taken[port] })
+			port := api.MasterPort(installation+"/"+g, func(port int) bool { return taken[port] })
 			ports[g], taken[port] = port, true
 		}
 	}

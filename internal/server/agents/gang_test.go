@@ -20,9 +20,9 @@ func TestAGangKeepsItsPort(t *testing.T) {
 		gangs = append(gangs, fmt.Sprintf("j-%d.1", n))
 		if n%100 == 99 { // some end
 			gangs = slices.DeleteFunc(gangs, func(string) bool { return chance.IntN(10) == 0 })
-			ports = portsOf(gangs, ports)
+			ports = portsOf("x", gangs, ports)
 		}
-		now := portsOf(gangs, ports)
+		now := portsOf("x", gangs, ports)
 		taken := map[int]bool{}
 		for _, g := range gangs {
 			if ports[g] != 0 && now[g] != ports[g] || taken[now[g]] || now[g] == 0 {
@@ -32,13 +32,16 @@ func TestAGangKeepsItsPort(t *testing.T) {
 		}
 		ports = now
 	}
-	anew := portsOf(gangs, nil)
+	anew := portsOf("x", gangs, nil)
 	for n := range gangs { // as each of them began, and a restart since
-		if first := portsOf(gangs[:n+1], nil); first[gangs[n]] != anew[gangs[n]] {
+		if first := portsOf("x", gangs[:n+1], nil); first[gangs[n]] != anew[gangs[n]] {
 			t.Fatalf("%s met at %d when it began, and after a restart at %d", gangs[n], first[gangs[n]], anew[gangs[n]])
 		}
 	}
-	if alone := portsOf([]string{"a.1"}, nil); !maps.Equal(alone, map[string]int{"a.1": api.MasterPort("a.1", func(int) bool { return false })}) {
+	if alone := portsOf("x", []string{"a.1"}, nil); !maps.Equal(alone, map[string]int{"a.1": api.MasterPort("x/a.1", func(int) bool { return false })}) {
 		t.Errorf("a gang alone meets at %v", alone)
+	}
+	if a, b := portsOf("x", []string{"a.1"}, nil), portsOf("y", []string{"a.1"}, nil); maps.Equal(a, b) {
+		t.Errorf("gangs of two servers with the same name meet at %v and %v", a, b)
 	}
 }
