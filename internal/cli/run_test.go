@@ -101,8 +101,21 @@ func (h *home) until(what string, ok func() bool) {
 			text, _ := os.ReadFile(path)
 			log = fmt.Appendf(log, "\n%s:\n%s", path, text)
 		}
-		return h.do("jobs") + "\n" + string(log)
+		return h.do("jobs") + h.unfinished() + "\n" + string(log)
 	})
+}
+
+// unfinished is the end of what the programs of jobs printed that are not over.
+func (h *home) unfinished() (text string) {
+	list, _ := h.try("jobs", "--json")
+	for line := range strings.Lines(list) {
+		var j api.Job
+		if json.Unmarshal([]byte(line), &j) == nil && !j.Closed {
+			out, _ := h.try("logs", j.ID, "--node", "all")
+			text += "\n" + j.ID + " printed:\n" + out[max(0, len(out)-4000):]
+		}
+	}
+	return text
 }
 
 func (h *home) job(id string) (j api.Job) {
