@@ -18,6 +18,8 @@ func TestSpansOfTheEnginesFile(t *testing.T) {
 		"timing: {poll: soon}":              `line 3: timing: "soon" is no span`,
 		"machines: /var/lib/scrimp":         "line 3: machines is unknown there: an engine has name, kind",
 		"timing: {idle: 5m, waiting: true}": "line 3: waiting is unknown there",
+		"timing: 5":                         "line 3: a number `5` does not belong there",
+		"agents: [a]":                       "line 3: a list stands where text belongs",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte("engines:\n  - name: local\n    "+text+"\n"), 0o600); err != nil {
