@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo demo-ssh demo-slurm build test check sim chaos chaos-ssh chaos-slurm fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-ssh demo-slurm demo-kube build test check sim chaos chaos-ssh chaos-slurm chaos-kube fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -24,6 +24,9 @@ demo-ssh: build/scrimp ## a job on machines by ssh, network namespaces of this o
 demo-slurm: build/scrimp ## a job on a real Slurm cluster of this machine, preempted on the way: needs slurmctld, slurmd, slurm-client and munge
 	@./examples/demo-slurm.sh build/scrimp build/demo-slurm
 
+demo-kube: build ## a job on a real Kubernetes cluster of this machine, evicted on the way: needs root, containerd and ten minutes to build it once
+	@./examples/demo-kube.sh build/scrimp-full build/demo-kube
+
 build: ## the whole program, object stores included, as build/scrimp-full
 	CGO_ENABLED=0 $(GO) build -trimpath -o build/scrimp-full ./cmd/scrimp
 
@@ -38,8 +41,8 @@ dist: ## archives, checksums, bills of materials, Debian packages and images in 
 test: ## all that Go alone allows; names what it skipped and why
 	@$(GO) run ./hack/testall
 
-# Sizes on the disk, long chains of records which no second goroutine touches, programs of others: make test has them.
-ALONE = TestServersThatAreHurt|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun
+# Sizes on the disk, long chains of records which no second goroutine touches, programs of others, long waits: make test has them.
+ALONE = TestServersThatAreHurt|TestOutages|TestManyMachines|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun
 check: ## linters, known vulnerabilities, the race detector, thousands of simulated runs
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
@@ -64,6 +67,9 @@ chaos-ssh: ## machines with a real sshd and their server, hurt in every way, for
 
 chaos-slurm: ## a real Slurm cluster and its server, hurt in every way, for CHAOS: needs slurmctld, slurmd, slurm-client and munge
 	$(GO) test ./internal/engine/slurm -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
+
+chaos-kube: ## a real Kubernetes control plane with real nodes and their server, hurt in every way, for CHAOS: needs root and what test/kube-build.sh builds
+	$(GO) test ./internal/engine/kube -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 fuzz: ## half a minute of each fuzz test
 	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
@@ -92,6 +98,10 @@ AGENTS ?= 2000
 bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000 FOR=10s (quick: JOBS=20000 FOR=5s AGENTS=100)
 	$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 60m ./internal/server -jobs $(JOBS) -for $(FOR)
 	$(GO) test -run '^$$' -bench "Agents|Loud" -benchtime 1x -timeout 60m ./internal/server -agents $(AGENTS) -for $(FOR)
+
+PODS ?= 2000
+bench-kube: ## so many machines on a real Kubernetes control plane: what the driver takes of a processor, and asks: make bench-kube PODS=2000
+	$(GO) test ./internal/engine/kube -run TestManyMachinesAskLittle -pods $(PODS) -steady 1m -v -timeout 60m
 
 bench-store: ## the store alone at size, on both databases: make bench-store JOBS=1000000
 	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)

@@ -149,6 +149,8 @@ type Requirements struct {
 	// Engines are those that the job is held to, or zones of them: lab, slurm/gpu; none: all.
 	Engines  []string   `json:"engines,omitempty"`
 	Capacity []Capacity `json:"capacity,omitempty"`
+	// Image is the container image that the work is done in; "": the machine's own.
+	Image string `json:"image,omitempty"`
 	// The most that the job may have of what it asks for; 0: no limit.
 	MaxCPUs         int   `json:"max_cpus,omitempty"`
 	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`

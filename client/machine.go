@@ -13,6 +13,7 @@ type Machine struct {
 	Offer    string       `json:"offer"`
 	Type     string       `json:"type,omitempty"`
 	Zone     string       `json:"zone,omitempty"`
+	Image    string       `json:"image,omitempty"` // that it runs; "": its engine's own
 	State    MachineState `json:"state"`
 	Job      string       `json:"job,omitempty"` // that runs on it; "": none does
 	Attempt  string       `json:"attempt,omitempty"`

@@ -1,10 +1,15 @@
+//go:build !local
+
 package cli_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,38 +19,62 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/engine/kube"
+	"scrimp/internal/engine/kube/image"
+	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/engine/slurm/slurmtest"
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/money"
 	"scrimp/internal/receipt"
 )
 
-// relay does twenty steps on each of three engines, saves each, and waits for its machine's end on the first two.
+// relay does twenty steps on each of four engines, saves each, and waits for its machine's end on the first three.
 const relay = `name: relay
-any_of: [hpc/ondemand, lab, local]
+any_of: [hpc/ondemand, lab, k8s, local]
 checkpoint: {dir: ck, interval: 1s}
 progress: 'step=(?P<step>\d+)'
-work: {steps: 60, time: 10m}
+work: {steps: 80, time: 10m}
 grace: 5s
 command: |
   n=$(cat ck/n 2>/dev/null || echo 0)
   case $SCRIMP_INSTANCE in
     hpc-*) end=20 ;;
     lab-*) end=40 ;;
-    *) end=60 ;;
+    k8s-*) end=60 ;;
+    *) end=80 ;;
   esac
   while [ $n -lt $end ]; do
     n=$((n+1)); echo $n > ck/n.tmp; mv ck/n.tmp ck/n
     echo "step=$n on=$SCRIMP_INSTANCE"
     sleep 0.05
   done
-  [ $end = 60 ] || while :; do sleep 0.2; done
+  [ $end = 80 ] || while :; do sleep 0.2; done
 `
 
-// threeEngines are a real cluster, a machine with a real sshd, and a local market, in the order of what they cost.
-func (h *home) threeEngines(net int) (*slurmtest.Cluster, *sshtest.Machines) {
-	h.t.Helper()
-	cluster, machines := slurmtest.Start(h.t), sshtest.Start(h.t, 1, net)
+// fourEngines are a real Slurm cluster, a machine with a real sshd, a real Kubernetes cluster with a real node, and a local
+// market, in the order of what they cost.
+type fourEngines struct {
+	slurm    *slurmtest.Cluster
+	machines *sshtest.Machines
+	kube     *kubetest.Cluster
+	listen   string // where pods reach the server
+}
+
+// namespace is the one of which the Kubernetes engine is an ordinary user.
+const namespace = "team"
+
+// rentsOfFour starts them, and a server that rents of all.
+func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
+	t.Helper()
+	e := &fourEngines{slurm: slurmtest.Start(t), machines: sshtest.Start(t, 1, net), kube: kubetest.Start(t)}
+	node := e.kube.RealNode(t, "node", "pool=std")
+	user, err := image.Shell("localhost/user:1")
+	agent, err2 := image.Agent("localhost/scrimp:1", program)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	e.kube.Import(t, user, agent)
+	e.listen = freeOn(t, node.Host)
 	h.write("d/here.yaml", "name: here\noffers:\n  - {zone: z, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, "+
 		"price: 36}\n")
 	h.write("d/engines.yaml", fmt.Sprintf(`engines:
@@ -57,11 +86,68 @@ func (h *home) threeEngines(net int) (*slurmtest.Cluster, *sshtest.Machines) {
     kind: ssh
     timing: {poll: 500ms, sweep: 1s, detect: 8s}
     with: {config: %s, folder: %s, rate: 18, marginal: 7.20, hosts: [m1]}
+  - name: k8s
+    kind: kubernetes
+    agents: http://%s
+    timing: {poll: 1s, sweep: 1s, grant_wait: 5s}
+    with:
+      kubeconfig: %s
+      image: localhost/user:1
+      agent_image: localhost/scrimp:1
+      pools: [{name: std, rate: 21.60, cpus: 1, memory: 256MiB, grace: 20s, selector: {pool: std}}]
   - name: local
     kind: local
     with: {market: here.yaml}
-`, cluster.Conf(), filepath.Join(cluster.Dir, "scratch"), machines.Config, filepath.Join(h.data, "own")))
-	return cluster, machines
+`, e.slurm.Conf(), filepath.Join(e.slurm.Dir, "scratch"), e.machines.Config, filepath.Join(h.data, "own"), e.listen,
+		e.kube.User(t, namespace, (&kube.With{}).Role(namespace))))
+	server, _, _ := h.start("serve", "--listen", e.listen, "--insecure")
+	t.Cleanup(func() { _ = server.Process.Signal(os.Interrupt); _ = server.Wait() })
+	h.until("the server answers", func() bool { _, err := h.try("server", "status"); return err == nil })
+	return e
+}
+
+// watch lets kubectl write down all that becomes of the namespace's pods, until the test ends.
+func (e *fourEngines) watch(t *testing.T) {
+	t.Helper()
+	out, err := os.Create(e.pods())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), kubetest.Program("kubectl"), "--kubeconfig", e.kube.Kubeconfig(), "get", "pods",
+		"-n", namespace, "--watch", "--no-headers", "-o", `custom-columns=N:.metadata.name,`+
+			`A:.status.conditions[?(@.type=="PodScheduled")].lastTransitionTime,E:.status.containerStatuses[0].state.terminated.finishedAt`)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait(); _ = out.Close() })
+}
+
+func (e *fourEngines) pods() string { return filepath.Join(e.kube.Dir, "pods") }
+
+// watched is how long the one pod was on a node, by what kubectl has written down.
+func (e *fourEngines) watched(t testing.TB) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(e.pods())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans := map[string]time.Duration{} // by pod
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			t.Fatalf("kubectl wrote %q", line)
+		}
+		began, err := time.Parse(time.RFC3339, f[1])
+		ended, err2 := time.Parse(time.RFC3339, f[2])
+		if err == nil && err2 == nil {
+			spans[f[0]] = ended.Sub(began)
+		}
+	}
+	if len(spans) != 1 {
+		t.Fatalf("%d pods have ended: %s", len(spans), text)
+	}
+	return slices.Collect(maps.Values(spans))[0]
 }
 
 // reaches waits until a job has saved a step, on an engine's machine, which it returns.
@@ -74,29 +160,35 @@ func (h *home) reaches(job, engine string, saved int64) string {
 	return h.job(job).Machine
 }
 
-// A job that may run on a cluster, on one's own machines and on the local market begins where it costs least, and goes on
-// from its checkpoint on the next one as it loses each: to a node that fails and a partition that is closed, then behind a
-// cable that is out. It does every step once, and its receipt, its costs and what each engine bills are the same money.
-func TestAJobGoesFromSlurmToOnesOwnMachinesToTheMarket(t *testing.T) {
+// A job that may run on a Slurm cluster, on one's own machines, on Kubernetes and on the local market begins where it costs
+// least, and goes on from its checkpoint on the next one as it loses each: to a node that fails and a partition that is
+// closed, behind a cable that is out, and to a drain of its node and a quota of nothing. It does every step once, and its
+// receipt, its costs and what each engine bills are the same money.
+func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
+	whole(t)
 	h := newHome(t)
-	cluster, machines := h.threeEngines(92)
+	e := h.rentsOfFour(t, 92)
 	h.write("job.yaml", relay)
-	for _, engine := range []string{"hpc", "lab", "local"} {
+	for _, engine := range []string{"hpc", "lab", "k8s", "local"} {
 		h.until(engine+" sells", func() bool { return h.forSale(engine) })
 	}
 	h.plansRelay()
 	h.do("run", "-y", "--detach", "job.yaml")
 
 	h.reaches("relay", "hpc", 20)
-	allocation, node, _ := strings.Cut(cluster.Do(t, "squeue", "-h", "--partition=ondemand", "-o", "%i %N"), " ")
-	cluster.Do(t, "scontrol", "update", "PartitionName=ondemand", "State=DOWN")
+	allocation, node, _ := strings.Cut(e.slurm.Do(t, "squeue", "-h", "--partition=ondemand", "-o", "%i %N"), " ")
+	e.slurm.Do(t, "scontrol", "update", "PartitionName=ondemand", "State=DOWN")
 	h.until("nobody begins on the partition", func() bool { return !h.forSale("hpc") })
-	cluster.Do(t, "scontrol", "update", "NodeName="+node, "State=DOWN", "Reason=test")
+	e.slurm.Do(t, "scontrol", "update", "NodeName="+node, "State=DOWN", "Reason=test")
 
 	h.reaches("relay", "lab", 40)
-	machines.Cut(t, 1)
+	e.machines.Cut(t, 1)
+	e.watch(t)
+	h.reaches("relay", "k8s", 60)
+	e.kube.Do(t, "create", "quota", "closed", "-n", namespace, "--hard=pods=0")
+	e.kube.Do(t, "drain", "node", "--delete-emptydir-data")
 	h.until("it is done", func() bool { j := h.job("relay"); return j.State == "succeeded" })
-	machines.Restore(t, 1)
+	e.machines.Restore(t, 1)
 	h.until("its bills have come", func() bool { return h.job("relay").Closed })
 
 	var said []string
@@ -107,13 +199,13 @@ func TestAJobGoesFromSlurmToOnesOwnMachinesToTheMarket(t *testing.T) {
 		}
 	}
 	var want []string
-	for n := range 60 {
-		want = append(want, fmt.Sprintf("step=%d %s", n+1, []string{"hpc", "lab", "i"}[n/20])) // by the names of their machines
+	for n := range 80 {
+		want = append(want, fmt.Sprintf("step=%d %s", n+1, []string{"hpc", "lab", "k8s", "i"}[n/20])) // as machines are named
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("it did the steps %v", said)
 	}
-	h.sameMoney(cluster, allocation)
+	h.sameMoney(e, allocation)
 	h.do("ledger", "verify")
 }
 
@@ -127,19 +219,19 @@ func (h *home) forSale(engine string) bool {
 	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return l.Offer.Provider == engine && l.Quote.Available })
 }
 
-// plansRelay holds a plan on three engines against their rates: in full, and marginal where a machine is one's own.
+// plansRelay holds a plan on four engines against their rates: in full, and marginal where a machine is one's own.
 func (h *home) plansRelay() {
 	h.t.Helper()
 	var p show.Plan
 	if err := json.Unmarshal([]byte(h.do("plan", "job.yaml", "--json")), &p); err != nil {
 		h.t.Fatal(err)
 	}
-	if !strings.HasPrefix(p.Take, "hpc/ondemand/") || len(p.Engines) != 3 {
+	if !strings.HasPrefix(p.Take, "hpc/ondemand/") || len(p.Engines) != 4 {
 		h.t.Fatalf("it begins on %q (%s), of engines %+v", p.Take, p.Why, p.Engines)
 	}
-	for i, rates := range [][2]float64{{3.60, 3.60}, {18, 7.20}, {36, 36}} {
+	for i, rates := range [][2]float64{{3.60, 3.60}, {21.60, 21.60}, {18, 7.20}, {36, 36}} {
 		e := p.Engines[i]
-		if e.Engine != []string{"hpc/ondemand", "lab", "local"}[i] || e.CostUSD == nil {
+		if e.Engine != []string{"hpc/ondemand", "k8s", "lab", "local"}[i] || e.CostUSD == nil {
 			h.t.Fatalf("engine %d is %+v", i, e)
 		}
 		for k, cost := range []float64{e.CostUSD[0], e.MarginalUSD[0]} {
@@ -151,7 +243,7 @@ func (h *home) plansRelay() {
 }
 
 // sameMoney holds the receipt of the relay against the costs, the rates, and what each engine says by itself.
-func (h *home) sameMoney(cluster *slurmtest.Cluster, allocation string) {
+func (h *home) sameMoney(e *fourEngines, allocation string) {
 	h.t.Helper()
 	var r receipt.Receipt
 	h.until("what the machine behind the cable took until it was ended is booked", func() bool {
@@ -159,9 +251,9 @@ func (h *home) sameMoney(cluster *slurmtest.Cluster, allocation string) {
 		if err := json.Unmarshal([]byte(h.do("receipt", "relay", "--json")), &r); err != nil {
 			h.t.Fatal(err)
 		}
-		return len(r.Tries) != 3 || r.Tries[1].Cost == h.billedByHost(r.Tries[1].Instance)
+		return len(r.Tries) != 4 || r.Tries[1].Cost == h.billedByHost(r.Tries[1].Instance)
 	})
-	if err := r.Check(); err != nil || !r.Ledger.Agrees || len(r.Tries) != 3 {
+	if err := r.Check(); err != nil || !r.Ledger.Agrees || len(r.Tries) != 4 {
 		h.t.Fatalf("%d attempts, the receipt %v, it agrees with the ledger: %v", len(r.Tries), err, r.Ledger.Agrees)
 	}
 	sum, costs := money.Amount{}, map[string]money.Amount{}
@@ -176,16 +268,19 @@ func (h *home) sameMoney(cluster *slurmtest.Cluster, allocation string) {
 		}
 	}
 	_, lines := h.costs("--by", "job")
-	if sum != r.Cost || lines["relay"].Spent.String() != r.Cost.String() || len(costs) != 3 {
+	if sum != r.Cost || lines["relay"].Spent.String() != r.Cost.String() || len(costs) != 4 {
 		h.t.Errorf("attempts cost %v, the receipt says %v, scrimp costs %v", sum, r.Cost, lines["relay"].Spent)
 	}
 	if paid := r.Tries[1].Cost.Float() * (18 - 7.20) / 18; r.AlreadyPaid == nil || r.AlreadyPaid.Float()-paid > 1e-9 ||
 		paid-r.AlreadyPaid.Float() > 1e-9 {
 		h.t.Errorf("the receipt says that %v was paid anyway, and that is %.9f", r.AlreadyPaid, paid)
 	}
-	record := cluster.Do(h.t, "scontrol", "show", "job", "--oneliner", allocation)
+	record := e.slurm.Do(h.t, "scontrol", "show", "job", "--oneliner", allocation)
 	if bill := money.Rate(3_600_000_000_000).Until(seconds(h.t, record, "EndTime=") - seconds(h.t, record, "StartTime=")); bill != costs["hpc"] {
 		h.t.Errorf("Slurm's times are $%v, and booked are $%v: %s", bill, costs["hpc"], record)
+	}
+	if bill := money.Rate(21_600_000_000_000).Until(e.watched(h.t)); bill != costs["k8s"] {
+		h.t.Errorf("the pod's times are $%v, and booked are $%v", bill, costs["k8s"])
 	}
 	if bill := h.billedByMarket(); bill != costs["local"] {
 		h.t.Errorf("the market billed %v, and booked are %v", bill, costs["local"])

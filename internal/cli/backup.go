@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,7 @@ func (a *app) restoreCmd() *cobra.Command {
 			}
 			defer public()
 			var st store.Replica
+			db = cmp.Or(db, os.Getenv("SCRIMP_DB"))
 			if db == "" {
 				st, err = store.Open(dir)
 			} else {
@@ -117,7 +119,8 @@ func (a *app) restoreCmd() *cobra.Command {
 			}
 			return a.summed("Restored", sum, dir)
 		}}
-	cmd.Flags().StringVar(&db, "db", "", "PostgreSQL `address`, postgres://… (default: SQLite in the data folder)")
+	cmd.Flags().StringVar(&db, "db", "", "PostgreSQL `address`, postgres://… (environment: SCRIMP_DB; default: SQLite "+
+		"in the data folder)")
 	return cmd
 }
 

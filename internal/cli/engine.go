@@ -21,9 +21,9 @@ import (
 func (a *app) engineCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "engine", Short: "What machines are rented from: add, test, remove",
 		GroupID: command.GroupRest,
-		Long: "Engines are what machines are rented from: the local market, machines of your own by ssh, a Slurm cluster. " +
-			"They stand in engines.yaml in the data folder; docs/engines says what each kind has there. A change counts when " +
-			"the server starts anew."}
+		Long: "Engines are what machines are rented from: the local market, machines of your own by ssh, a Slurm " +
+			"cluster, a Kubernetes cluster. They stand in engines.yaml in the data folder; docs/engines says what each kind " +
+			"has there. A change counts when the server starts anew."}
 	cmd.AddCommand(a.engineAddCmd(), a.engineListCmd(), a.engineTestCmd(), a.engineTokenCmd(), a.engineRmCmd())
 	return cmd
 }
@@ -46,7 +46,9 @@ func (a *app) engineAddCmd() *cobra.Command {
 			command.PlainExit,
 		Example: "  scrimp engine add lab --ssh ann@gpu1 --ssh ann@gpu2 --rate 0.80 --marginal 0.12\n" +
 			"  scrimp engine add rack --join gpu3 --rate 0.80\n" +
-			"  scrimp engine add cluster --kind slurm --with 'partitions: [{name: gpu, rate: 1.20}]'",
+			"  scrimp engine add cluster --kind slurm --with 'partitions: [{name: gpu, rate: 1.20}]'\n" +
+			"  scrimp engine add k8s --kind kubernetes --agents listen --with '{image: python:3.12-slim, agent_image: " +
+			"registry.example.org/scrimp:1.0, pools: [{name: std, cpus: 4, memory: 16GiB, rate: 0.20, selector: {pool: std}}]}'",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.addEngine(cmd.Context(), args[0], &f) }}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.hosts, "ssh", nil, "a machine of your own, as `USER@HOST` or a name of your ssh "+
@@ -168,7 +170,7 @@ func (a *app) addEngine(ctx context.Context, name string, f *addFlags) error {
 }
 
 func unknownKind(kind string) error {
-	return fmt.Errorf("kind %q is not known here: take one of local, ssh, slurm", kind)
+	return fmt.Errorf("kind %q is not known here: take one of kubernetes, local, slurm, ssh", kind)
 }
 
 // owns refuses where the server, and so its engines, are elsewhere.

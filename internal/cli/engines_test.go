@@ -48,9 +48,11 @@ func (h *home) bySocket() {
 }
 
 // free is an address that nobody listens on.
-func free(t *testing.T) string {
+func free(t *testing.T) string { t.Helper(); return freeOn(t, "127.0.0.1") }
+
+func freeOn(t *testing.T, host string) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +209,8 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 	for file, want := range map[string]string{
 		"engines: [{name: local, kind: local, with: {market: fast.yaml}}, {name: other, kind: local}]": "open it with a market of speed 1, or leave the others out",
 		"engines: [{name: local, kind: local}, {name: local, kind: local}]":                            "stands twice",
-		"engines: [{name: local, kind: lokal}]":                                                        `kind "lokal" is not known here: take one of local`,
+		"engines: [{name: local, kind: lokal}]":                                                        `kind "lokal" is not known here: take one of kubernetes, local, slurm, ssh`,
+		"engines: [{name: k8s, kind: kubernetes, agents: 'http://10.0.0.9:7077'}]":                     "built without Kubernetes (tag local): make build makes build/scrimp-full",
 		"engines: [{name: local, kind: local, agents: listen}]":                                        "scrimp serve --listen HOST:PORT, or write agents: socket",
 		"engines: [{name: local, kind: local, agents: 'ftp://x'}]":                                     "unix:///PATH, http://HOST:PORT",
 		"engines: [{name: local, kind: local, timing: {poll: 0s}}]":                                    "each must be above zero",

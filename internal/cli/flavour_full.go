@@ -2,5 +2,13 @@
 
 package cli
 
+import (
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube"
+)
+
 // flavour says what this build can reach.
-const flavour = "full build: checkpoints go to folders and S3"
+const flavour = "full build: checkpoints go to folders and S3, machines may be Kubernetes' pods"
+
+// openKubernetes opens an engine of that kind.
+var openKubernetes engine.Opener = kube.Open

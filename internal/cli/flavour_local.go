@@ -2,5 +2,19 @@
 
 package cli
 
+import (
+	"context"
+	"errors"
+
+	"scrimp/internal/engine"
+)
+
 // flavour says what this build can reach.
-const flavour = "built with the tag local: checkpoints go to folders only; make build adds S3"
+const flavour = "built with the tag local: checkpoints go to folders only, and there is no Kubernetes; " +
+	"make build adds both"
+
+// openKubernetes refuses: client-go takes a minute to compile, which a newcomer does not wait for.
+func openKubernetes(context.Context, engine.Setting, engine.Host) (engine.Engine, error) {
+	return engine.Engine{}, errors.New("this program was built without Kubernetes (tag local): make build makes " +
+		"build/scrimp-full, which has it")
+}

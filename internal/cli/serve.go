@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -43,16 +45,17 @@ func (a *app) serveCmd() *cobra.Command {
 			if o.RetainOutputs, err = retainedFor("--retain-outputs", retainOutputs); err != nil {
 				return err
 			}
-			if o.Running < 0 || o.Rate < 1 {
-				return fmt.Errorf("--running %d, --rate %d: give --running 0 or more, and --rate 1 or more", o.Running, o.Rate)
-			}
 			if logJSON {
 				o.Log = slog.New(slog.NewJSONHandler(a.Err, nil))
+			}
+			if err := atLeast(o.Running, o.Rate); err != nil {
+				return err
 			}
 			if namesPassword(o.DB) {
 				o.Log.Warn("everybody on this machine can read the password of the database in the list of processes: leave it " +
 					"out of --db, and put it in PGPASSWORD or ~/.pgpass")
 			}
+			o.DB = cmp.Or(o.DB, os.Getenv("SCRIMP_DB"))
 			o.Ready = func(address string) {
 				if !a.JSON {
 					a.Printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
@@ -65,7 +68,11 @@ func (a *app) serveCmd() *cobra.Command {
 		}}
 	f := cmd.Flags()
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:7077", "`address` to serve on; port 0 is any that is free")
-	f.StringVar(&o.DB, "db", "", "PostgreSQL `address`, postgres://… (default: SQLite in the data folder)")
+	f.StringVar(&o.DB, "db", "", "PostgreSQL `address`, postgres://… (environment: SCRIMP_DB; default: SQLite in the "+
+		"data folder)")
+	f.StringVar(&o.Engines, "engines", "", "`file` that names the engines (default: engines.yaml in the data folder)")
+	f.StringVar(&o.AdminToken, "admin-token", "", "`file` with the token of the user admin, who may do everything; "+
+		"another token in it replaces the first (default: none)")
 	f.StringVar(&o.TLSCert, "tls-cert", "", "certificate `file` in PEM (default: plain HTTP)")
 	f.StringVar(&o.TLSKey, "tls-key", "", "key `file` in PEM (default: plain HTTP)")
 	f.BoolVar(&o.Insecure, "insecure", false, "serve plain HTTP where others reach it (default: refuse)")
@@ -84,6 +91,14 @@ func (a *app) serveCmd() *cobra.Command {
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
+}
+
+// atLeast says what is too small.
+func atLeast(running, rate int) error {
+	if running < 0 || rate < 1 {
+		return fmt.Errorf("--running %d, --rate %d: give --running 0 or more, and --rate 1 or more", running, rate)
+	}
+	return nil
 }
 
 // namesPassword reports whether the address of a database holds a password.

@@ -121,6 +121,28 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	}
 }
 
+// Where a cluster runs the server, its engines and its first token come from files that it mounts.
+func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
+	h := newHome(t)
+	token := "scrimp_" + strings.Repeat("c3", 32)
+	h.write("engines.yaml", "engines: [{name: given, kind: local}]\n")
+	h.write("admin", token+"\n")
+	address := h.serve("--engines", filepath.Join(h.dir, "engines.yaml"), "--admin-token", filepath.Join(h.dir, "admin"))
+	admin := user{h, filepath.Join(h.dir, "laptop")}
+	h.until("the admin's token is good", func() bool {
+		_, err := admin.try(token+"\n", "login", address, "--token-stdin")
+		return err == nil
+	})
+	for args, want := range map[string]string{"server status": "given", "users set ann --grant submitter": "ann"} {
+		if out, err := admin.try("", strings.Fields(args)...); err != nil || !strings.Contains(out, want) {
+			t.Errorf("scrimp %s: %v\n%s", args, err, out)
+		}
+	}
+	if out, err := h.try("engine", "rm", "given"); err == nil || !strings.Contains(out, "--engines") {
+		t.Errorf("an engine of a file elsewhere is removed: %v\n%s", err, out)
+	}
+}
+
 func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
 	h := user{&home{t: t, dir: t.TempDir()}, t.TempDir()}
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {

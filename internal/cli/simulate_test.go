@@ -203,6 +203,13 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 	if text, err := h.try("simulate", "huge.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "nothing on market m fits the job; it sells m with 2 processors") {
 		t.Errorf("nothing fits: %v, %s", err, text)
 	}
+	h.write("boxed.yaml", playedJob+"work: {time: 1h}\nimage: a/b\n")
+	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "--image none plays the job without") {
+		t.Errorf("nothing takes the image: %v, %s", err, text)
+	}
+	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml", "--image", "none"); err != nil {
+		t.Errorf("without the image: %v, %s", err, text)
+	}
 }
 
 // The optimum is that of machines on which the job may run, at the speed at which it does.

@@ -249,7 +249,7 @@ func (a *app) agentCmd() *cobra.Command {
 			}
 			return err
 		}}
-	agentCmd.AddCommand(a.agentJoinCmd())
+	agentCmd.AddCommand(a.agentJoinCmd(), a.agentPlaceCmd())
 	return agentCmd
 }
 

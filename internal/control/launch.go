@@ -26,7 +26,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			continue
 		}
 		list, err := s.client.Launch(ctx, engine.Request{
-			Key: c.keyOf(a.Allocation), Nodes: a.Nodes, Offer: a.Offer, MaxRate: a.MaxRate,
+			Key: c.keyOf(a.Allocation), Nodes: a.Nodes, Offer: a.Offer, MaxRate: a.MaxRate, Image: a.Image,
 			Env: c.cfg.Env(&s.Engine, a.Allocation), Tags: c.tags(a),
 		})
 		switch {
@@ -125,6 +125,8 @@ func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 		b.Reason, b.Scope = "quota", state.PoolScope
 	case errors.Is(err, engine.ErrPrice):
 		b.Reason = "price"
+	case errors.Is(err, engine.ErrImage):
+		b.Reason = "image"
 	case errors.Is(err, engine.ErrThrottled):
 		b.Reason, b.Scope = "throttled", state.AccountScope
 	}
@@ -139,7 +141,7 @@ func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 }
 
 // pendingAgain is how long what a provider says of a wait stands in the log before something else is told of it.
-const pendingAgain = 5 * time.Minute
+const pendingAgain = time.Minute
 
 // pending tells that the provider has a launch in its queue, and what it says of the wait: once, and again where
 // that has changed some minutes later. It returns when it told last.

@@ -32,6 +32,7 @@ type (
 		Offer      market.OfferID `json:"offer"`
 		Nodes      int            `json:"nodes"`
 		MaxRate    money.Rate     `json:"max_price,omitempty"`
+		Image      string         `json:"image,omitempty"` // that the machines are to run; "": the engine's own
 	}
 	// Cancel gives up a launch that is not answered. Answer: LaunchCancelled, or LaunchDone
 	// where it was granted all the same.
@@ -137,7 +138,7 @@ func (m *Machine) wanted(f Fact) Action {
 
 func (m *Machine) launchOf(a *Allocation) Action {
 	return Launch{Job: a.Job(), Allocation: a.ID(), Provider: a.Machine().Provider, Offer: a.Offer(), Nodes: a.Rents(),
-		MaxRate: a.Most()}
+		MaxRate: a.Most(), Image: a.Machine().Image}
 }
 
 func cancelOf(a *Allocation, why string) Action {

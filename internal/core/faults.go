@@ -11,6 +11,7 @@ type Faults struct {
 	TwoKeys bool                  // a machine that has a key takes another
 	Unclean bool                  // a machine is taken before it is clean
 	Anyone  bool                  // a machine that served one user is taken by another's job
+	Images  bool                  // a machine is taken whatever image it runs
 	Crowds  bool                  // parts of a machine are given that others have
 	Early   bool                  // a seat is left before its task is gone
 	Waits   bool                  // a machine without a task is never given back

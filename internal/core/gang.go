@@ -212,7 +212,7 @@ func (m *Machine) lacks(j *Job, i *Instance) {
 func (m *Machine) disbands(j *Job, a *Allocation, why string) {
 	m.giveUp(a, why)
 	if a.Answered() { // nothing else can come of it
-		m.unanswered(a, state.CancelDone, "")
+		m.unanswered(a, state.CancelDone, state.JobQueued{})
 	}
 	m.requeue(j, state.JobQueued{Why: why})
 	m.dropsAwaited(j, a)

@@ -43,7 +43,7 @@ func (m *Machine) try(j *Job) {
 	case j.Terms().Most() > 1 && m.gathers(d.Take):
 		m.queue.tried(j) // until the other has its machines, or gives them back
 		m.overAt(j)
-	case m.keeping == j && len(m.kept(j, d.Take, 1)) == 0:
+	case m.keeping == j && len(m.kept(j, d.Take, d.Variant, 1)) == 0:
 		m.queue.add(j) // it keeps nothing, and so has its turn like any other
 	default:
 		m.request(j, d)
@@ -73,10 +73,11 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 		Most:    mostRate(t.Need.MaxRate, d.Rate),
 		Variant: d.Variant, Rung: t.Need.RungOf(*l.Offer(), l.Quote().Rate, d.Variant) + 1,
 	}
+	f.Machine.Image = imageOf(j, d.Variant)
 	if d.Variant != "" {
 		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * t.Need.Faster(d.Variant)
 	}
-	f.Keeps = m.kept(j, d.Take, t.Most())
+	f.Keeps = m.kept(j, d.Take, d.Variant, t.Most())
 	f.Nodes = max(f.Nodes, len(f.Keeps))
 	if s := shareOf(t, f.Nodes); s != 1 {
 		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * s
@@ -157,7 +158,7 @@ func (m *Machine) launched(r Rented) {
 		return
 	}
 	if a.Phase() == state.Cancelling && a.Answered() {
-		m.unanswered(a, state.CancelDone, "")
+		m.unanswered(a, state.CancelDone, state.JobQueued{})
 		return
 	}
 	j := m.s.Job(a.Job())
@@ -222,11 +223,18 @@ func (m *Machine) refused(b LaunchRefused) {
 		return
 	}
 	j := m.s.Job(a.Job())
+	if b.Reason == "image" { // which the job names: others that ask for the offer are none the worse
+		if key := state.ScopeKey(state.OfferScope, a.Machine()); m.s.Backoff(key).Trial == a.ID() {
+			m.fact(state.BackedOff{Scope: key}) // it can be had
+		}
+		m.unanswered(a, state.Refused, state.JobQueued{Why: "image_refused", Detail: b.Detail, Failed: true})
+		return
+	}
 	m.backOff(a, b.Scope, b.Wait)
 	if m.failed(j, a.Rung()); m.reduces(j, a) {
 		return
 	}
-	m.unanswered(a, state.Refused, "launch_refused")
+	m.unanswered(a, state.Refused, state.JobQueued{Why: "launch_refused", Detail: b.Detail})
 }
 
 // expired takes that the provider gave the request up.
@@ -234,7 +242,7 @@ func (m *Machine) expired(launch string) {
 	if a := m.s.Allocation(launch); a != nil {
 		m.backOff(a, state.OfferScope, 0)
 		if !m.reduces(m.s.Job(a.Job()), a) {
-			m.unanswered(a, state.Expired, "allocation_expired")
+			m.unanswered(a, state.Expired, state.JobQueued{Why: "allocation_expired"})
 		}
 	}
 }
@@ -245,15 +253,15 @@ func (m *Machine) cancelled(launch string) {
 	switch {
 	case a == nil:
 	case a.Phase() == state.Cancelling:
-		m.unanswered(a, state.CancelDone, "")
+		m.unanswered(a, state.CancelDone, state.JobQueued{})
 	default:
-		m.unanswered(a, state.Expired, "allocation_expired")
+		m.unanswered(a, state.Expired, state.JobQueued{Why: "allocation_expired"})
 	}
 }
 
 // unanswered closes an allocation that leads to nothing. The job that waited for it
 // tries again.
-func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, why string) {
+func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, again state.JobQueued) {
 	j := m.s.Job(a.Job())
 	asked := j.Asked() == a
 	m.dropsAwaited(j, a)
@@ -270,7 +278,11 @@ func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, why string
 	if !asked || j.State().Over() {
 		return
 	}
-	m.requeue(j, state.JobQueued{Why: why})
+	if again.Failed && j.Failures() >= 2 {
+		m.finish(j, Failed, again.Why, again.Detail)
+		return
+	}
+	m.requeue(j, again)
 	if l := m.s.Listing(a.Offer()); l != nil {
 		if until, cools := m.s.Cooling(l); cools {
 			m.wakeAt(j, until)

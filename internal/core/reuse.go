@@ -27,7 +27,8 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 		}
 		d = m.planner.Decide(v, m.class(j))
 		m.out.Decided++
-		if d.Take != i.Machine().Offer || !m.onRung(j, i) || !m.affords(j, i) {
+		if d.Take != i.Machine().Offer || !m.hasImage(i.Machine(), j, d.Variant) || !m.onRung(j, i) ||
+			!m.affords(j, i) {
 			continue
 		}
 		if _, free := m.part(j, m.s.Listing(d.Take).Offer(), d.Variant, i); !free {
@@ -95,7 +96,7 @@ func (m *Machine) fitting(j *Job) (list []vacancy) {
 		l := m.s.Listing(i.Machine().Offer)
 		soon := m.now().Before(idle.From.Add(m.timingOf(i.Machine()).Detect))
 		if l == nil || !m.listed(l) || !m.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
-			!m.mayFollow(j, idle.User, idle.Owner, i) || idle.Clean.IsZero() && !soon {
+			!m.hasSomeImage(i.Machine(), j) || !m.mayFollow(j, idle.User, idle.Owner, i) || idle.Clean.IsZero() && !soon {
 			continue
 		}
 		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {

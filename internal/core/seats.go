@@ -124,8 +124,8 @@ func besideRate(i *Instance, p *state.Portion) money.Rate {
 // its user, or of its team where that shares machines, on a machine that stays and where its checkpoint is.
 func (m *Machine) sharesWith(j *Job, i *Instance) bool {
 	home := j.CheckpointRegion()
-	if !m.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() ||
-		!i.Noticed().IsZero() ||
+	if !m.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() || !i.Noticed().IsZero() ||
+		!m.hasImage(i.Machine(), j, "") ||
 		home != "" && home != i.Machine().Region {
 		return false
 	}

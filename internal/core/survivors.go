@@ -17,13 +17,14 @@ func (m *Machine) survivors(a *Attempt) (list []*Task) {
 	return list
 }
 
-// kept are those of the survivors that are of the offer, for so many nodes at most.
-func (m *Machine) kept(j *Job, offer market.OfferID, nodes int) (list []string) {
+// kept are those of the survivors that are of the offer and run the image of that way of doing the
+// work, for so many nodes at most.
+func (m *Machine) kept(j *Job, offer market.OfferID, variant string, nodes int) (list []string) {
 	if m.keeping != j {
 		return nil
 	}
 	for _, k := range m.keeps {
-		if k.Machine().Offer == offer && len(list) < nodes {
+		if k.Machine().Offer == offer && m.hasImage(k.Machine(), j, variant) && len(list) < nodes {
 			list = append(list, k.Instance())
 		}
 	}
@@ -49,7 +50,7 @@ func (m *Machine) heldBack(j *Job) *Task {
 		return nil
 	}
 	k := m.keeps[0]
-	left, wanted := len(m.kept(j, k.Machine().Offer, len(m.keeps))), m.enough(j)
+	left, wanted := len(m.kept(j, k.Machine().Offer, k.Attempt().Variant(), len(m.keeps))), m.enough(j)
 	if room, limited := m.gpuRoom(j); limited && max(left, wanted)*k.GPUs() > room {
 		return nil
 	}

@@ -265,7 +265,7 @@ func Refused(err error) bool {
 	if errors.Is(err, ErrThrottled) && waitOf(err) > 0 {
 		return true
 	}
-	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
+	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest, ErrImage} {
 		if errors.Is(err, no) {
 			return true
 		}

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"scrimp/internal/market"
@@ -19,6 +20,7 @@ var (
 	ErrNotFound   = errors.New("not found")   // it is gone; stop asking
 	ErrPrice      = errors.New("price")       // the offer costs more than the request allows
 	ErrRequest    = errors.New("bad request") // the request makes no sense; trying again is useless
+	ErrImage      = errors.New("image")       // machines cannot run the image that the request names; others may
 	ErrPending    = errors.New("pending")     // it waits in the provider's queue: ask again with the same key
 	ErrUnanswered = errors.New("no answer")   // of a Client: it may have been done; the same key finds out
 )
@@ -85,6 +87,7 @@ type Request struct {
 	Nodes   int    // how many machines; 0 is 1
 	Offer   market.OfferID
 	MaxRate money.Rate        // refuse with ErrPrice above it; 0 is no limit
+	Image   string            // container image that the machines run; "" is the engine's own
 	Tags    map[string]string // on every resource that is created
 	// Env is given to the agent on the machine: the server's address, the
 	// one-time token. It is secret.
@@ -93,6 +96,14 @@ type Request struct {
 
 // Machines is how many a request asks for.
 func (r *Request) Machines() int { return max(1, r.Nodes) }
+
+// NoImage is ErrRequest where an image is asked for: what a driver answers whose machines are no containers.
+func (r *Request) NoImage() error {
+	if r.Image == "" {
+		return nil
+	}
+	return fmt.Errorf("run image %s: its machines are no containers: %w", r.Image, ErrRequest)
+}
 
 // State is where an instance stands with its provider.
 type State string

@@ -66,6 +66,10 @@ func at(list *yaml.Node, name string) int {
 
 // edit changes the list of engines in the data folder's file, and holds that it can be read then.
 func edit(dir string, change func(list *yaml.Node) error) error {
+	if file := linkedTo(dir); file != "" {
+		return fmt.Errorf("the engines are in %s, as scrimp serve --engines says: change them there, and start the server "+
+			"anew", file)
+	}
 	path := filepath.Join(dir, SettingsName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -117,12 +117,18 @@ type Span time.Duration
 func (s *Span) UnmarshalYAML(n *yaml.Node) error {
 	d, err := time.ParseDuration(n.Value)
 	if err != nil || d < 0 {
-		return fmt.Errorf("line %d: timing: %q is no span: write it with its unit, as 300ms or 10m, and not below zero",
+		return fmt.Errorf("line %d: %q is no span: write it with its unit, as 300ms or 10m, and not below zero",
 			n.Line, n.Value)
 	}
 	*s = Span(d)
 	return nil
 }
+
+// MarshalYAML implements yaml.Marshaler.
+func (s Span) MarshalYAML() (any, error) { return time.Duration(s).String(), nil }
+
+// IsZero reports whether none is written.
+func (s Span) IsZero() bool { return s == 0 }
 
 // Over is the usual timing of a kind with what a user set.
 func (s *TimingSetting) Over(usual Timing) Timing {
@@ -165,7 +171,7 @@ type Opener func(context.Context, Setting, Host) (Engine, error)
 func Settings(dir string) ([]Setting, error) {
 	path := filepath.Join(dir, SettingsName)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) && linkedTo(dir) == "" {
 		return []Setting{{Name: "local", Kind: "local"}}, nil
 	}
 	if err != nil {

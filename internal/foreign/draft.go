@@ -21,6 +21,7 @@ type draft struct {
 	args      []string
 	setup     string
 	workdir   string
+	image     string
 	env       map[string]string
 	secrets   []string
 	resources *yaml.Node
@@ -63,6 +64,17 @@ func (d *draft) onNodes(n string) {
 	if n != "1" {
 		d.nodes = n
 	}
+}
+
+// inImage sets the container image of the program, where it is one.
+func (d *draft) inImage(image string) bool {
+	if !spec.IsImage(image) {
+		return false
+	}
+	d.image = image
+	d.remarks["image"] = "Only engines whose machines are containers (Kubernetes) take it. Elsewhere leave it out, and " +
+		"put what it holds into setup."
+	return true
 }
 
 // bashOnly is what a plain sh does not understand.
@@ -157,6 +169,7 @@ func (d *draft) fields() *yaml.Node {
 	}
 	one("setup", d.setup)
 	one("workdir", d.workdir)
+	one("image", d.image)
 	put("env", object(pairs(d.env)...))
 	slices.Sort(d.secrets)
 	put("secrets", flow(list(texts(slices.Compact(d.secrets))...)))

@@ -15,11 +15,10 @@ import (
 var dstackLost = map[string]string{
 	"python":              "Python is not installed: put what the program needs into setup",
 	"nvcc":                "CUDA is not installed: put what the program needs into setup",
-	"image":               "the program runs on the machine as it is, in no container",
-	"docker":              "the program runs on the machine as it is, in no container",
-	"privileged":          "the program runs on the machine as it is, in no container",
-	"registry_auth":       "the program runs on the machine as it is, in no container",
-	"entrypoint":          "the program runs on the machine as it is, in no container",
+	"docker":              "there is no Docker on the machine",
+	"privileged":          "programs run without privileges",
+	"registry_auth":       "a job file holds no login of a registry",
+	"entrypoint":          "the program is what the command says, whatever the entrypoint of an image",
 	"user":                "the program runs as the agent's user",
 	"ports":               "no port is opened",
 	"files":               "only the work folder is copied: put the files into it",
@@ -83,6 +82,11 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 		}
 		if v.Value != "sh" {
 			d.lose(key, key.Value, "commands run under sh")
+		}
+	},
+	"image": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		if !d.inImage(v.Value) {
+			d.lose(key, key.Value, v.Value+" is no reference to an image")
 		}
 	},
 	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
@@ -193,7 +197,7 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 	default:
 		reason := ""
 		if key.Value == "shm_size" {
-			reason = "the program runs in no container, so shared memory is the machine's"
+			reason = "shared memory is what the machine has"
 		}
 		d.lose(key, field, why(reason))
 	}

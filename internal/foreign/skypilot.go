@@ -22,7 +22,7 @@ var skyLost = map[string]string{
 
 var skyResourceLost = map[string]string{
 	"instance_type":    "machines are chosen by what they have, not by name: give cpus, memory and accelerator",
-	"image_id":         "the program runs on the machine as it is; put what it needs into setup",
+	"image_id":         "machines boot their engine's own system; only a container image is named, docker:IMAGE",
 	"ports":            "no port is opened",
 	"autostop":         "machines are always given back; see idle",
 	"disk_tier":        "disks are not chosen by speed",
@@ -207,6 +207,11 @@ func (d *draft) skyResource(r, key, v *yaml.Node, prefix string) {
 			return
 		}
 		set(r, "zones", flow(list(text(place))))
+	case "image_id":
+		image, docker := strings.CutPrefix(v.Value, "docker:")
+		if !docker || prefix != "resources." || !d.inImage(image) {
+			d.lose(key, prefix+k, why(skyResourceLost[k]))
+		}
 	case "accelerators", "gpus":
 		d.skyAccelerators(r, v)
 	default:

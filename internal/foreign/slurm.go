@@ -227,6 +227,11 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"cpus-per-task":   func(d *draft, s *sbatch, o given) { d.number(o, &s.cpus) },
 	"mem":             func(d *draft, s *sbatch, o given) { s.memory = d.mebibytes(o.at, o.field, o.value) },
 	"mem-per-cpu":     func(d *draft, s *sbatch, o given) { s.perCPU = d.mebibytes(o.at, o.field, o.value) },
+	"container-image": func(d *draft, _ *sbatch, o given) {
+		if !d.inImage(strings.Replace(strings.TrimPrefix(o.value, "docker://"), "#", "/", 1)) {
+			d.lose(o.at, o.field, o.value+" is no reference to an image of a registry")
+		}
+	},
 	"tmp": func(d *draft, _ *sbatch, o given) {
 		d.lose(o.at, o.field, noDisk)
 	},

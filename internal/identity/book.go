@@ -79,6 +79,20 @@ func Mint(chance [32]byte, user string, now time.Time, life time.Duration) (text
 	return text, Token{ID: h[:12], User: user, Hash: h, Made: now, Expires: now.Add(life)}
 }
 
+// shortest is how long a token is at least: 32 bytes of chance. Shorter ones could be guessed by who has the hashes.
+const shortest = len(tokenMark) + 43
+
+// Given is the token of a text that somebody made elsewhere, as of 32 bytes of chance.
+func Given(text, user string, now time.Time, life time.Duration) (Token, error) {
+	plain := strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	if plain || !strings.HasPrefix(text, tokenMark) || len(text) < shortest {
+		return Token{}, fmt.Errorf("it is no token: write %s and 43 letters and digits at least, such as "+
+			`"%[1]s$(openssl rand -hex 32)"`, tokenMark)
+	}
+	h := hash(text)
+	return Token{ID: h[:12], User: user, Hash: h, Made: now, Expires: now.Add(life)}, nil
+}
+
 func hash(text string) string {
 	h := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(h[:])

@@ -49,6 +49,8 @@ type Offer struct {
 
 	// Machines is how many there are, used or not; 0 is unknown. Of what is reserved Reserved says it.
 	Machines int `json:"machines,omitempty"`
+	// Images says that its machines are containers, which run the image that a job names.
+	Images bool `json:"images,omitempty"`
 
 	Currency money.Currency `json:"currency"`
 	Billing  Billing        `json:"billing"`

@@ -227,6 +227,7 @@ func (n *Requirements) key(b []byte) []byte {
 	b = binary.AppendVarint(b, int64(n.CPUs))
 	b = binary.AppendVarint(b, n.Memory)
 	text(n.Accelerator)
+	text(n.Image)
 	for _, count := range []int64{int64(n.Accelerators), int64(n.MaxCPUs), n.MaxMemory, int64(n.MaxAccelerators)} {
 		b = binary.AppendVarint(b, count)
 	}

@@ -33,6 +33,8 @@ type Requirements struct {
 	// Engines are those that the job is held to, or zones of them: lab, slurm/gpu; none: all.
 	Engines  []string          `json:"engines,omitempty"`
 	Capacity []market.Capacity `json:"capacity,omitempty"`
+	// Image is the container image that the work is done in; "": the machine's own.
+	Image string `json:"image,omitempty"`
 	// The most that the job may have of what it asks for; 0: no limit.
 	MaxCPUs         int   `json:"max_cpus,omitempty"`
 	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
@@ -287,6 +289,8 @@ func (n *Requirements) equip(l *Listing) Reason {
 		return WrongGPU
 	case n.exceeded(o) && (!l.shared || !n.isPart(o)):
 		return TooLarge
+	case n.Image != "" && !o.Images:
+		return NoImages
 	}
 	return ""
 }
@@ -318,6 +322,14 @@ func (n *Need) Equipped(l *Listing) bool {
 		}
 	}
 	return false
+}
+
+// Imaged reports whether machines of o run the image that the work needs in any way.
+func (n *Need) Imaged(o *market.Offer) bool {
+	if o.Images || n.Image == "" {
+		return true
+	}
+	return slices.ContainsFunc(n.Variants, func(v Variant) bool { return v.Image == "" })
 }
 
 // Accelerated reports whether o has the accelerators that the work needs in any way.

@@ -41,6 +41,7 @@ const (
 	TooSmall    Reason = "too_small"         // fewer processors or less memory than the job asks for
 	TooLarge    Reason = "too_large"         // more processors, memory or accelerators than the job may have
 	TooFew      Reason = "too_few_machines"  // it has fewer machines than the job needs at once
+	NoImages    Reason = "takes_no_image"    // its machines run no container image, and the job names one
 	WrongPlace  Reason = "wrong_place"       // not in a zone or region that the job allows
 	WrongKind   Reason = "wrong_kind"        // a kind of capacity that the job does not allow
 	OverPrice   Reason = "over_max_price"    // its price is above max_price

@@ -35,7 +35,7 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Time) time.Time) api.Machine {
 	on := i.Machine()
 	v := api.Machine{Instance: i.ID(), Engine: on.Provider, Offer: string(on.Offer), Type: on.Type, Zone: on.Zone,
-		State: stateOf(i), Since: wall(i.From()), SinceMarket: i.From(),
+		Image: on.Image, State: stateOf(i), Since: wall(i.From()), SinceMarket: i.From(),
 		Rate: i.PresentRate(), Cost: i.Cost(now), Currency: on.Currency,
 		Served: len(i.Served()) + len(i.Seats())}
 	if a := m.State().Seated(i); a != nil {
@@ -52,7 +52,8 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 			v.State = client.MachineWaiting
 		}
 	}
-	for _, a := range m.State().SeatedAll(i)[min(1, len(i.Seats())):] {
+	seated := m.State().SeatedAll(i) // of a gang that is granted in part none is
+	for _, a := range seated[min(1, len(seated)):] {
 		v.Beside = append(v.Beside, a.Job())
 	}
 	if j, ok := m.Job(v.Job); ok {

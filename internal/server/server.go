@@ -47,6 +47,7 @@ import (
 type Options struct {
 	Dir      string        // data folder; one server each, by lock; with DB the replicas share it
 	DB       string        // postgres://…; "" is SQLite in the data folder
+	Engines  string        // file that names the engines; "": the data folder's own
 	Market   string        // market file, or the name of a built-in one; for a local engine that has none yet
 	Idle     time.Duration // leaves when no job lived and nobody asked for that long; 0: stays
 	Listen   string        // host:port beside the socket; "" for none
@@ -55,6 +56,8 @@ type Options struct {
 	Insecure bool // plain HTTP on an address that others reach
 	Rate     int  // requests a second of one user, machine or attempt; 0: 500
 	Running  int  // jobs that hold a machine at once; 0: 4
+	// AdminToken is a file with the token of the user admin; "": nobody is given one.
+	AdminToken string
 	// HookHosts are those inside the server's network, HOST or HOST:PORT, that webhooks
 	// may be on where several people share the server.
 	HookHosts []string
@@ -143,6 +146,11 @@ func Serve(ctx context.Context, o Options) error {
 	defer publicly(o.umask)
 	if err := closeFolder(o.Dir, os.Chmod); err != nil {
 		return err
+	}
+	if o.Engines != "" {
+		if err := engine.LinkSettings(o.Dir, o.Engines); err != nil {
+			return err
+		}
 	}
 	elsewhere := filepath.Join(o.Dir, ElsewhereName)
 	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
@@ -371,6 +379,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.books.Follow(ctx) })
 	owned.Go(func() { s.old.Run(ctx) })
 	owned.Go(func() { s.keepReserve(ctx) })
+	owned.Go(func() { s.keepAdmin(ctx) })
 	owned.Go(func() {
 		select {
 		case <-s.store.Deposed():

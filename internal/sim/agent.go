@@ -113,6 +113,7 @@ func (a *agent) claim() {
 
 func (a *agent) begin() {
 	w, job := a.w, a.job
+	a.checkImage()
 	if a.node > 0 {
 		a.began, a.answered = w.now, w.now
 		a.say(func(n int64) core.Body {

@@ -51,6 +51,7 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	if !spot {
 		i.offer = z.firmOffer
 	}
+	w.boots(i, a.Image)
 	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
 	beside := 0
 	for _, other := range w.open {

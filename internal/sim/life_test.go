@@ -155,6 +155,7 @@ func (w *World) draw() {
 		w.zones = append(w.zones, z)
 		w.after(w.span(5), func() { w.turn(z) })
 	}
+	w.drawImages()
 	w.drawSellers()
 	w.drawReserved()
 	if w.calm5() {
@@ -173,6 +174,7 @@ func (w *World) draw() {
 		if w.gangs() {
 			w.drawGang(&w.jobs[n])
 		}
+		w.namesImage(n)
 		if w.warm() {
 			w.jobs[n].by = []string{"", "", "ann"}[(w.seed/3+uint64(n))%3]
 		}

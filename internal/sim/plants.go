@@ -42,6 +42,8 @@ const (
 	FaultTwoKeys     Fault = "two-keys"         // a machine that has a key takes another
 	FaultUnclean     Fault = "unclean"          // a machine is taken before it is clean
 	FaultAnyone      Fault = "any-user"         // a machine that served one user is taken by another's job
+	FaultAnyImage    Fault = "any-image"        // a machine is taken whatever image it was rented with
+	FaultNoImage     Fault = "no-image"         // a machine is rented without the image of its launch
 	FaultWaits       Fault = "waits-for-ever"   // a machine without a task is never given back
 	FaultCrowds      Fault = "crowds"           // parts of a machine are given that others have
 	FaultEarly       Fault = "seat-early"       // a seat is left before its task is gone

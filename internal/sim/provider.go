@@ -325,7 +325,8 @@ func (w *World) askAgain(i *instance) {
 	w.after(2*time.Minute, func() {
 		w.sweep()
 		if a, ok := w.m.Allocation(i.key); ok && w.up {
-			w.launch(core.Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer(), Nodes: a.Rents()})
+			w.launch(core.Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer(), Nodes: a.Rents(),
+				Image: a.Machine().Image})
 		}
 	})
 }

@@ -133,7 +133,8 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 func (w *World) breaksCore() {
 	f := core.Faults{
 		TwoKeys: w.fault == FaultTwoKeys, Unclean: w.fault == FaultUnclean, Anyone: w.fault == FaultAnyone,
-		Waits: w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
+		Images: w.fault == FaultAnyImage,
+		Waits:  w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
 		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
 	}
 	if w.fault == FaultFullHold {

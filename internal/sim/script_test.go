@@ -176,7 +176,7 @@ func (s *stage) market(a *args) error {
 	z.rate, z.firmRate = a.rate("spot"), a.rate("on-demand")
 	o := market.Offer{
 		Provider: a.text("provider", "sim"), Region: a.text("region", "r"), Zone: z.name, Machine: "m", CPUs: int(a.count("cpus", 4)), Memory: 8 * size.GiB, Currency: money.USD,
-		Speed: a.number("speed", 1), Accelerators: int(a.count("gpus", 0)), Notice: a.span("notice", 0), MaxLifetime: a.span("lifetime", 0),
+		Speed: a.number("speed", 1), Accelerators: int(a.count("gpus", 0)), Notice: a.span("notice", 0), MaxLifetime: a.span("lifetime", 0), Images: a.has("images"),
 		Billing: market.Billing{Minimum: a.span("minimum", time.Minute), FreeIfInterruptedWithin: a.span("free", 0)},
 	}
 	if z.rate > 0 {
@@ -230,7 +230,7 @@ func (s *stage) job(a *args) error {
 	j.terms = core.Terms{
 		Name: j.id, Currency: money.USD, Steps: j.steps, Work: work, Owner: ledger.Owner{Team: a.text("team", "t"), Project: "p"},
 		Restart: a.span("restart", 3*time.Minute), Grace: a.span("grace", 2*time.Minute), Interval: a.span("interval", 0), Saves: !a.has("no_checkpoint"),
-		Need:     plan.Need{Requirements: plan.Requirements{CPUs: int(a.count("cpus", 1)), Accelerators: int(a.count("gpus", 0))}, MaxRate: a.rate("max_price")},
+		Need:     plan.Need{Requirements: plan.Requirements{CPUs: int(a.count("cpus", 1)), Accelerators: int(a.count("gpus", 0)), Image: a.text("image", "")}, MaxRate: a.rate("max_price")},
 		GPUHours: a.number("gpu_hours", 0), WallClock: a.span("wall_clock", 0), IdleLimit: a.span("idle", 0),
 		DeadlineFirst: a.text("first", "budget") == "deadline", MaxRetries: int(a.count("retries", 10)),
 		Priority: map[string]int{"critical": 2, "normal": 1, "low": 0}[a.text("priority", "normal")],

@@ -184,6 +184,8 @@ var plants = map[Fault]struct {
 	FaultTwoKeys:     {"key", 0},
 	FaultUnclean:     {"warm", 0},
 	FaultAnyone:      {"warm|seats", 0},
+	FaultAnyImage:    {"image", 0},
+	FaultNoImage:     {"image", 0},
 	FaultWaits:       {"idle|leaked", 0},
 	FaultUnpaid:      {"money|idle", 0},
 	FaultCrowds:      {"seats", 0},

@@ -119,6 +119,7 @@ type faults struct {
 type instance struct {
 	id, key   string
 	offer     market.Offer
+	image     string // that it runs; "": its provider's own
 	from      time.Time
 	until     time.Time
 	cause     string

@@ -99,6 +99,7 @@ func (c *checker) program() {
 	c.wrong(len(j.Args) > 0 && j.Args[0] == "", "args", "names no program", "begin with the program")
 	c.wrong(!labelForm.MatchString(j.Name) || len(j.Name) > maxName, "name", fmt.Sprintf("is %q", j.Name),
 		fmt.Sprintf("use small letters, digits and dashes, at most %d, such as %s", maxName, Label(j.Name)))
+	c.image("image", j.Image)
 	c.environment("env", j.Env)
 	for i, name := range j.Secrets {
 		field := fmt.Sprintf("secrets[%d]", i)
@@ -202,8 +203,10 @@ func (c *checker) alternatives() {
 		twice := func(w Variant) bool { return v.Place() && w.Place() && w.Engine == v.Engine }
 		c.wrong(slices.ContainsFunc(c.j.AnyOf[:i], twice),
 			field+".engine", fmt.Sprintf("is %q, as another's is", v.Engine), "keep one")
-		c.wrong(v.Engine == "" && reflect.ValueOf(v.Resources).IsZero() && len(v.Env) == 0 && len(v.Args) == 0, field,
-			"changes nothing", "give it an engine, other resources, env or args")
+		c.image(field+".image", v.Image)
+		same := v.Engine == "" && v.Image == "" && reflect.ValueOf(v.Resources).IsZero()
+		c.wrong(same && len(v.Env) == 0 && len(v.Args) == 0, field,
+			"changes nothing", "give it an engine, an image, other resources, env or args")
 		seen = append(seen, v.Name)
 	}
 	for i, rung := range c.j.Ladder {

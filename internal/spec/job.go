@@ -22,6 +22,7 @@ type Job struct {
 	Args    []string `json:"args,omitempty" eg:"[python3, train.py]"`
 	Setup   string   `json:"setup,omitempty" eg:"pip install -r requirements.txt"`
 	Workdir string   `json:"workdir,omitempty" eg:"src" default:"."`
+	Image   string   `json:"image,omitempty" eg:"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"`
 
 	Env     map[string]string `json:"env,omitempty" eg:"{STEPS: \"2000\"}"`
 	Secrets []string          `json:"secrets,omitempty" eg:"[HF_TOKEN]"`
@@ -88,6 +89,7 @@ type Resources struct {
 type Variant struct {
 	Name       string            `json:"name,omitempty" eg:"small-bf16"`
 	Engine     string            `json:"engine,omitempty" eg:"slurm/gpu"`
+	Image      string            `json:"image,omitempty" eg:"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"`
 	Resources  Resources         `json:"resources,omitzero"`
 	Env        map[string]string `json:"env,omitempty" eg:"{PRECISION: bf16}"`
 	Args       []string          `json:"args,omitempty" eg:"[--bf16]"`

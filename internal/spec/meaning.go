@@ -41,6 +41,9 @@ var meanings = map[string]meaning{
 		"program is not started."},
 	"Job.workdir": {doc: "Folder that is copied to the machine, relative to the job file. The job file's own " +
 		"unless set. .scrimpignore leaves files out."},
+	"Job.image": {doc: "Container image that the program runs in, as docker pull takes it. Only engines whose machines " +
+		"are containers take it: scrimp market shows them, and a job that names one runs on no other. The engine's own " +
+		"unless set."},
 	"Job.env": {doc: "Environment of the program. It is kept in the log as it stands: a password belongs " +
 		"under secrets."},
 	"Job.secrets": {doc: "Names of environment variables whose values come from the shell that submits. " +
@@ -122,6 +125,7 @@ var meanings = map[string]meaning{
 	"Variant.name": {doc: "Of the alternative; each has another."},
 	"Variant.engine": {doc: "Engine, or engine/zone, that it is held to; of Slurm a zone is a partition. An entry that " +
 		"says nothing else is a place for the job's own resources, and for alternatives that name no engine."},
+	"Variant.image":      {doc: "Instead of the job's."},
 	"Variant.resources":  {doc: "Instead of the job's."},
 	"Variant.env":        {doc: "Besides the job's."},
 	"Variant.args":       {doc: "Added to the job's arguments."},

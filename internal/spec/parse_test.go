@@ -196,7 +196,7 @@ func TestProblems(t *testing.T) {
 		"no sharding": {"command: a\nmodel: {sharding: zero4}",
 			[]string{"job.yaml:2: `model.sharding` is \"zero4\": it is one of none, zero1, zero2, zero3, fsdp"}},
 		"alternatives": {"command: a\nany_of:\n  - name: x\n  - name: x\n    args: [--bf16]\nladder:\n  - use: y",
-			[]string{"job.yaml:3: `any_of[0]` changes nothing: give it an engine, other resources, env or args",
+			[]string{"job.yaml:3: `any_of[0]` changes nothing: give it an engine, an image, other resources, env or args",
 				"job.yaml:4: `any_of[1].name` is \"x\", as another's is: give each another",
 				"job.yaml:7: `ladder[0].use` is \"y\", which any_of does not name: name an alternative there"}},
 	} {

@@ -10,7 +10,7 @@ import (
 )
 
 // Setting is a field of a job that a command line sets: it replaces what the job file says. The text is what the
-// file would have, with its short forms; none removes a deadline or a budget, and an accelerator of any kind
+// file would have, with its short forms; none removes a deadline, a budget or an image, and an accelerator of any kind
 // keeps the number of them.
 type Setting struct {
 	Flag  string // as people type it, --deadline: problems name it instead of the field
@@ -19,7 +19,7 @@ type Setting struct {
 }
 
 // noneOf are the fields that none removes.
-var noneOf = []string{"deadline", "budget.dollars"}
+var noneOf = []string{"deadline", "budget.dollars", "image"}
 
 // Set replaces fields of a job that comes from no file, and checks all of it for what u says.
 func (j Job) Set(u Use, now time.Time, settings ...Setting) (Job, error) {
@@ -99,6 +99,11 @@ func (s Setting) in(j *Job) (v reflect.Value, tag reflect.StructTag) {
 
 // outdone says why other parts of the file would leave the setting without effect.
 func (s Setting) outdone(j *Job) (cause, fix string) {
+	imaged := func(v Variant) bool { return v.Image != "" }
+	if s.Field == "image" && slices.ContainsFunc(j.AnyOf, imaged) {
+		return "does not reach the alternatives of `any_of`, which have images of their own",
+			"change any_of in the job file, or leave the flag out"
+	}
 	if !strings.HasPrefix(s.Field, "resources.") {
 		return "", ""
 	}

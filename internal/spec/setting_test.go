@@ -32,6 +32,8 @@ func TestASettingIsTheFieldWrittenOnTheCommandLine(t *testing.T) {
 		{Setting{"--spot", "resources.capacity", "spot"}, "resources: {capacity: [on-demand, reserved]}",
 			"resources: {capacity: [spot]}"},
 		{Setting{"--priority", "priority", "low"}, "priority: urgent", "priority: low"},
+		{Setting{"--image", "image", "ghcr.io/lab/train:v3"}, "image: Not An Image", "image: ghcr.io/lab/train:v3"},
+		{Setting{"--image", "image", "none"}, "image: ghcr.io/lab/train:v3", ""},
 		{Setting{"--retry", "retry.max", "3"}, "retry: {max: 5, codes: [1]}", "retry: {max: 3, codes: [1]}"},
 	} {
 		got, _, err := Parse(Run, "job.yaml", []byte("command: a\n"+c.in+"\n"), "j", settingsNow, c.s)

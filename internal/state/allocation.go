@@ -21,6 +21,7 @@ type Machine struct {
 	GPUs     int             `json:"gpus,omitempty"`
 	Currency money.Currency  `json:"currency"`
 	Prepaid  bool            `json:"prepaid,omitempty"` // it is reserved
+	Image    string          `json:"image,omitempty"`   // that it was asked for with; "": its engine's own
 	// Terms are those under which it is reserved, where a use of it costs more than is paid.
 	Terms *market.Reservation `json:"terms,omitempty"`
 }

@@ -207,7 +207,7 @@ type (
 	// LaunchRefused: it was not.
 	LaunchRefused struct {
 		Launch string        `json:"launch"`
-		Reason string        `json:"reason"` // no_capacity, quota, price, throttled, not_for_sale, error
+		Reason string        `json:"reason"` // no_capacity, quota, price, throttled, not_for_sale, image, error
 		Detail string        `json:"detail,omitempty"`
 		Scope  Scope         `json:"scope,omitempty"`   // what was refused; "" is the offer
 		Wait   time.Duration `json:"wait_ns,omitempty"` // that the provider asks for; 0: it says nothing

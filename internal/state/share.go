@@ -26,6 +26,7 @@ func (s *State) shares(r *JobRecord) {
 	share(&r.Terms.JobKind, before.Terms.JobKind)
 	share(&r.Terms.Currency, before.Terms.Currency)
 	share(&r.Terms.Need.Accelerator, before.Terms.Need.Accelerator)
+	share(&r.Terms.Need.Image, before.Terms.Need.Image)
 	sharesOwner(&r.Terms.Owner, &before.Terms.Owner)
 	if r.Last != nil && before.Last != nil && r.Last.Equal(before.Last) {
 		r.Last = before.Last

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -54,7 +55,7 @@ func Start(s Spec) (*Program, error) {
 	started := make(chan error, 1)
 	go p.run(s, started)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", s.Args[0], err)
+		return nil, fmt.Errorf("start %s: %w%s", s.Args[0], err, remedy(s.Args[0], err))
 	}
 	g, err := startGuard(p.group, p.cage.path())
 	if err != nil {
@@ -234,4 +235,15 @@ func ParseSignal(name string) (syscall.Signal, error) {
 		return 0, fmt.Errorf("signal %q is not known: use TERM, INT, HUP, QUIT, USR1 or USR2", name)
 	}
 	return sig, nil
+}
+
+// remedy says what to do about a program that does not start; "": nobody knows.
+func remedy(path string, err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return ": the image is of another architecture than the machine, or the program is"
+	case errors.Is(err, fs.ErrNotExist) && path == "/bin/sh":
+		return ": the image has no shell: take one that has, such as the -slim or -debug variant of it"
+	}
+	return ""
 }

@@ -9,8 +9,8 @@ import (
 
 // Terms are the fields of a job file that a command line may set.
 type Terms struct {
-	name, deadline, budget, gpu, priority, retry string
-	anyGPU, spot, onDemand                       bool
+	name, image, deadline, budget, gpu, priority, retry string
+	anyGPU, spot, onDemand                              bool
 }
 
 // AddTerms gives a command the flags that set fields of its job.
@@ -26,13 +26,15 @@ func (f *Flags) AddTerms(cmd *cobra.Command) {
 		asFile)
 	flags.BoolVar(&t.spot, "spot", false, "run on spot machines only"+asFile)
 	flags.BoolVar(&t.onDemand, "on-demand", false, "run on on-demand machines only"+asFile)
+	flags.StringVar(&t.image, "image", "", "run in this container image, where machines are containers: a `reference` "+
+		"as docker pull takes it, or none"+asFile)
 	flags.StringVar(&t.priority, "priority", "", "critical, normal or low `priority`"+asFile)
 	flags.StringVar(&t.retry, "retry", "", "try a program again that failed at most `N` times"+asFile)
 	cmd.MarkFlagsMutuallyExclusive("gpu", "any-gpu")
 	cmd.MarkFlagsMutuallyExclusive("spot", "on-demand")
 	_ = cmd.RegisterFlagCompletionFunc("priority", command.Words("critical", "normal", "low"))
 	_ = cmd.RegisterFlagCompletionFunc("gpu", command.CompleteAccelerator)
-	for _, name := range []string{"name", "deadline", "budget", "retry"} {
+	for _, name := range []string{"name", "image", "deadline", "budget", "retry"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }
@@ -57,6 +59,7 @@ func (t Terms) settings() (list []spec.Setting) {
 	if t.onDemand {
 		add("on-demand", "resources.capacity", "on-demand")
 	}
+	add("image", "image", t.image)
 	add("priority", "priority", t.priority)
 	add("retry", "retry.max", t.retry)
 	return list

@@ -218,8 +218,8 @@ func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j
 // may change, what a machine is does not. An empty market may still fill.
 func never(p show.Plan) bool {
 	changes := func(r show.Rejected) bool {
-		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.TooLarge, plan.TooFew, plan.ShortLived, plan.WrongGPU,
-			plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.TooLarge, plan.TooFew, plan.ShortLived, plan.NoImages,
+			plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
 	}
 	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -227,8 +228,8 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		if p.Unsold {
 			lacks = "has the accelerator " + j.Resources.Accelerator
 		}
-		if short := shortLived(f); short != "" {
-			p.Reasons = append(p.Reasons, short)
+		if said := cmp.Or(shortLived(f), noImages(f, j)); said != "" {
+			p.Reasons = append(p.Reasons, said)
 		} else {
 			p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")
 		}
@@ -241,17 +242,6 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		expect(&p, q.Scenario, f)
 	}
 	return p, q
-}
-
-// shortLived says that machines would do but for their lifetime, and what would help; "": it is something else.
-func shortLived(f sim.Forecast) string {
-	for _, r := range f.First.Rejected {
-		if r.Why == plan.ShortLived {
-			return "the machines of " + string(r.Offer) + " are taken before the work is done, and the job saves nothing " +
-				"that the next one could go on from: set checkpoint.dir to where the program saves"
-		}
-	}
-	return ""
 }
 
 // priced adds what an hour of the offer that is taken costs, and whether spot is for sale.

@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,10 @@ func (m Sale) Text(p Place) string {
 			paid.WriteString(draw.Wrap("", b, p.width()))
 		}
 	}
+	if list := imaged(m.Offers); len(list) > 0 {
+		paid.WriteString(draw.Wrap("", "Machines of "+strings.Join(list, ", ")+" are containers: they run the image that a "+
+			"job names.", p.width()))
+	}
 	var away strings.Builder
 	for _, e := range m.Away {
 		away.WriteString(draw.Wrap(e.What()+" does not answer: ", e.Error, p.width()))
@@ -93,6 +98,17 @@ func (m Sale) Text(p Place) string {
 		{Name: "AVAILABLE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Leaves: 1},
 		{Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.width()) + paid.String() + away.String()
+}
+
+// imaged are the engines whose machines run the image of a job.
+func imaged(sale []api.Listing) (list []string) {
+	for _, l := range sale {
+		if l.Offer.Images {
+			list = append(list, clean(l.Offer.Provider))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // ownFrom is for how long machines are paid for beforehand that are somebody's own.

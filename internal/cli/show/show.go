@@ -150,7 +150,14 @@ func Doctor(checks []Check, p Place) string {
 		if !c.OK {
 			word = "FAIL"
 		}
-		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-12s ", word, c.Name), c.Text, p.width()))
+		text, file, follows := strings.Cut(c.Text, ":\n")
+		if follows {
+			text += ":"
+		}
+		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-12s ", word, c.Name), text, p.width()))
+		if follows { // a file, which is copied
+			b.WriteString("\n" + strings.TrimRight(file, "\n") + "\n\n")
+		}
 	}
 	return b.String()
 }

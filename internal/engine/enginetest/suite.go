@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -310,6 +311,7 @@ func refused(r *rig) {
 		{"no such offer", func(q *engine.Request) { q.Offer = "nowhere/none/none/spot" }, engine.ErrNotFound},
 		{"too dear", func(q *engine.Request) { q.MaxRate = 1 }, engine.ErrPrice},
 		{"no key", func(q *engine.Request) { q.Key = "" }, engine.ErrRequest},
+		{"an image, and its machines run none", r.imaged, engine.ErrRequest},
 	} {
 		q := r.request("a.1")
 		if c.change(&q); q.Offer == "" {
@@ -324,6 +326,18 @@ func refused(r *rig) {
 		r.Errorf("refusals rented %v", all)
 	}
 	r.launch("a.1") // a key that was refused was not used
+}
+
+// imaged has a request ask for an image where the offer's machines are no containers.
+func (r *rig) imaged(q *engine.Request) {
+	sale, _, err := r.Driver.Offers(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	q.Image = "pytorch/pytorch:2.4.0"
+	if slices.ContainsFunc(sale, func(o market.Offer) bool { return o.ID == q.Offer && o.Images }) {
+		q.Offer = ""
+	}
 }
 
 func terminated(r *rig) {

@@ -161,6 +161,8 @@ func (f *fake) refuses(q engine.Request) error {
 	switch {
 	case q.Key == "":
 		return engine.ErrRequest
+	case q.Image != "" && !f.is("forgets the image"):
+		return q.NoImage()
 	case q.Offer == gone && !f.is("rents what is not there"):
 		if f.is("keeps a part of what it refuses") && q.Nodes > 1 {
 			f.rent(q)
@@ -391,7 +393,7 @@ func TestEachCaseCatchesADriverThatBreaksIt(t *testing.T) {
 		"a key rents once, also when its machine has ended":          {"rents anew after the end"},
 		"a lost answer does not rent twice":                          {"rents anew", "answers who hung up"},
 		"a key rents once, also when the engine dies":                {"forgets when it dies"},
-		"a refusal says why and rents nothing":                       {"rents what is not there", "rents too dear"},
+		"a refusal says why and rents nothing":                       {"rents what is not there", "rents too dear", "forgets the image"},
 		"a refusal says what it is about and for how long":           {"says no scope"},
 		"a launch that is pending is granted later, and rents once":  {"refuses what is pending", "lists what is pending"},
 		"a launch that is given up rents nothing":                    {"grants what was given up", "cancels what it does not know", "ends what it cancels too late"},

@@ -43,7 +43,7 @@ func (h *host) facts(ctx context.Context, server string) *Facts {
 		}
 	}
 	if server != "" {
-		if err := reach(ctx, server, h.CA); err != nil {
+		if err := Reach(ctx, server, h.CA); err != nil {
 			f.Server = err.Error()
 		}
 	}
@@ -126,8 +126,8 @@ func logoutKills() bool {
 	return kills && err != nil
 }
 
-// reach says why the server does not answer under its URL; nil: it does.
-func reach(ctx context.Context, server, ca string) error {
+// Reach says why the server does not answer under its URL; nil: it does.
+func Reach(ctx context.Context, server, ca string) error {
 	u, err := url.Parse(server)
 	if err != nil {
 		return err

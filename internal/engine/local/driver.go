@@ -162,6 +162,9 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 // Launch implements engine.Driver.
 func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
 	var list granted
+	if err := r.NoImage(); err != nil {
+		return nil, err
+	}
 	err := d.do(ctx, http.MethodPost, "/launch", r, &list)
 	return list, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/await"
+	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/receipt"
 )
 
@@ -39,6 +40,9 @@ func newHome(t *testing.T, env ...string) *home {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("skipped: -short")
+	}
+	if enginetest.Raced {
+		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
 	c := newCluster(t, env...)
 	if err := build(); err != nil {

@@ -22,6 +22,9 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	if q.Key == "" {
 		return nil, fmt.Errorf("%w: a request without a key", engine.ErrRequest)
 	}
+	if err := q.NoImage(); err != nil {
+		return nil, err
+	}
 	end, err := d.turn(ctx, q.Key)
 	if err != nil {
 		return nil, err

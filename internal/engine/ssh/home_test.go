@@ -14,6 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/receipt"
 )
@@ -43,6 +44,9 @@ func newHome(t *testing.T, n, net int, timing string) *home {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("skipped: -short")
+	}
+	if enginetest.Raced {
+		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
 	machines := sshtest.Start(t, n, net)
 	program, err := build()

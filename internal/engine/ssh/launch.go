@@ -21,6 +21,9 @@ func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 	if r.Key == "" {
 		return nil, fmt.Errorf("%w: a launch needs a key", engine.ErrRequest)
 	}
+	if err := r.NoImage(); err != nil {
+		return nil, err
+	}
 	d.reach(ctx)
 	release, err := d.hold(ctx, r.Key)
 	if err != nil {

@@ -118,11 +118,11 @@ func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) 
 	h.ConnState = newGuests().state
 	scheme := "http"
 	if secure {
-		cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate: %w: --tls-cert and --tls-key are files in PEM", err)
+		cert := &certificateFiles{cert: o.Cert, key: o.Key, log: o.Log, every: rereadEvery}
+		if err := cert.open(); err != nil {
+			return nil, err
 		}
-		h.TLSConfig, scheme = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, "https"
+		h.TLSConfig, scheme = &tls.Config{GetCertificate: cert.get, MinVersion: tls.VersionTLS12}, "https"
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.Listen)

@@ -147,3 +147,41 @@ func TestWhoServesInTheClearIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A certificate that is renewed in its files is shown from then on, and one that is half written never.
+func TestACertificateThatIsRenewedIsShown(t *testing.T) {
+	first, key, _ := certificate(t)
+	second, otherKey, _ := certificate(t)
+	c := &certificateFiles{cert: first, key: key, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if err := c.open(); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		got, err := c.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got.Certificate[0])
+	}
+	replace := func(path, by string) {
+		text, err := os.ReadFile(by)
+		if err == nil {
+			err = os.WriteFile(path+".new", text, 0o600)
+		}
+		if err == nil {
+			err = os.Rename(path+".new", path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := shown()
+	replace(first, second)
+	if shown() != before {
+		t.Error("a certificate is shown whose key is another one's")
+	}
+	replace(key, otherKey)
+	if shown() == before {
+		t.Error("the renewed certificate is not shown")
+	}
+}

@@ -27,13 +27,14 @@ func shellOf(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
 }
 
 // unsold refuses a job that is held to engines which are not there; and one whose accelerator nothing for sale
-// has, or of whose machines nothing has so many at once, unless its sender accepts that it waits.
+// has, whose image nothing takes, or of whose machines nothing has so many at once, unless its sender accepts that
+// it waits.
 func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 	if no := d.nowhere(j); no != nil {
 		return no
 	}
 	fewest := j.FewestNodes()
-	if b.AcceptWait || j.Resources.Accelerator == "" && fewest == 1 {
+	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 {
 		return nil
 	}
 	n := terms.Need(j)
@@ -45,6 +46,14 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 				Title: "nothing for sale has the accelerator " + j.Resources.Accelerator,
 				Fix: "leave it out, ask for one that scrimp market lists, or name an engine that sells it in engines.yaml; " +
 					"with accept_wait (scrimp run --force) the job waits until something has it"}
+			return
+		}
+		imaged := func(l *state.Listing) bool { return n.Imaged(l.Offer()) }
+		if len(sale) > 0 && !slices.ContainsFunc(sale, imaged) {
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "image",
+				Title: "nothing for sale runs a container image",
+				Fix: "leave image out and put what it holds into setup, or name an engine whose machines are containers in " +
+					"engines.yaml; with accept_wait (scrimp run --force) the job waits until something runs it"}
 			return
 		}
 		if most, limited := atOnce(&n, sale); limited && most < fewest {

@@ -75,7 +75,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 // Need is what the job asks of machines, with its alternatives and its ladder.
 func Need(j spec.Job) plan.Need {
 	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
-	n.Engines = j.Places()
+	n.Engines, n.Image = j.Places(), j.Image
 	for i, v := range j.AnyOf {
 		if v.Place() {
 			continue
@@ -85,6 +85,7 @@ func Need(j spec.Job) plan.Need {
 			w.Requirements = asks(v.Resources)
 			w.Engines = n.Engines
 		}
+		w.Image = cmp.Or(v.Image, n.Image)
 		if v.Engine != "" {
 			w.Engines = []string{v.Engine}
 		}

@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -25,6 +26,7 @@ type Cluster struct {
 	bin   string // folder of initdb, postgres, psql; "" where they are on the path
 	owner *syscall.Credential
 	names int
+	where string // address of this machine at which it listens besides its socket; "": none
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -130,8 +132,8 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 // Run starts the server, again after Kill, and returns when it takes connections.
 func (c *Cluster) Run(t testing.TB) {
 	t.Helper()
-	cmd := c.command("postgres", "-D", filepath.Join(c.dir, "data"), "-k", c.dir, "-c", "listen_addresses=", "-c",
-		"max_connections=200",
+	cmd := c.command("postgres", "-D", filepath.Join(c.dir, "data"), "-k", c.dir, "-c",
+		"listen_addresses="+c.where, "-c", "max_connections=200",
 		"-c", "fsync=on", "-c", "synchronous_commit=off") // a store asks for durable commits itself
 	said, err := cmd.StderrPipe()
 	if err != nil {
@@ -161,6 +163,22 @@ func (c *Cluster) Run(t testing.TB) {
 	if !<-ready {
 		t.Fatalf("PostgreSQL does not start:\n%s", strings.Join(c.log, "\n"))
 	}
+}
+
+// Listen starts the server again so that a network reaches it at an address of this machine, without a password.
+func (c *Cluster) Listen(t testing.TB, address, network string) {
+	t.Helper()
+	c.Kill(t)
+	c.where = address
+	hba, err := os.OpenFile(filepath.Join(c.dir, "data", "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = fmt.Fprintf(hba, "host all all %s trust\n", network)
+		err = errors.Join(err, hba.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Run(t)
 }
 
 func (c *Cluster) note(line string) {

@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"slices"
+
+	"scrimp/internal/plan"
+	"scrimp/internal/sim"
+	"scrimp/internal/spec"
+)
+
+// shortLived says that machines would do but for their lifetime, and what would help; "": it is something else.
+func shortLived(f sim.Forecast) string {
+	for _, r := range f.First.Rejected {
+		if r.Why == plan.ShortLived {
+			return "the machines of " + string(r.Offer) + " are taken before the work is done, and the job saves nothing " +
+				"that the next one could go on from: set checkpoint.dir to where the program saves"
+		}
+	}
+	return ""
+}
+
+// noImages says that machines would do if they ran the job's image, and what would help; "": it is something else.
+func noImages(f sim.Forecast, j spec.Job) string {
+	lacks := func(r plan.Rejection) bool { return r.Why == plan.NoImages }
+	if !slices.ContainsFunc(f.First.Rejected, lacks) {
+		return ""
+	}
+	image := "the image that the job names"
+	if j.Image != "" {
+		image = "image " + j.Image
+	}
+	return "no offer of this market runs " + image + ": leave image out and put what it holds into setup, or name a " +
+		"Kubernetes engine (scrimp engine add)"
+}

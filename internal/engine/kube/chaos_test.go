@@ -1,0 +1,180 @@
+//go:build !local
+
+package kube
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/wait"
+)
+
+var chaosFor = flag.Duration("chaos", 0, "how long a cluster and its server are hurt; 0: not at all (make chaos-kube)")
+
+const chaosPools = `        - {name: spot, capacity: spot, rate: 1.20, cpus: 1, memory: 256MiB, grace: 10s, selector: {POOL spot}}
+        - {name: std, rate: 3.60, cpus: 1, memory: 256MiB, grace: 10s, selector: {POOL std}}
+`
+
+// A server and a cluster that are hurt for a while, in each way, lose no job: each ends as it should, what it cost adds
+// up, and no pod is left.
+func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
+	if *chaosFor == 0 {
+		t.Skip("skipped: make chaos-kube runs it, for as long as CHAOS says")
+	}
+	h, nodes := newHome(t, "spot-1", "std-2", "std-3")
+	h.engines(chaosPools)
+	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
+	for time.Since(began) < *chaosFor {
+		if h.unfinished() < 3 {
+			name := fmt.Sprintf("job%d", len(names))
+			if out, err := h.submits(name); err != nil {
+				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
+			}
+			names = append(names, name)
+		}
+		_ = wait.For(t.Context(), time.Duration(3+rng.IntN(6))*time.Second)
+		how := h.hurt(rng, nodes)
+		hurts[how]++
+		t.Logf("%v: %s", time.Since(began).Round(time.Second), how)
+	}
+	h.heal(nodes)
+	attempts := 0
+	for _, name := range names {
+		h.until(name+" is over", func() bool { j, ok := h.tryJob(name); return !ok || j.Closed })
+		j, ok := h.tryJob(name)
+		if !ok {
+			continue
+		}
+		if j.State != "succeeded" {
+			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.does("logs", name))
+		}
+		attempts += j.Attempts
+		h.receipt(name)
+	}
+	h.until("nothing is left but records", func() bool {
+		return h.Do(t, "get", "pods,jobs,secrets,services", "-n", h.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "name") == ""
+	})
+	h.does("ledger", "verify")
+	t.Logf("%v: %d jobs, %d attempts, hurt as %v", time.Since(began).Round(time.Second), len(names), attempts, hurts)
+}
+
+// submits hands in a job that counts for some seconds.
+func (h *home) submits(name string) (string, error) {
+	h.file("w/"+name+".yaml", counting(name, "20", ""))
+	return h.scrimp("run", "-y", "-d", "--force", name+".yaml")
+}
+
+func (h *home) tryJob(name string) (j client.Job, ok bool) {
+	out, err := h.scrimp("status", name, "--json")
+	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
+}
+
+func (h *home) unfinished() (n int) {
+	out, err := h.scrimp("jobs", "--json")
+	if err != nil {
+		return 3
+	}
+	for l := range strings.Lines(out) {
+		var j client.Job
+		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
+			n++
+		}
+	}
+	return n
+}
+
+// hurt does one of what happens to clusters and servers, and says which.
+func (h *home) hurt(rng *rand.Rand, nodes []*kubetest.RealNode) string {
+	h.Helper()
+	node := nodes[rng.IntN(len(nodes))]
+	pause := func() { _ = wait.For(h.Context(), time.Duration(2+rng.IntN(12))*time.Second) }
+	one := func(kind string) string {
+		out, _ := h.Try("get", kind, "-n", h.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "jsonpath={.items[*].metadata.name}")
+		list := strings.Fields(out)
+		if len(list) == 0 {
+			return "none"
+		}
+		return list[rng.IntN(len(list))]
+	}
+	switch rng.IntN(11) {
+	case 0:
+		if pod := one("pods"); pod != "none" {
+			h.Evict(h, h.namespace, pod)
+		}
+		return "evicted"
+	case 1:
+		_, _ = h.Try("taint", "node", node.Name, "chaos=yes:NoExecute")
+		pause()
+		_, _ = h.Try("taint", "node", node.Name, "chaos-")
+		return "node tainted"
+	case 2:
+		node.Cut(h)
+		pause()
+		pause()
+		node.Join(h)
+		return "node cut"
+	case 3:
+		node.PowerOff(h)
+		pause()
+		node.PowerOn(h)
+		return "node without power"
+	case 4:
+		h.Kill(h, "kubelet."+node.Name)
+		pause()
+		h.Begin(h, "kubelet."+node.Name)
+		return "kubelet killed"
+	case 5:
+		program := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}[rng.IntN(3)]
+		h.Kill(h, program)
+		pause()
+		h.Begin(h, program)
+		h.answers()
+		return program + " killed"
+	case 6:
+		h.Signal(h, "kube-apiserver", syscall.SIGSTOP)
+		pause()
+		pause()
+		h.Signal(h, "kube-apiserver", syscall.SIGCONT)
+		h.answers()
+		return "API server frozen"
+	case 7:
+		_, _ = h.Try("delete", "configmap", one("configmaps"), "-n", h.namespace, "--wait=false")
+		return "record deleted"
+	case 8:
+		_, _ = h.Try("delete", "job", one("jobs"), "-n", h.namespace, "--wait=false")
+		return "Job deleted"
+	case 9:
+		_, _ = h.Try("delete", "pod", one("pods"), "-n", h.namespace, "--wait=false", "--grace-period=0", "--force")
+		return "pod deleted by force"
+	}
+	out, err := h.scrimp("server", "status", "--json")
+	var s struct {
+		PID int `json:"pid"`
+	}
+	if err == nil && json.Unmarshal([]byte(out), &s) == nil && s.PID > 1 {
+		_ = syscall.Kill(s.PID, syscall.SIGKILL)
+		pause()
+		h.serve()
+	}
+	return "server killed"
+}
+
+// heal makes the cluster and its server whole again.
+func (h *home) heal(nodes []*kubetest.RealNode) {
+	h.Helper()
+	h.answers()
+	for _, n := range nodes {
+		h.until(n.Name+" is ready", func() bool {
+			out, _ := h.Try("get", "node", n.Name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+			return out == "True"
+		})
+	}
+}

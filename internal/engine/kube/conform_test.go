@@ -1,0 +1,176 @@
+//go:build !local
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/await"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/wait"
+)
+
+// again is a driver that can be replaced by another one, as when its server is killed and started again.
+type again struct {
+	mu sync.Mutex
+	*Driver
+}
+
+func (a *again) now() *Driver {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Driver
+}
+
+func (a *again) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
+	if q.Env == nil {
+		q.Env = map[string]string{"SCRIMP_SERVER": a.now().server, "SCRIMP_TOKEN": "bootstrap.secret", "SCRIMP_TASK_USER": "same"}
+	}
+	return a.now().Launch(ctx, q)
+}
+func (a *again) Cancel(ctx context.Context, key string) error        { return a.now().Cancel(ctx, key) }
+func (a *again) Terminate(ctx context.Context, id string) error      { return a.now().Terminate(ctx, id) }
+func (a *again) List(ctx context.Context) ([]engine.Instance, error) { return a.now().List(ctx) }
+func (a *again) Watch(ctx context.Context, changed func()) error     { return a.now().Watch(ctx, changed) }
+
+// site is a namespace of a cluster, with pools of nodes of its own.
+type site struct {
+	*kubetest.Cluster
+	testing.TB
+	namespace string
+	config    string
+}
+
+var sites atomic.Int32
+
+// newSite makes one, whose user has the least Role.
+func newSite(t testing.TB, c *kubetest.Cluster) *site {
+	s := &site{Cluster: c, TB: t, namespace: fmt.Sprintf("team-%d", sites.Add(1))}
+	w := s.with()
+	s.config = c.User(t, s.namespace, w.Role(s.namespace))
+	c.Do(t, "label", "namespace", s.namespace, "pod-security.kubernetes.io/enforce=restricted")
+	t.Cleanup(func() { _, _ = c.Try("delete", "namespace", s.namespace, "--wait=false") })
+	return s
+}
+
+// pool is the label of the nodes of a pool of this site.
+func (s *site) pool(name string) map[string]string {
+	return map[string]string{"pool": s.namespace + "-" + name}
+}
+
+// with are an engine's settings for the site.
+func (s *site) with() With {
+	w := With{Kubeconfig: s.config, Image: "user:1", AgentImage: "scrimp:1", User: 1000}
+	for _, p := range []Pool{{Name: "std", Rate: "3.60"}, {Name: "spot", Rate: "1.20", Capacity: "spot"}, {Name: "later", Rate: "0.90"},
+		{Name: "parts", Rate: "0.90"}, {Name: "limited", Rate: "0.36", PriorityClass: "limited"}} {
+		p.CPUs, p.Memory, p.Selector, p.Grace = 1, "1GiB", s.pool(p.Name), engine.Span(time.Second)
+		w.Pools = append(w.Pools, p)
+	}
+	return w
+}
+
+// nodes adds simulated nodes to a pool.
+func (s *site) nodes(pool, cpu string, n int) {
+	s.Helper()
+	var list []kubetest.Node
+	for range n {
+		list = append(list, kubetest.Node{Name: fmt.Sprintf("%s-%s-%d", s.namespace, pool, sites.Add(1)), CPU: cpu, Memory: "64Gi",
+			Labels: s.pool(pool)})
+	}
+	s.Nodes(s, list...)
+}
+
+// driver is one of the site.
+func (s *site) driver() *Driver {
+	s.Helper()
+	return s.driverOf(s.with(), "http://127.0.0.1:9")
+}
+
+func (s *site) driverOf(w With, server string) *Driver {
+	s.Helper()
+	e, err := Open(s.Context(), engine.Setting{Name: "k8s", Kind: Kind, Agents: server, With: engine.WithOf(w)}, engine.Host{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	d, ok := e.Driver.(*Driver)
+	if !ok {
+		s.Fatal("another driver")
+	}
+	s.Cleanup(d.close)
+	return d
+}
+
+// rig is a site whose spot machines are evicted as soon as they run.
+func (s *site) rig() enginetest.Rig {
+	s.nodes("std", "16", 2)
+	s.nodes("spot", "4", 1)
+	s.nodes("parts", "1", 1)
+	s.Apply(s, `
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: limited, namespace: `+s.namespace+`}
+spec: {hard: {pods: "0"}, scopeSelector: {matchExpressions: [{operator: In, scopeName: PriorityClass, values: [limited]}]}}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: limited}
+value: 1
+`)
+	d := &again{Driver: s.driver()}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	s.Cleanup(func() { stop(); <-done })
+	go func() {
+		defer close(done)
+		for wait.For(ctx, 200*time.Millisecond) == nil {
+			out, err := s.Try("get", "pods", "-n", s.namespace, "-l", "scrimp.dev/pool=spot", "--field-selector=status.phase=Running",
+				"-o", "jsonpath={.items[*].metadata.name}")
+			for _, pod := range strings.Fields(out) {
+				if err == nil {
+					s.Evict(s, s.namespace, pod)
+				}
+			}
+		}
+	}()
+	return enginetest.Rig{
+		Driver: d, Granted: "k8s/std/1c-1g/on-demand", Fails: "k8s/spot/1c-1g/spot", Queued: "k8s/later/1c-1g/on-demand",
+		Parts: "k8s/parts/1c-1g/on-demand", Consistency: usual.Consistency, Limit: 90 * time.Second,
+		Grant: func(_ testing.TB, key string) {
+			if strings.HasPrefix(key, "g") {
+				s.nodes("parts", "1", 2)
+				return
+			}
+			s.nodes("later", "1", 1)
+		},
+		Refusals: []enginetest.Refusal{{Offer: "k8s/limited/1c-1g/on-demand", Err: engine.ErrQuota, Scope: "offer"}},
+		Restart: func(t testing.TB) { // the API server and this one die at once
+			s.Kill(t, "kube-apiserver")
+			s.Begin(t, "kube-apiserver")
+			await.True(t, "an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.close()
+			d.Driver = s.driver()
+		},
+		Foreign: func(t testing.TB) string {
+			s.Do(t, "create", "job", "other", "-n", s.namespace, "--image=x", "--", "sleep")
+			return "other"
+		},
+	}
+}
+
+// The driver is held to the contract by a real control plane, and its page says by which cases.
+func TestDriverConforms(t *testing.T) {
+	c := kubetest.Start(t)
+	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig() })
+	enginetest.Page(t, filepath.Join("..", "..", "..", "docs", "engines", "kubernetes.md"), results)
+}

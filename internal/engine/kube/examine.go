@@ -1,0 +1,231 @@
+//go:build !local
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scrimp/internal/engine"
+)
+
+// right is what this driver does to objects of one kind.
+type right struct {
+	group, resource string
+	verbs           []string
+	only            func(*With) bool // nil: always
+}
+
+// rights are all that it needs, in its namespace. Nothing of the cluster is read.
+var rights = []right{
+	{"", "configmaps", []string{"get", "list", "create", "update", "delete"}, nil},
+	{"", "secrets", []string{"create", "delete"}, nil},
+	{"", "services", []string{"create", "delete"}, nil},
+	{"", "pods", []string{"list", "watch", "delete"}, nil},
+	{"", "events", []string{"list"}, nil},
+	{"batch", "jobs", []string{"get", "create", "delete"}, nil},
+	{"kueue.x-k8s.io", "localqueues", []string{"get"}, func(w *With) bool {
+		return slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Queue != "" })
+	}},
+}
+
+// Role is the least Role that the engine needs, as YAML.
+func (w *With) Role(namespace string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: scrimp, namespace: "+
+		"%s}\nrules:\n",
+		namespace)
+	for _, r := range rights {
+		if r.only == nil || r.only(w) {
+			fmt.Fprintf(&b, "- {apiGroups: [%q], resources: [%s], verbs: [%s]}\n", r.group, r.resource,
+				strings.Join(r.verbs, ", "))
+		}
+	}
+	return b.String()
+}
+
+// Examine implements engine.Examiner.
+func (d *Driver) Examine(ctx context.Context) []engine.Finding {
+	a, err := connect(&d.with, nil)
+	if err != nil {
+		return []engine.Finding{{Name: "credentials", Text: err.Error()}}
+	}
+	found := []engine.Finding{d.cluster(ctx, a)}
+	if !found[0].OK {
+		return found
+	}
+	allowed := d.allowed(ctx, a)
+	found = append(found, allowed)
+	if !allowed.OK {
+		return append(found, d.wayBack())
+	}
+	there := d.namespace(ctx, a)
+	if found = append(found, there); !there.OK {
+		return append(found, d.wayBack())
+	}
+	for n := range d.with.Pools {
+		found = append(found, d.pool(ctx, a, &d.with.Pools[n]))
+	}
+	return append(found, d.wayBack())
+}
+
+// cluster asks for the API server, and whether it takes the credentials.
+func (d *Driver) cluster(ctx context.Context, a *api) engine.Finding {
+	f := engine.Finding{Name: "API server"}
+	began := time.Now()
+	err := a.answers(ctx)
+	took := time.Since(began).Round(time.Millisecond)
+	switch {
+	case apierrors.IsForbidden(err): // it has answered: what is allowed is looked at next
+	case apierrors.IsUnauthorized(err):
+		f.Text = d.explain(err).Error()
+		return f
+	case err != nil:
+		f.Text = fmt.Sprintf("%s does not answer: %s: is it the right context (kubectl config get-contexts), and is the "+
+			"network open?", a.host, said(err))
+		return f
+	}
+	f.OK, f.Text = true, fmt.Sprintf("%s answers within %v, namespace %s", a.host, took, a.namespace)
+	return f
+}
+
+// allowed asks for each right.
+func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
+	f := engine.Finding{Name: "rights"}
+	var lacks []string
+	for _, r := range rights {
+		if r.only != nil && !r.only(&d.with) {
+			continue
+		}
+		for _, verb := range r.verbs {
+			review := authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authv1.ResourceAttributes{Namespace: a.namespace, Verb: verb, Group: r.group,
+					Resource: r.resource}}}
+			err := a.auth.Post().Resource("selfsubjectaccessreviews").VersionedParams(&metav1.CreateOptions{}, queries).
+				Body(&review).Do(ctx).Into(&review)
+			if err != nil {
+				f.Text = d.explain(err).Error()
+				return f
+			}
+			if !review.Status.Allowed {
+				lacks = append(lacks, verb+" "+r.resource)
+			}
+		}
+	}
+	if len(lacks) > 0 {
+		f.Text = fmt.Sprintf("not allowed in namespace %s: %s. An administrator of it applies this Role, and binds it to "+
+			"this user:\n%s", a.namespace, strings.Join(lacks, ", "), d.with.Role(a.namespace))
+		return f
+	}
+	f.OK, f.Text = true, "all that is needed, in namespace "+a.namespace+" alone"
+	return f
+}
+
+// namespace looks whether it is there, by what can be seen without rights to namespaces.
+func (d *Driver) namespace(ctx context.Context, a *api) engine.Finding {
+	f := engine.Finding{Name: "namespace"}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scrimp-probe"}}
+	if err := a.create(ctx, "configmaps", probe, true); err != nil && !apierrors.IsAlreadyExists(err) {
+		f.Text = refusal(a, err).Error()
+		return f
+	}
+	f.OK, f.Text = true, a.namespace+" takes objects"
+	return f
+}
+
+// pool tries what the cluster would say to a machine of each part of a pool, and leaves nothing there.
+func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
+	f := engine.Finding{Name: "pool " + p.Name}
+	var sells []string
+	sales := d.with.sales(d.name, time.Now())
+	for n := range sales {
+		s := &sales[n]
+		if s.of != p {
+			continue
+		}
+		r := &record{Key: "examine", Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency, name: nameOf("examine"),
+			uid: "00000000-0000-0000-0000-000000000000"}
+		job := d.job(r, s, map[string]string{})
+		job.OwnerReferences = nil
+		pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
+		pod.Name = job.Name
+		if err := a.create(ctx, "jobs", job, true); err != nil && !apierrors.IsAlreadyExists(err) {
+			f.Text = refusal(a, err).Error()
+			return f
+		}
+		if err := a.create(ctx, "pods", pod, true); err != nil && !apierrors.IsAlreadyExists(err) && !notAsked(err) {
+			f.Text = refusal(a, err).Error()
+			return f
+		}
+		price := "at an unknown price: set rate"
+		if s.quote.Priced {
+			price = fmt.Sprintf("%v %s an hour", s.quote.Rate, s.offer.Currency)
+		}
+		sells = append(sells, fmt.Sprintf("%s, %s", s.offer.ID, price))
+	}
+	if p.Queue != "" {
+		err := a.plain.Get().AbsPath(kueuePath, "namespaces", a.namespace, "localqueues", p.Queue).Do(ctx).Error()
+		if err != nil {
+			f.Text = noQueue(a.namespace, p.Queue)
+			return f
+		}
+	}
+	if left, why := d.troubled(p.Name); left > 0 {
+		f.Text = why
+		return f
+	}
+	f.OK, f.Text = true, strings.Join(sells, "; ")+d.nodesOf(ctx, a, p)
+	return f
+}
+
+// notAsked reports whether this user may not make pods, which only the controller of Jobs does for it.
+func notAsked(err error) bool {
+	return apierrors.IsForbidden(err) && !overQuota(said(err)) && strings.Contains(said(err), "cannot create resource")
+}
+
+// nodesOf says which nodes a pool has now, where this user may see nodes.
+func (d *Driver) nodesOf(ctx context.Context, a *api, p *Pool) string {
+	var list corev1.NodeList
+	err := a.core.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{
+		LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: p.selectors()}), Limit: 500}, queries).
+		Do(ctx).Into(&list)
+	if err != nil {
+		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
+	}
+	fits := 0
+	for n := range list.Items {
+		free := list.Items[n].Status.Allocatable
+		gpus := free[corev1.ResourceName(p.Resource)]
+		if free.Cpu().Value() >= int64(p.CPUs) && free.Memory().Value() >= int64(p.memory) &&
+			gpus.Value() >= int64(p.Accelerators) {
+			fits++
+		}
+	}
+	switch {
+	case len(list.Items) == 0:
+		return "; no node has its labels now: an autoscaler must make one"
+	case fits == 0:
+		return fmt.Sprintf("; none of its %d nodes can hold a machine: lower cpus and memory by what daemon "+
+			"sets take, or an "+
+			"autoscaler must make larger ones", len(list.Items))
+	}
+	return fmt.Sprintf("; %d of its %d nodes can hold one when empty", fits, len(list.Items))
+}
+
+// wayBack says whether pods reach the server, as far as that can be known without one.
+func (d *Driver) wayBack() engine.Finding {
+	if d.server == "" {
+		return engine.Finding{Name: "way back", Text: "the server listens on no address that pods could reach: scrimp " +
+			"serve --listen HOST:PORT, or write its URL as agents"}
+	}
+	return engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each pod tries it " +
+		"before it begins"}
+}

@@ -1,0 +1,71 @@
+//go:build !local
+
+package kube
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scrimp/internal/engine"
+)
+
+// Terminate implements engine.Driver: the machine's pod is deleted, with its grace.
+func (d *Driver) Terminate(ctx context.Context, id string) error {
+	name, index, ok := d.of(id)
+	if !ok {
+		return engine.ErrNotFound
+	}
+	a, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	key := d.keyOf(name)
+	if key == "" { // of another server, perhaps
+		if err := d.load(ctx, a); err != nil {
+			return d.explain(err)
+		}
+		if key = d.keyOf(name); key == "" {
+			return engine.ErrNotFound
+		}
+	}
+	end, err := d.turn(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := d.settle(ctx, a, key); err != nil {
+		return d.explain(err)
+	}
+	running := false
+	r, err := d.change(ctx, a, key, func(r *record) {
+		if g := r.grant(index); g != nil && g.End.IsZero() {
+			running, g.Given = true, true
+		}
+	})
+	if err != nil {
+		return d.explain(err)
+	}
+	if r == nil || !running {
+		return engine.ErrNotFound
+	}
+	uid := r.grant(index).Pod
+	for _, p := range d.mirror.podsOf(string(r.uid)) {
+		if p.uid == uid {
+			return d.explain(a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &uid}))
+		}
+	}
+	return nil // the next list says how it ended
+}
+
+// keyOf is the key of the record of a name; "": none is known.
+func (d *Driver) keyOf(name string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, r := range d.records {
+		if r.name == name {
+			return key
+		}
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+package image
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+)
+
+// Busybox is the static shell that images are made of; Debian's package busybox-static has it.
+const Busybox = "/bin/busybox"
+
+// Shell is an image with a shell and the usual commands, which runs what it is given, like a user's.
+func Shell(name string) (Image, error) {
+	body, err := os.ReadFile(Busybox)
+	if err != nil {
+		return Image{}, err
+	}
+	list, err := exec.Command(Busybox, "--list").Output() //nolint:noctx // ends at once
+	if err != nil {
+		return Image{}, fmt.Errorf("list commands of busybox: %w", err)
+	}
+	m := Image{Name: name, Cmd: []string{"/bin/sh"}, Files: []File{{Path: "/bin/busybox", Body: body}}}
+	for _, command := range strings.Fields(string(list)) {
+		if command != "busybox" {
+			m.Files = append(m.Files, File{Path: "/bin/" + command, Link: "busybox"})
+		}
+	}
+	return m, nil
+}
+
+// Pause is an image that does nothing but hold what the containers of a pod share, and reap its processes.
+func Pause(name string) (Image, error) {
+	m, err := Shell(name)
+	m.Entrypoint = []string{"/bin/sh", "-c", `trap "exit 0" TERM INT; while :; do sleep 1000000 & wait $!; done`}
+	m.Cmd = nil
+	return m, err
+}
+
+// Agent is an image of which agents come: a static scrimp where the published one has it.
+func Agent(name, program string) (Image, error) {
+	body, err := os.ReadFile(program)
+	return Image{Name: name, Files: []File{{Path: "/usr/bin/scrimp", Body: body}}}, err
+}
+
+// Bare is an image of one static program at /NAME, which it runs, and nothing else: no shell.
+func Bare(name, program string, args ...string) (Image, error) {
+	body, err := os.ReadFile(program)
+	at := "/" + path.Base(program)
+	return Image{Name: name, Entrypoint: append([]string{at}, args...), Files: []File{{Path: at, Body: body}}}, err
+}
+
+// Foreign is a shell of a processor that this machine is not, which the kernel refuses to run.
+func Foreign(name string) (Image, error) {
+	m, err := Shell(name)
+	if err == nil && len(m.Files[0].Body) > 19 {
+		const machine, s390 = 18, 22 // where an ELF file names its processor, and one that is never that of a test
+		m.Files[0].Body[machine], m.Files[0].Body[machine+1] = s390, 0
+	}
+	return m, err
+}

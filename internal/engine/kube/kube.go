@@ -1,0 +1,339 @@
+//go:build !local
+
+// Package kube rents machines from a Kubernetes cluster as an ordinary user of one namespace: a machine is a pod of a
+// Job, in the user's image, in which scrimp's agent is put by an init container. All that is known of a request lies
+// in the cluster, so that any server finds it.
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/transport"
+	"k8s.io/klog/v2"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+)
+
+// Kind is what engines of this package are called.
+const Kind = "kubernetes"
+
+// usual is how a cluster behaves. What a poll asks for is known already, by the watch.
+var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * time.Minute,
+	Consistency: 15 * time.Second, GrantWait: time.Minute, Detect: 10 * time.Second}
+
+// Driver implements engine.Driver for one namespace of a cluster.
+type Driver struct {
+	name   string
+	with   With
+	server string // address that agents are given
+	log    *slog.Logger
+	start  time.Duration         // how long a launch waits for its pods to begin
+	wrap   transport.WrapperFunc // sees each request; nil: nobody does
+
+	mirror  *mirror
+	changes chan struct{} // something is to be looked at
+
+	looking chan struct{} // one looks at a time whether the API server answers
+	writers [64]sync.Mutex
+
+	mu       sync.Mutex
+	api      *api // nil: not connected
+	stop     context.CancelFunc
+	answered time.Time // when the API server did last
+	failed   time.Time // when it did not last, as failure says; zero: it has answered since
+	failure  error
+	loaded   time.Time // when all records were read last
+	records  map[string]*record
+	done     map[string]bool // keys whose objects have been made
+	turns    map[string]*turn
+	troubles map[string]trouble // by pool
+}
+
+// trouble is what kept a pod from working for us.
+type trouble struct {
+	at   time.Time
+	text string
+}
+
+// troubleFor is how long no machine is rented where one could not begin its work.
+const troubleFor = 2 * time.Minute
+
+var (
+	_ engine.Driver    = (*Driver)(nil)
+	_ engine.Canceller = (*Driver)(nil)
+	_ engine.Watcher   = (*Driver)(nil)
+	_ engine.Examiner  = (*Driver)(nil)
+)
+
+var quiet sync.Once
+
+// Open opens the engine of a cluster. It asks nobody: a cluster that does not answer yet is no error.
+func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
+	with, err := readWith(&s)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	if s.Agents == "" || s.Agents == "socket" || s.Agents == "ssh" {
+		return engine.Engine{}, errors.New("agents: pods do not reach the server's socket: write agents: " +
+			"listen, or the URL " +
+			"by which pods reach the server, such as http://scrimp.NAMESPACE.svc:7077")
+	}
+	agents, err := h.AgentURL(s)
+	switch {
+	case err != nil && h.Trial: // what there is besides is looked at all the same
+		agents = ""
+	case err != nil:
+		return engine.Engine{}, errors.New("agents: listen: the server listens on no address, or on any port that is " +
+			"free: start it with scrimp serve --listen HOST:PORT, an address that pods reach, or write its URL")
+	}
+	d := newDriver(s.Name, with)
+	d.server = agents
+	if h.Log != nil {
+		d.log = h.Log
+	}
+	quiet.Do(func() { klog.SetSlogLogger(d.log.With("part", "client-go")) })
+	client := engine.DefaultClient()
+	client.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 200} // requests have a limit of their own
+	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents,
+		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
+}
+
+func newDriver(name string, with With) *Driver {
+	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
+		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
+		done: map[string]bool{}, turns: map[string]*turn{}, troubles: map[string]trouble{}}
+	d.mirror = newMirror(func() {
+		select {
+		case d.changes <- struct{}{}:
+		default: // somebody will look already
+		}
+	})
+	return d
+}
+
+// freshFor is how long an answer of the API server holds for those that ask after it.
+const freshFor = 2 * time.Second
+
+// look connects where nobody has, waits until all pods are known, and returns the API server once that answers.
+func (d *Driver) look(ctx context.Context) (*api, error) {
+	came := time.Now()
+	select {
+	case d.looking <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-d.looking }()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	d.mu.Lock()
+	a, fresh, read := d.api, time.Since(d.answered) < freshFor, time.Since(d.loaded) < loadEvery
+	failed, failure := d.failed, d.failure
+	d.mu.Unlock()
+	switch {
+	case failed.After(came): // who waited for the same does not ask again
+		return nil, failure
+	case a != nil && fresh && read && !d.mirror.since().IsZero():
+		return a, nil
+	}
+	a, err := d.connected(ctx, a)
+	if err != nil {
+		d.disconnect(err)
+		err = d.explain(err)
+		if ctx.Err() == nil {
+			d.mu.Lock()
+			d.failed, d.failure = time.Now(), err
+			d.mu.Unlock()
+		}
+		return nil, err
+	}
+	if !failed.IsZero() { // what it told meanwhile was not heard
+		d.mirror.anew()
+		d.mu.Lock()
+		d.failed = time.Time{}
+		d.mu.Unlock()
+	}
+	if !read {
+		if err := d.load(ctx, a); err != nil {
+			return nil, d.explain(err)
+		}
+	}
+	for until := time.Now().Add(10 * time.Second); d.mirror.since().IsZero(); {
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether they may be", d.name)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answered = time.Now()
+	return a, nil
+}
+
+// connected is the API server, once it has answered this user.
+func (d *Driver) connected(ctx context.Context, a *api) (*api, error) {
+	begin := a == nil
+	if begin {
+		var err error
+		if a, err = connect(&d.with, d.wrap); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.answers(ctx); err != nil {
+		return nil, err
+	}
+	if begin {
+		following, stop := context.WithCancel(context.Background())
+		go d.mirror.follow(following, a, labelEngine+"="+d.name)
+		d.mu.Lock()
+		d.api, d.stop = a, stop
+		d.mu.Unlock()
+	}
+	return a, nil
+}
+
+// disconnect lets the credentials be read anew, where they were not taken: they may have been renewed.
+func (d *Driver) disconnect(why error) {
+	if !unknownUser(why) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop != nil {
+		d.stop()
+	}
+	d.api, d.stop = nil, nil
+}
+
+// close ends the watch.
+func (d *Driver) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop != nil {
+		d.stop()
+	}
+	d.api, d.stop = nil, nil
+}
+
+// Watch implements engine.Watcher.
+func (d *Driver) Watch(ctx context.Context, changed func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-d.changes:
+			changed()
+		}
+		select { // what comes meanwhile is told together
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Offers implements engine.Driver. What is in use can be had: its launch waits for a node.
+func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	if _, err := d.look(ctx); err != nil {
+		return nil, nil, err
+	}
+	sales := d.with.sales(d.name, time.Now())
+	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
+	for n, s := range sales {
+		if left, _ := d.troubled(s.of.Name); left > 0 {
+			s.quote.Available = false
+		}
+		offers[n], quotes[n] = s.offer, s.quote
+	}
+	return offers, quotes, nil
+}
+
+// troubled is for how long no machine of a pool is rented yet, and why.
+func (d *Driver) troubled(pool string) (time.Duration, string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, bad := d.troubles[pool]
+	if left := troubleFor - time.Since(t.at); bad && left > 0 {
+		return left, t.text
+	}
+	return 0, ""
+}
+
+func (d *Driver) trouble(pool, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.troubles[pool] = trouble{time.Now(), text}
+}
+
+// turn is of the calls that work on one key, one at a time.
+type turn struct {
+	taken chan struct{}
+	users int // that have or want it
+}
+
+// turn lets one call at a time work on a key. It returns what ends the turn.
+func (d *Driver) turn(ctx context.Context, key string) (end func(), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	d.mu.Lock()
+	t := d.turns[key]
+	if t == nil {
+		t = &turn{taken: make(chan struct{}, 1)}
+		d.turns[key] = t
+	}
+	t.users++
+	d.mu.Unlock()
+	left := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(d.turns, key)
+		}
+	}
+	select {
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken; left() }, nil
+	case <-ctx.Done():
+		left()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// writer is the lock under which a key's record is written.
+func (d *Driver) writer(key string) *sync.Mutex {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // it never fails
+	return &d.writers[h.Sum32()%uint32(len(d.writers))]
+}
+
+// made reports whether the objects of a key were made by this server.
+func (d *Driver) made(key string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.done[key]
+}
+
+func (d *Driver) setMade(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done[key] = true
+}
+
+func (d *Driver) unmade(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.done, key)
+}

@@ -1,0 +1,167 @@
+// Package kubetest starts real Kubernetes clusters for tests, all of them on this machine: a control plane, simulated
+// nodes, and real ones with a kubelet and containers.
+package kubetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Cluster is one, in a folder of its own.
+type Cluster struct {
+	Dir  string
+	Port int // of the API server
+
+	real   []*RealNode
+	images []string // archives that real nodes have
+}
+
+// Start starts one, with what test/kube-up.sh reads of the environment, until the test ends. Where its programs are
+// missing the test is skipped, and in CI it fails.
+func Start(t testing.TB, env ...string) *Cluster {
+	t.Helper()
+	for _, name := range strings.Fields("etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok") {
+		if _, err := os.Stat(Program(name)); err != nil {
+			missing(t, "%s is missing; test/kube-build.sh %s builds it", name, filepath.Dir(Program(name)))
+		}
+	}
+	sweep(t)
+	dir, err := os.MkdirTemp("", "kt") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{Dir: dir, Port: takePorts(t, dir)}
+	t.Cleanup(func() {
+		c.script(t, "kube-down.sh")
+		if t.Failed() {
+			c.tell(t)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	c.script(t, "kube-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port), "KUBE_BIN=" + bin()}, env...)...)
+	return c
+}
+
+// missing skips the test, and in CI fails it.
+func missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("SCRIMP_CI") == "1" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf("skipped: "+format, args...)
+}
+
+// Program is the path of a program that test/kube-build.sh builds: helm, kubectl, and those of the control plane.
+func Program(name string) string { return filepath.Join(bin(), name) }
+
+func bin() string {
+	if dir := os.Getenv("KUBE_BIN"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "scrimp-ci", "kube")
+}
+
+// tell logs what the programs have said last.
+func (c *Cluster) tell(t testing.TB) {
+	logs, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*.log"))
+	for _, path := range logs {
+		text, _ := os.ReadFile(path)
+		t.Logf("%s:\n%s", filepath.Base(path), text[max(0, len(text)-2000):])
+	}
+}
+
+func (c *Cluster) script(t testing.TB, name string, env ...string) {
+	t.Helper()
+	if out, err := c.run(name, []string{c.Dir}, env...); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func (c *Cluster) run(name string, args []string, env ...string) (string, error) {
+	_, file, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "test", name)
+	cmd := exec.Command(path, args...) //nolint:noctx // the end of the test ends it
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Kubeconfig is the administrator's.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+// Do runs kubectl as the administrator.
+func (c *Cluster) Do(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.Try(args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// Try runs kubectl where it may fail.
+func (c *Cluster) Try(args ...string) (string, error) { return c.kubectl("", args...) }
+
+// Apply applies manifests.
+func (c *Cluster) Apply(t testing.TB, yaml string) {
+	t.Helper()
+	c.apply(t, yaml)
+}
+
+// apply returns the names of what it applied.
+func (c *Cluster) apply(t testing.TB, yaml string, args ...string) string {
+	t.Helper()
+	out, err := c.kubectl(yaml, append([]string{"apply", "-o", "name", "-f", "-"}, args...)...)
+	if err != nil {
+		t.Fatalf("kubectl apply: %v\n%s\n%s", err, out, yaml)
+	}
+	return out
+}
+
+func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Program("kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.Dir)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// User makes a ServiceAccount that has the Role, given as YAML, in the namespace, which it makes where it is not
+// there. It returns the kubeconfig of the account's token, which holds for a day.
+func (c *Cluster) User(t testing.TB, namespace, role string) (kubeconfig string) {
+	t.Helper()
+	if out, err := c.Try("create", "namespace", namespace); err != nil && !strings.Contains(out, "AlreadyExists") {
+		t.Fatalf("create namespace %s: %s", namespace, out)
+	}
+	_, name, _ := strings.Cut(c.apply(t, role, "-n", namespace), "/")
+	c.Do(t, "-n", namespace, "create", "serviceaccount", name)
+	c.Do(t, "-n", namespace, "create", "rolebinding", name, "--role="+name, "--serviceaccount="+namespace+":"+name)
+	token := c.Do(t, "-n", namespace, "create", "token", name, "--duration=24h")
+	admin, err := os.ReadFile(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(c.Dir, "etc", namespace+"."+name+".kubeconfig")
+	clusters, _, _ := strings.Cut(string(admin), "users:\n")
+	text := fmt.Sprintf("%susers:\n- name: %s\n  user: {token: %s}\n"+
+		"contexts:\n- name: test\n  context: {cluster: test, user: %[2]s, namespace: %[4]s}\ncurrent-context: test\n",
+		clusters, name, token, namespace)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,78 @@
+package kubetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// Node is a simulated one, whose pods fare as the annotations say that test/kube-stages.yaml names.
+type Node struct {
+	Name        string
+	CPU, Memory string // 8 and 32Gi where empty
+	GPUs        int
+	Labels      map[string]string
+	Taints      []string // key=value:Effect
+}
+
+// simulated is the label of nodes whose kubelet is kwok.
+const simulated = "kwok.x-k8s.io/node"
+
+// Nodes adds simulated nodes, and waits until they are ready.
+func (c *Cluster) Nodes(t testing.TB, nodes ...Node) {
+	t.Helper()
+	type object = map[string]any
+	var list []any
+	args := []string{"wait", "--for=condition=Ready", "--timeout=30s"}
+	for _, n := range nodes {
+		has := object{"cpu": either(n.CPU, "8"), "memory": either(n.Memory, "32Gi"), "pods": "110",
+			"ephemeral-storage": "100Gi"}
+		if n.GPUs > 0 {
+			has["nvidia.com/gpu"] = fmt.Sprint(n.GPUs)
+		}
+		labels := map[string]string{"kubernetes.io/hostname": n.Name, "kubernetes.io/os": "linux",
+			"kubernetes.io/arch": "amd64", simulated: "fake"}
+		maps.Copy(labels, n.Labels)
+		var taints []any
+		for _, s := range n.Taints {
+			pair, effect, ok := strings.Cut(s, ":")
+			if !ok {
+				t.Fatalf("taint %q has no effect", s)
+			}
+			key, value, _ := strings.Cut(pair, "=")
+			taints = append(taints, object{"key": key, "value": value, "effect": effect})
+		}
+		list = append(list, object{"apiVersion": "v1", "kind": "Node",
+			"metadata": object{"name": n.Name, "labels": labels}, "spec": object{"taints": taints},
+			"status": object{"capacity": has, "allocatable": has}})
+		args = append(args, "node/"+n.Name)
+	}
+	text, err := json.Marshal(object{"apiVersion": "v1", "kind": "List", "items": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Apply(t, string(text))
+	c.Do(t, args...)
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Silence ends what simulates a node's kubelet: the node is not ready NODEDOWN seconds later, and its pods stay as they
+// are, also when they are deleted.
+func (c *Cluster) Silence(t testing.TB, node string) {
+	t.Helper()
+	c.Do(t, "label", "node", node, simulated+"-")
+}
+
+// Wake ends the silence of a node.
+func (c *Cluster) Wake(t testing.TB, node string) {
+	t.Helper()
+	c.Do(t, "label", "node", node, simulated+"=fake")
+}

@@ -1,0 +1,336 @@
+//go:build !local
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/wait"
+)
+
+// Launch implements engine.Driver: a Job for each key. Its record is there before it, and owns it; the names of both
+// follow from the key, so that neither is made twice.
+func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
+	if q.Key == "" {
+		return nil, fmt.Errorf("%w: a request without a key", engine.ErrRequest)
+	}
+	end, err := d.turn(ctx, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	a, err := d.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.launch(ctx, a, &q)
+	return list, d.explain(err)
+}
+
+func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engine.Instance, error) {
+	r, err := d.known(ctx, a, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r != nil && r.Cancelled && len(r.Granted) == 0:
+		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
+	case r != nil && r.whole():
+		if err := d.settle(ctx, a, q.Key); err != nil {
+			return nil, err
+		}
+		if r, err = d.known(ctx, a, q.Key); err != nil || r == nil {
+			return nil, orAgain(err, "its record is gone")
+		}
+		return d.instances(r), nil
+	}
+	s, err := d.saleOf(q)
+	if err != nil {
+		if r != nil && len(r.Granted) == 0 {
+			return nil, d.refuse(ctx, a, r, err)
+		}
+		return nil, err
+	}
+	anew := r == nil
+	if anew {
+		r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.quote.Rate, Priced: s.quote.Priced,
+			Currency: s.offer.Currency, Notice: time.Duration(s.of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
+			Asked: time.Now().UTC().Truncate(time.Second)}
+		err := d.keep(ctx, a, r)
+		switch {
+		case apierrors.IsAlreadyExists(err): // by another server, or it goes away
+			if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
+				return nil, orAgain(err, "an earlier request of this name is being removed")
+			}
+			anew = false
+		case err != nil:
+			return nil, refusal(a, err)
+		}
+		d.remember(r)
+	}
+	if !d.made(r.Key) {
+		if err := d.make(ctx, a, r, s, q.Env, anew); err != nil {
+			if engine.Refused(err) {
+				return nil, d.refuse(ctx, a, r, err)
+			}
+			return nil, err
+		}
+	}
+	return d.begins(ctx, a, r, s)
+}
+
+// orAgain is an error that asks the caller to come again, where there is no other.
+func orAgain(err error, why string) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: asked again", why)
+}
+
+// saleOf is what a request asks for, where it can be had.
+func (d *Driver) saleOf(q *engine.Request) (*sale, error) {
+	sales := d.with.sales(d.name, time.Now())
+	for n := range sales {
+		s := &sales[n]
+		switch {
+		case s.offer.ID != q.Offer:
+			continue
+		case q.MaxRate > 0 && !s.quote.Priced:
+			return nil, fmt.Errorf("%w: nobody says what %s costs: set its rate in engines.yaml", engine.ErrPrice, s.of.Name)
+		case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
+			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
+		}
+		if left, why := d.troubled(s.of.Name); left > 0 {
+			return nil, &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrNoCapacity, why), Scope: "zone", Wait: left}
+		}
+		if s.of.Machines > 0 && q.Machines() > s.offer.Machines {
+			return nil, fmt.Errorf("%w: %d machines at once, and pool %s has %d", engine.ErrNoCapacity, q.Machines(), s.of.Name,
+				s.offer.Machines)
+		}
+		return s, nil
+	}
+	return nil, fmt.Errorf("%w: the engine has no %s: its pools are in engines.yaml", engine.ErrNotFound, q.Offer)
+}
+
+// make makes the objects of a record that has none yet: the Job last, since it begins. Of a record that was made anew
+// there is no Job, or an earlier one, which its name says.
+func (d *Driver) make(ctx context.Context, a *api, r *record, s *sale, env map[string]string, anew bool) error {
+	var (
+		there batchv1.Job
+		err   error
+	)
+	if !anew {
+		err = a.get(ctx, "jobs", r.name, &there)
+	}
+	switch {
+	case anew:
+	case err == nil && ownedBy(&there.ObjectMeta, r):
+		d.setMade(r.Key)
+		return nil
+	case err == nil:
+		return fmt.Errorf("the Job %s of an earlier request is being removed: asked again", r.name)
+	case !apierrors.IsNotFound(err):
+		return refusal(a, err)
+	}
+	secret, err := d.secret(r, env["SCRIMP_TOKEN"])
+	if err != nil {
+		return fmt.Errorf("read what agents trust: %w", err)
+	}
+	parts := []struct {
+		resource string
+		object   runtime.Object
+	}{{"secrets", secret}, {"jobs", d.job(r, s, env)}}
+	if r.Nodes > 1 {
+		parts = append(parts[:1:1], struct {
+			resource string
+			object   runtime.Object
+		}{"services", d.service(r)}, parts[1])
+	}
+	for _, p := range parts {
+		err := a.create(ctx, p.resource, p.object, false)
+		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // of a launch whose answer was lost, or an earlier one
+			if err = a.drop(ctx, p.resource, r.name, nil); err == nil {
+				err = a.create(ctx, p.resource, p.object, false)
+			}
+		}
+		if err != nil {
+			return refusal(a, err)
+		}
+	}
+	// Another server may have given the request up, or refused it, before there was a Job to remove.
+	now, err := d.fetch(ctx, a, r.Key)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.uid != r.uid || now.whole() {
+		return orAgain(d.undo(ctx, a, r), "another server gave it up")
+	}
+	d.setMade(r.Key)
+	return nil
+}
+
+func ownedBy(o *metav1.ObjectMeta, r *record) bool {
+	for _, by := range o.OwnerReferences {
+		if by.UID == r.uid {
+			return o.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+// refuse forgets a request that is not granted: its key is as one that was never used. Its record goes first, unless
+// another server has written there meanwhile that something has begun; what it owned, Kubernetes removes after it.
+func (d *Driver) refuse(ctx context.Context, a *api, r *record, why error) error {
+	if !engine.Refused(why) {
+		return why
+	}
+	err := a.drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version})
+	if apierrors.IsConflict(err) {
+		if _, err := d.fetch(ctx, a, r.Key); err != nil {
+			return err
+		}
+		return fmt.Errorf("another server works on %s: asked again", r.Key)
+	}
+	if err != nil {
+		return err
+	}
+	d.forget(r.Key)
+	if err := d.undo(ctx, a, r); err != nil {
+		d.log.Warn("the Job of a request that was refused is removed with its record", "job", r.name, "error", err)
+	}
+	return why
+}
+
+// undo removes the Job of a record, and no other of that name.
+func (d *Driver) undo(ctx context.Context, a *api, r *record) error {
+	var j batchv1.Job
+	err := a.get(ctx, "jobs", r.name, &j)
+	if apierrors.IsNotFound(err) || err == nil && !ownedBy(&j.ObjectMeta, r) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
+}
+
+// begins waits a moment for the pods of a request, and says how it stands.
+func (d *Driver) begins(ctx context.Context, a *api, r *record, s *sale) ([]engine.Instance, error) {
+	for until, pause := time.Now().Add(d.start), 50*time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
+		if err := d.settle(ctx, a, r.Key); err != nil {
+			return nil, err
+		}
+		now, err := d.known(ctx, a, r.Key)
+		switch {
+		case err != nil:
+			return nil, err
+		case now == nil:
+			return nil, fmt.Errorf("the record of %s is gone", r.Key)
+		case now.whole():
+			return d.instances(now), nil
+		}
+		last := time.Since(now.Asked) >= 2*d.start || time.Now().After(until)
+		why, err := d.hinders(ctx, a, now, s, last)
+		switch {
+		case err != nil && engine.Refused(err) && len(now.Granted) == 0:
+			if begun, err2 := d.begun(ctx, a, now); err2 != nil || begun {
+				return nil, orAgain(err2, "it has begun")
+			}
+			return nil, d.refuse(ctx, a, now, err)
+		case err != nil && !engine.Refused(err):
+			return nil, err
+		case err != nil:
+			why = err.Error()
+		}
+		if last {
+			return d.instances(now), &engine.PendingError{Why: why}
+		}
+		if err := wait.For(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begun reports whether any pod of a request has begun, as the API server has it now.
+func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
+	_, err := d.listed(ctx, a, r)
+	c := r.copied()
+	d.seen(c)
+	return len(c.Granted) > 0, err
+}
+
+// Cancel implements engine.Canceller: pods that have not begun are deleted, as long as they have not.
+func (d *Driver) Cancel(ctx context.Context, key string) error {
+	end, err := d.turn(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer end()
+	a, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	return d.explain(d.cancel(ctx, a, key))
+}
+
+func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
+	r, err := d.known(ctx, a, key)
+	if err == nil && r != nil {
+		if err = d.settle(ctx, a, key); err == nil {
+			r, err = d.known(ctx, a, key)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case r == nil, r.whole():
+		return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
+	}
+	// Pods are deleted as they were last seen: one that has begun meanwhile is of another version, and stays.
+	for tries := 0; ; tries++ {
+		var pods corev1.PodList
+		if err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)},
+			&pods); err != nil {
+			return err
+		}
+		again := false
+		for n := range pods.Items {
+			p := podOf(&pods.Items[n])
+			if p.begun() || !p.deleting.IsZero() || r.grant(p.index) != nil {
+				d.mirror.put(p)
+				continue
+			}
+			err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.rv})
+			if again = again || apierrors.IsConflict(err); err != nil && !apierrors.IsConflict(err) {
+				return err
+			}
+		}
+		if !again || tries > 20 {
+			break
+		}
+	}
+	r, err = d.change(ctx, a, key, func(r *record) {
+		d.seen(r)
+		if len(r.Granted) < r.Nodes {
+			r.Cancelled = true
+		}
+		d.seen(r)
+	})
+	if err != nil {
+		return err
+	}
+	if r == nil || len(r.Granted) == r.Nodes {
+		return fmt.Errorf("%w: it has begun, or was refused", engine.ErrNotFound)
+	}
+	return d.settle(ctx, a, key)
+}

@@ -1,0 +1,280 @@
+//go:build !local
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"scrimp/internal/engine"
+)
+
+// How long what a pod's end is waited for may take beside what its grace says, and machines of one request count as
+// begun together.
+const (
+	lateEnd  = 15 * time.Second
+	together = 5 * time.Second
+	// loadEvery is between two readings of all records, which other servers may have made.
+	loadEvery = time.Minute
+	// listFor is how long a list works on what was seen. The next one goes on where it has stopped.
+	listFor = 3 * time.Second
+	// atOnce is how many objects are written at once.
+	atOnce = 8
+)
+
+// List implements engine.Driver.
+func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
+	a, err := d.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.observe(ctx, a); err != nil {
+		return nil, d.explain(err)
+	}
+	var list []engine.Instance
+	for _, r := range d.all() {
+		list = append(list, d.instances(r)...)
+	}
+	return list, nil
+}
+
+// all are the records, in the order of their keys.
+func (d *Driver) all() []*record {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]*record, 0, len(d.records))
+	for _, r := range d.records {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b *record) int { return cmp.Compare(a.Key, b.Key) })
+	return list
+}
+
+// observe takes what the API server has told into the records: what has begun, and what has ended and why.
+func (d *Driver) observe(ctx context.Context, a *api) error {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		fails error
+		slots = make(chan struct{}, atOnce)
+		began = time.Now()
+	)
+	for _, r := range d.all() {
+		if r.over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.none(string(r.uid)) {
+			continue
+		}
+		if err := d.trace(ctx, a, r); err != nil {
+			return err
+		}
+		if c := r.copied(); !d.seen(c) {
+			continue
+		}
+		slots <- struct{}{}
+		if time.Since(began) > listFor {
+			d.mirror.changed()
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := d.settle(ctx, a, r.Key); err != nil {
+				mu.Lock()
+				fails = errors.Join(fails, err)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return fails
+}
+
+// trace finds out when machines went that nobody saw go, since no server watched: by the events of their pods, which
+// are kept for an hour, or else it was by now. What another server has granted may not have been told here yet.
+func (d *Driver) trace(ctx context.Context, a *api, r *record) error {
+	missed := d.missed(r)
+	if len(missed) == 0 {
+		return nil
+	}
+	if _, err := d.listed(ctx, a, r); err != nil {
+		return err
+	}
+	for _, id := range d.missed(r) {
+		told, err := a.eventsOf(ctx, string(id))
+		if err != nil {
+			return err
+		}
+		at, why := d.mirror.since(), "gone"
+		if at.IsZero() {
+			at = time.Now()
+		}
+		if len(told) > 0 {
+			at, why = told[len(told)-1].at, told[len(told)-1].text
+		}
+		d.mirror.wentAt(id, at, why)
+	}
+	return nil
+}
+
+// missed are the pods of machines that have not ended, but are not known.
+func (d *Driver) missed(r *record) (list []types.UID) {
+	for n := range r.Granted {
+		g := &r.Granted[n]
+		if !g.End.IsZero() || d.mirror.knows(g.Pod) {
+			continue
+		}
+		if _, known := d.mirror.lost(g.Pod); !known {
+			list = append(list, g.Pod)
+		}
+	}
+	return list
+}
+
+// listed asks for the pods of a request as they are now, and returns how many there are.
+func (d *Driver) listed(ctx context.Context, a *api, r *record) (int, error) {
+	var list corev1.PodList
+	err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)}, &list)
+	for n := range list.Items {
+		d.mirror.put(podOf(&list.Items[n]))
+	}
+	return len(list.Items), err
+}
+
+// settle writes what was seen of one request, and clears away what it needs no more. It is closed once all is cleared.
+func (d *Driver) settle(ctx context.Context, a *api, key string) error {
+	r, err := d.change(ctx, a, key, func(r *record) { d.seen(r) })
+	if err != nil || r == nil {
+		return err
+	}
+	waste := d.waste(r)
+	for _, p := range waste {
+		if err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid}); err != nil {
+			return err
+		}
+	}
+	if !r.over() || !r.Closed.IsZero() && len(waste) == 0 { // a Job may come late, of a launch that was not answered
+		return nil
+	}
+	if err := d.clear(ctx, a, r); err != nil {
+		return err
+	}
+	if r.Cancelled { // pods may have been made, and begun, until the Job was removed
+		if _, err := d.listed(ctx, a, r); err != nil {
+			return err
+		}
+	}
+	_, err = d.change(ctx, a, key, func(r *record) {
+		d.seen(r)
+		if r.over() && r.Closed.IsZero() {
+			r.Closed = time.Now().UTC().Truncate(time.Second)
+		}
+	})
+	d.unmade(key)
+	return err
+}
+
+// clear removes the objects of a request that has ended; its record stays for a while.
+func (d *Driver) clear(ctx context.Context, a *api, r *record) error {
+	err := errors.Join(a.drop(ctx, "jobs", r.name, nil), a.drop(ctx, "secrets", r.name, nil))
+	if r.Nodes > 1 {
+		err = errors.Join(err, a.drop(ctx, "services", r.name, nil))
+	}
+	return err
+}
+
+// waste are pods of a request that are to be deleted: those that are none of its machines, since they came after one
+// had begun and ended, or were given up, and machines that were given back.
+func (d *Driver) waste(r *record) (list []*pod) {
+	for _, p := range d.mirror.podsOf(string(r.uid)) {
+		g := r.grant(p.index)
+		if !p.deleting.IsZero() || !p.ended.IsZero() {
+			continue
+		}
+		if g == nil && r.Cancelled || g != nil && (g.Pod != p.uid || g.Given) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// seen takes what the pods of a request say into a copy of its record, and reports whether something is to be done.
+func (d *Driver) seen(r *record) bool {
+	before := slices.Clone(r.Granted)
+	pods := d.mirror.podsOf(string(r.uid))
+	for _, p := range slices.Concat(d.mirror.begunOf(string(r.uid)), pods) {
+		if r.grant(p.index) == nil && p.index < r.Nodes && p.begun() {
+			r.begins(p)
+		}
+	}
+	for n := range r.Granted {
+		if g := &r.Granted[n]; g.End.IsZero() {
+			d.ends(g, pods)
+		}
+	}
+	return r.over() && r.Closed.IsZero() || !slices.Equal(r.Granted, before) || len(d.waste(r)) > 0
+}
+
+// begun reports whether a pod's agent has been started.
+func (p *pod) begun() bool { return p.running && !p.scheduled.IsZero() }
+
+// begins notes a machine of a request.
+func (r *record) begins(p *pod) {
+	from := p.scheduled.UTC()
+	if len(r.Granted) > 0 { // scheduled one after the other, as one request
+		if first := r.Granted[0].From; from.Sub(first).Abs() <= together {
+			from = first
+		}
+	}
+	r.Granted = append(r.Granted, granted{Index: p.index, Pod: p.uid, Node: p.node, From: from, Given: r.Cancelled})
+}
+
+// ends notes the end of a machine, where its pod has ended, is gone, or should have been for a while.
+func (d *Driver) ends(g *granted, pods []*pod) {
+	n := slices.IndexFunc(pods, func(p *pod) bool { return p.uid == g.Pod })
+	if n < 0 {
+		if left, ok := d.mirror.lost(g.Pod); ok {
+			g.over(left.pod, left.at)
+		}
+		return
+	}
+	switch p := pods[n]; {
+	case !p.ended.IsZero():
+		g.over(p, p.ended)
+	case !p.deleting.IsZero() && time.Since(p.deleting) > lateEnd: // its node does not answer
+		g.over(p, p.deleting)
+	}
+}
+
+// over notes the end at a time, and why.
+func (g *granted) over(p *pod, at time.Time) {
+	if !p.ended.IsZero() {
+		at = p.ended
+	} else if !p.deleting.IsZero() && p.deleting.Before(at) {
+		at = p.deleting
+	}
+	g.End = at.UTC().Truncate(time.Second)
+	if g.End.Before(g.From) {
+		g.End = g.From
+	}
+	switch {
+	case p.disrupted != "": // also where its agent had said so, and it was given back
+		g.Cause = engine.Interrupted
+	case g.Given:
+		g.Cause = engine.Terminated
+	case p.ended.IsZero(), taken[p.reason], !p.deleting.IsZero():
+		g.Cause = engine.Interrupted
+	default:
+		g.Cause = engine.Stopped
+	}
+}
+
+// taken are the reasons of pods that their node has ended, in versions that do not mark them as disrupted.
+var taken = map[string]bool{"Evicted": true, "Preempting": true, "NodeLost": true, "NodeShutdown": true,
+	"Terminated": true,
+	"Shutdown":   true, "NodeAffinity": true}

@@ -1,0 +1,235 @@
+//go:build !local
+
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scrimp/internal/size"
+)
+
+// Where a pod has what is scrimp's.
+const (
+	runFolder   = "/run/scrimp" // the agent's program and the machine's folder
+	tokenFolder = "/run/scrimp-token"
+	agentProg   = "/usr/bin/scrimp" // in the agent's image
+	mainName    = "program"
+	initName    = "agent"
+	tokenKey    = "token"
+	caKey       = "ca.crt"
+)
+
+// awayFor is how long a pod stays on a node that does not answer: its agent may go on, but nobody can tell.
+const awayFor = 30
+
+// secret has the token by which the machines of a request are let in. The machine's init container alone reads it.
+func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
+	s := &corev1.Secret{ObjectMeta: d.owned(r), StringData: map[string]string{tokenKey: token}}
+	if d.with.CA == "" {
+		return s, nil
+	}
+	trusted, err := os.ReadFile(d.with.CA)
+	s.StringData[caKey] = string(trusted)
+	return s, err
+}
+
+// owned is the head of an object that goes with its record.
+func (d *Driver) owned(r *record) metav1.ObjectMeta {
+	labels := d.labels(r)
+	labels[labelRecord] = string(r.uid)
+	return metav1.ObjectMeta{Name: r.name, Labels: labels, Annotations: tagged(r.Tags),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: r.name, UID: r.uid}}}
+}
+
+// service gives the pods of a gang names: NAME-0.NAME is the one of index 0.
+func (d *Driver) service(r *record) *corev1.Service {
+	return &corev1.Service{ObjectMeta: d.owned(r), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
+		PublishNotReadyAddresses: true, Selector: map[string]string{labelRecord: string(r.uid)}}}
+}
+
+// job is what Kubernetes is asked to run: a pod for each machine, once. It begins none again that has ended: scrimp
+// decides where a job goes on.
+func (d *Driver) job(r *record, s *sale, env map[string]string) *batchv1.Job {
+	nodes, mode, none := int32(r.Nodes), batchv1.IndexedCompletion, int32(0)
+	replace, ttl := batchv1.Failed, int32(time.Hour/time.Second)
+	head := d.owned(r)
+	j := &batchv1.Job{ObjectMeta: head, Spec: batchv1.JobSpec{
+		Completions: &nodes, Parallelism: &nodes, CompletionMode: &mode, BackoffLimitPerIndex: &none,
+		TTLSecondsAfterFinished: &ttl, PodReplacementPolicy: &replace,
+		PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+			Action: batchv1.PodFailurePolicyActionFailIndex,
+			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget,
+				Status: corev1.ConditionTrue}},
+		}}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: head.Labels, Annotations: map[string]string{
+			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}},
+			Spec: d.pod(r, s, env)},
+	}}
+	j.Labels[labelPool] = s.of.Name // of the pods too: they have the same labels
+	for k, v := range head.Annotations {
+		j.Spec.Template.Annotations[k] = v
+	}
+	if s.of.Queue != "" {
+		suspended := true
+		j.Labels["kueue.x-k8s.io/queue-name"], j.Spec.Suspend = s.of.Queue, &suspended
+	}
+	return j
+}
+
+// pod is what a machine is.
+func (d *Driver) pod(r *record, s *sale, env map[string]string) corev1.PodSpec {
+	no, yes, p := false, true, s.of
+	grace := int64(time.Duration(p.Grace) / time.Second)
+	image := cmp.Or(r.Image, p.Image, d.with.Image)
+	spec := corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+		NodeSelector: p.selectors(), Tolerations: tolerations(p), PriorityClassName: p.PriorityClass,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &d.with.User, RunAsGroup: &d.with.User,
+			FSGroup: &d.with.User, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		InitContainers: []corev1.Container{d.first()},
+		Containers:     []corev1.Container{d.main(r, s, image, env)},
+		Volumes:        d.volumes(r, s),
+	}
+	if p.Time > 0 {
+		life := int64(time.Duration(p.Time) / time.Second)
+		spec.ActiveDeadlineSeconds = &life
+	}
+	if p.RuntimeClass != "" {
+		spec.RuntimeClassName = &p.RuntimeClass
+	}
+	for _, name := range d.with.PullSecrets {
+		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	if r.Nodes > 1 {
+		spec.Subdomain = r.name
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: p.Spread,
+			WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{labelRecord: string(r.uid)}}}}
+	}
+	return spec
+}
+
+// volumes are what a pod mounts.
+func (d *Driver) volumes(r *record, s *sale) []corev1.Volume {
+	shm := resource.MustParse(quantity(cmp.Or(s.of.shm, s.memory/2)))
+	mode := int32(0o440)
+	list := []corev1.Volume{
+		{Name: "scrimp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+			Medium: corev1.StorageMediumMemory, SizeLimit: &shm}}},
+		{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &mode,
+			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: r.name}}}}}}},
+	}
+	for n, v := range d.with.Volumes {
+		list = append(list, corev1.Volume{Name: "claim-" + strconv.Itoa(n), VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Claim, ReadOnly: v.ReadOnly}}})
+	}
+	return list
+}
+
+// confined is what the restricted profile asks of containers.
+func confined() *corev1.SecurityContext {
+	no := false
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no,
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+}
+
+// first is the init container: it puts the agent and its token where the program's container finds them, and looks
+// whether the server can be reached from there.
+func (d *Driver) first() corev1.Container {
+	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
+		corev1.ResourceMemory: resource.MustParse("64Mi")}
+	command := []string{agentProg, "agent", "place", runFolder, "--token", tokenFolder + "/" + tokenKey, "--server",
+		d.server}
+	if d.with.CA != "" {
+		command = append(command, "--ca", tokenFolder+"/"+caKey)
+	}
+	return corev1.Container{Name: initName, Image: d.with.AgentImage, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:                  command,
+		Resources:                corev1.ResourceRequirements{Requests: small},
+		SecurityContext:          confined(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		VolumeMounts: []corev1.VolumeMount{{Name: "scrimp", MountPath: runFolder},
+			{Name: "token", MountPath: tokenFolder, ReadOnly: true}}}
+}
+
+// main is the container of the program, in which the agent begins it.
+func (d *Driver) main(r *record, s *sale, image string, env map[string]string) corev1.Container {
+	requests := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(s.milli, resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse(quantity(s.memory))}
+	limits := corev1.ResourceList{corev1.ResourceMemory: requests[corev1.ResourceMemory]}
+	if n := s.offer.Accelerators; n > 0 {
+		name := corev1.ResourceName(s.of.Resource)
+		requests[name] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+		limits[name] = requests[name]
+	}
+	if s.of.disk > 0 {
+		requests[corev1.ResourceEphemeralStorage] = resource.MustParse(quantity(s.of.disk / size.Bytes(s.part)))
+	}
+	mounts := []corev1.VolumeMount{{Name: "scrimp", MountPath: runFolder}, {Name: "tmp", MountPath: "/tmp"},
+		{Name: "shm", MountPath: "/dev/shm"}}
+	for n, v := range d.with.Volumes {
+		mounts = append(mounts, corev1.VolumeMount{Name: "claim-" + strconv.Itoa(n), MountPath: v.Path, ReadOnly: v.ReadOnly})
+	}
+	return corev1.Container{Name: mainName, Image: image, Command: []string{runFolder + "/bin/scrimp", "agent"},
+		ImagePullPolicy: corev1.PullIfNotPresent, WorkingDir: runFolder + "/machine",
+		Env: d.env(r, env), Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
+		SecurityContext: confined(), VolumeMounts: mounts,
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError}
+}
+
+// env is what the agent finds. Nothing in it is secret.
+func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
+	field := func(path string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+	}
+	list := []corev1.EnvVar{
+		{Name: "SCRIMP_POD_INDEX", ValueFrom: field("metadata.annotations['batch.kubernetes.io/job-completion-index']")},
+		{Name: "SCRIMP_ADDRESS", ValueFrom: field("status.podIP")},
+		{Name: "SCRIMP_INSTANCE_ID", Value: fmt.Sprintf("%s-%s-$(SCRIMP_POD_INDEX)", d.name, r.name)},
+		{Name: "SCRIMP_SERVER", Value: env["SCRIMP_SERVER"]},
+		{Name: "SCRIMP_TASK_USER", Value: env["SCRIMP_TASK_USER"]},
+		{Name: "SCRIMP_MACHINE_DIR", Value: runFolder + "/machine"},
+		{Name: "SCRIMP_NOTICE", Value: r.Notice.String()},
+		{Name: "SCRIMP_TERM_ONCE", Value: "1"},
+		{Name: "HOME", Value: "/tmp"},
+	}
+	if d.with.CA != "" {
+		list = append(list, corev1.EnvVar{Name: "SCRIMP_CA", Value: runFolder + "/" + caKey})
+	}
+	return list
+}
+
+// tolerations are the taints that a pod of the pool bears, and for how long a node may not answer.
+func tolerations(p *Pool) []corev1.Toleration {
+	away := int64(awayFor)
+	list := []corev1.Toleration{
+		{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: &away},
+		{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: &away},
+	}
+	for _, text := range p.taints() {
+		m := tolerated.FindStringSubmatch(text)
+		t := corev1.Toleration{Key: m[1], Effect: corev1.TaintEffect(m[3]), Operator: corev1.TolerationOpExists}
+		if strings.Contains(text, "=") {
+			t.Operator, t.Value = corev1.TolerationOpEqual, m[2]
+		}
+		list = append(list, t)
+	}
+	return list
+}

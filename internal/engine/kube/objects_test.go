@@ -1,0 +1,87 @@
+//go:build !local
+
+package kube
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"scrimp/internal/market"
+)
+
+func engineOffer(s string) market.OfferID { return market.OfferID(s) }
+
+// asksFor looks at a pod as the API server has it: what it asks for, what it may, and that no secret stands in it.
+func asksFor(s *site) {
+	s.nodes("std", "4", 1)
+	d := s.driver()
+	s.launched(d, "a.1", 2)
+	admin := s.with()
+	admin.Kubeconfig, admin.Namespace = s.Kubeconfig(), s.namespace
+	a, err := connect(&admin, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var p corev1.Pod
+	if err := a.get(s.Context(), "pods", s.pods()[0], &p); err != nil {
+		s.Fatal(err)
+	}
+	for _, c := range append(p.Spec.InitContainers, p.Spec.Containers...) {
+		if c.SecurityContext == nil || *c.SecurityContext.AllowPrivilegeEscalation || len(c.SecurityContext.Capabilities.Drop) != 1 {
+			s.Errorf("container %s may %+v", c.Name, c.SecurityContext)
+		}
+		for _, v := range c.Env {
+			if strings.Contains(v.Value, "secret-word") {
+				s.Errorf("%s has the token in %s", c.Name, v.Name)
+			}
+		}
+	}
+	main := &p.Spec.Containers[0]
+	if cpu, memory := main.Resources.Requests.Cpu(), main.Resources.Requests.Memory(); cpu.MilliValue() != 1000 ||
+		memory.Value() != 1<<30 || main.Resources.Limits.Memory().Value() != 1<<30 {
+		s.Errorf("it asks for %v and %v, at most %v", cpu, memory, main.Resources.Limits)
+	}
+	if *p.Spec.AutomountServiceAccountToken || !*p.Spec.SecurityContext.RunAsNonRoot || p.Labels[labelJob] != "job" ||
+		*p.Spec.TerminationGracePeriodSeconds != 1 || p.Spec.Subdomain == "" || len(p.Spec.TopologySpreadConstraints) != 1 {
+		s.Errorf("the pod is %+v", p.Spec)
+	}
+	for _, v := range p.Spec.Volumes {
+		if v.Name == "shm" && v.EmptyDir.SizeLimit.Value() != 512<<20 {
+			s.Errorf("/dev/shm has %v", v.EmptyDir.SizeLimit)
+		}
+	}
+	var service corev1.Service
+	if err := a.get(s.Context(), "services", nameOf("a.1"), &service); err != nil || service.Spec.ClusterIP != "None" {
+		s.Errorf("the gang's service: %v, %v", err, service.Spec)
+	}
+}
+
+// collected lets a record grow old: it goes, and with it all that it owns.
+func collected(s *site) {
+	s.nodes("std", "4", 1)
+	d := s.driver()
+	i := s.launched(d, "a.1", 1)[0]
+	if err := d.Terminate(s.Context(), i.ID); err != nil {
+		s.Fatal(err)
+	}
+	s.ends(d, "a.1", "terminated")
+	a, err := d.look(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	old := time.Now().Add(-keepFor - time.Minute)
+	if _, err := d.change(s.Context(), a, "a.1", func(r *record) { r.Closed = old }); err != nil {
+		s.Fatal(err)
+	}
+	other := s.driver()
+	if x := s.now(other, "a.1"); x.ID != "" {
+		s.Errorf("listed is %+v", x)
+	}
+	var m corev1.ConfigMap
+	if err := a.get(s.Context(), "configmaps", nameOf("a.1"), &m); !apierrors.IsNotFound(err) {
+		s.Errorf("its record stays: %v", err)
+	}
+}

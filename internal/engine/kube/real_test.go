@@ -1,0 +1,119 @@
+//go:build !local
+
+package kube
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine/kube/image"
+)
+
+// The machines of a gang are pods of one Job on several nodes, which find each other by their addresses.
+func TestAGangIsOneJob(t *testing.T) {
+	t.Parallel()
+	h, _ := newHome(t, "spot-1", "spot-2")
+	h.engines(onePool)
+	h.file("w/gang.yaml", `name: gang
+nodes: 2
+command: |
+  if [ $SCRIMP_NODE = 0 ]; then
+    echo "rank 0 hears $(nc -l -p $MASTER_PORT)"
+  else
+    until echo "rank $SCRIMP_NODE of $SCRIMP_NODES" | nc $MASTER_ADDR $MASTER_PORT; do sleep 0.2; done
+    echo "rank 1 has spoken to another address than $(hostname -i)"
+  fi
+`)
+	h.does("run", "-y", "--force", "gang.yaml")
+	out := h.does("logs", "gang", "--node", "all")
+	if !strings.Contains(out, "[0] rank 0 hears rank 1 of 2") {
+		t.Errorf("they did not meet:\n%s", out)
+	}
+	h.until("it is billed", func() bool { return h.job("gang").Closed })
+	h.receipt("gang")
+	h.until("nothing is left", func() bool {
+		return h.Do(t, "get", "pods,jobs,secrets,services", "-n", h.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "name") == ""
+	})
+}
+
+// A node whose kubelet is killed goes on with the old program, which nobody can end there; the job goes on elsewhere,
+// and what the old one saves from then on counts for nothing.
+func TestANodeWithoutKubeletGoesOnAndIsFenced(t *testing.T) {
+	t.Parallel()
+	h, nodes := newHome(t, "spot-1", "spot-2")
+	h.engines(strings.Replace(onePool, "grace: 20s", "grace: 5s", 1))
+	h.counter("train", "400", "")
+	h.until("it has saved", func() bool { return h.job("train").SavedStep >= 4 })
+	pod := h.podOf(h.job("train").Machine)
+	node := h.nodeOf(pod)
+	on := nodes[0]
+	if nodes[1].Name == node {
+		on = nodes[1]
+	}
+	old := agentOn(t, on.Enter)
+	h.Kill(t, "kubelet."+node)
+	began := time.Now()
+	h.until("its second attempt works", func() bool { j := h.job("train"); return j.Attempts == 2 && j.Phase == "running" })
+	t.Logf("from the death of a kubelet to the next attempt: %v", time.Since(began).Round(100*time.Millisecond))
+	if h.nodeOf(h.podOf(h.job("train").Machine)) == node {
+		t.Error("the second attempt is on the node that does not answer")
+	}
+	h.until("the old agent is told to end", func() bool { return agentOn(t, on.Enter) != old })
+	h.does("stop", "train")
+	h.until("it is billed", func() bool { return h.job("train").Closed })
+	if r := h.receipt("train"); r.Attempts != 2 || r.Interrupted != 1 {
+		t.Errorf("%d attempts, %d interruptions", r.Attempts, r.Interrupted)
+	}
+}
+
+// agentOn is the process of an agent on a node; "": none runs.
+func agentOn(t *testing.T, enter func(testing.TB, ...string) string) string {
+	t.Helper()
+	return enter(t, "sh", "-c", `for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline 2>/dev/null | grep -q '^/run/scrimp/bin/scrimp agent' && echo $p; done; true`)
+}
+
+// Images that cannot be used are said as what they are, with the fix, and cost nothing.
+func TestImagesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	h, _ := newHome(t, "std-1")
+	foreign, err := image.Foreign("localhost/foreign:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := image.Bare("localhost/bare:1", program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Import(t, foreign, bare)
+	h.engines(`        - {name: std, rate: 1.20, cpus: 1, memory: 128MiB, grace: 2s, selector: {POOL std}}
+        - {name: large, rate: 1.20, cpus: 4000, memory: 128MiB, selector: {POOL std}}
+`)
+	wants := map[string][]string{
+		"none":    {"localhost/none:1", "check the name of the image and its tag"},
+		"foreign": {"exec format error: the image is of another architecture"},
+		"bare":    {"/bin/sh: no such file or directory: the image has no shell"},
+		"large":   {"Insufficient cpu"},
+	}
+	for name := range wants {
+		rest := "image: localhost/" + name + ":1\nany_of: [k8s/std]\n"
+		if name == "large" {
+			rest = "any_of: [k8s/large]\n"
+		}
+		h.file("w/"+name+".yaml", "name: "+name+"\n"+rest+"command: 'echo hello'\n")
+		h.does("run", "-y", "-d", "--force", name+".yaml")
+	}
+	for name, want := range wants {
+		h.until(name+" is explained", func() bool {
+			out := strings.Join(strings.Fields(h.does("status", name)), " ")
+			return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(out, w) })
+		})
+		t.Logf("%s", h.does("status", name))
+	}
+	h.does("cancel", "large")
+	h.until("the image that is not there fails its job", func() bool { return h.job("none").Closed })
+	if j := h.job("none"); j.State != "failed" || j.Why != "image_refused" || j.Spent.Sign() != 0 {
+		t.Errorf("it is %s (%s) and cost %v", j.State, j.Why, j.Spent)
+	}
+}

@@ -1,0 +1,276 @@
+//go:build !local
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scrimp/internal/engine"
+)
+
+// isGone reports whether an object is not there, or not that one any more.
+func isGone(err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Reason == metav1.StatusReasonConflict && status.ErrStatus.Details != nil &&
+		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "uid" })
+}
+
+// unknownUser reports whether the API server does not know who asks.
+func unknownUser(err error) bool { return apierrors.IsUnauthorized(err) }
+
+// said is what the API server says, without what client-go puts around it.
+func said(err error) string {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return status.ErrStatus.Message
+	}
+	return err.Error()
+}
+
+// explain says what an error of the API server means for this engine, and what to do.
+func (d *Driver) explain(err error) error {
+	switch {
+	case err == nil, engine.Refused(err), errors.Is(err, engine.ErrPending):
+		return err
+	case unknownUser(err):
+		return fmt.Errorf("the cluster does not take the credentials (%s): renew them (a kubeconfig's token, "+
+			"or the login of "+
+			"its exec command); they are read anew by themselves: %w", said(err), errCredentials)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the cluster does not let this user do so: %s: scrimp doctor %s prints the Role that is needed",
+			said(err), d.name)
+	}
+	return err
+}
+
+var errCredentials = errors.New("credentials are not taken")
+
+// refusal is a clear no of the API server to an object, as what it is about.
+func refusal(a *api, err error) error {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return err
+	}
+	no := func(kind error, scope, fix string) error {
+		return &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, status.ErrStatus.Message, fix), Scope: scope}
+	}
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		wait, _ := apierrors.SuggestsClientDelay(err)
+		return &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrThrottled, said(err)), Scope: "account",
+			Wait: time.Duration(wait) * time.Second}
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return no(engine.ErrRequest, "account", fmt.Sprintf(": kubectl create namespace %s, or set namespace in engines.yaml",
+			a.namespace))
+	case overQuota(status.ErrStatus.Message):
+		return no(engine.ErrQuota, "account", ": kubectl describe quota -n "+a.namespace+" shows what is used")
+	case apierrors.IsForbidden(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind != "":
+		return no(engine.ErrRequest, "account", ": scrimp doctor prints the Role that is needed, or an admission policy of "+
+			"the cluster refuses it")
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err),
+		status.ErrStatus.Code == http.StatusForbidden:
+		return no(engine.ErrRequest, "offer", "")
+	}
+	return err
+}
+
+// overQuota reports whether a refusal is by a ResourceQuota, which has no reason of its own in Kubernetes' answers.
+func overQuota(message string) bool { return strings.Contains(message, "exceeded quota") }
+
+// notice is an event of the cluster.
+type notice struct {
+	at     time.Time
+	reason string
+	text   string
+}
+
+// eventsOf are the events of an object by its id, or its name where that is given, the oldest first.
+func (a *api) eventsOf(ctx context.Context, uid string) ([]notice, error) {
+	var list corev1.EventList
+	err := a.list(ctx, "events", &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + uid, Limit: 100}, &list)
+	if err != nil {
+		return nil, err
+	}
+	told := make([]notice, 0, len(list.Items))
+	for n := range list.Items {
+		e := &list.Items[n]
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		told = append(told, notice{at, e.Reason, e.Message})
+	}
+	slices.SortFunc(told, func(a, b notice) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.text, b.text)) })
+	return told, nil
+}
+
+// Words of kubelet for containers that do not begin, and what there is to do about them. Those that come once and may
+// pass are not among them: they wait.
+var stuck = map[string]string{
+	"InvalidImageName": "correct image", "ErrImageNeverPull": "let its nodes pull images",
+	"ImagePullBackOff": "check the name of the image and its tag, and pull_secrets where its " +
+		"registry wants a login",
+	"CreateContainerConfigError": "check volumes, pull_secrets and user of the engine",
+	"CreateContainerError":       "see kubectl describe pod",
+	"RunContainerError":          "see kubectl describe pod",
+	"StartError":                 "the image must be of the nodes' architecture",
+	"ContainerCannotRun":         "the image must be of the nodes' architecture",
+	"Init":                       "",
+}
+
+// hinders says what keeps the pods of a request from beginning, and asks why there are none where that is to be asked.
+// A refusal means that they never will.
+func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks bool) (why string, err error) {
+	pods := d.mirror.podsOf(string(r.uid))
+	if asks && len(pods) < r.Nodes-len(r.Granted) {
+		if why, err = d.withoutPods(ctx, a, r, s); err != nil || why != "" {
+			return why, err
+		}
+	}
+	why = "its pods are being made"
+	slices.SortStableFunc(pods, func(a, b *pod) int { // the last word is of one that waits for a node
+		return b.scheduled.Compare(a.scheduled)
+	})
+	for _, p := range pods {
+		if r.grant(p.index) != nil {
+			continue
+		}
+		fix, bad := stuck[p.reason]
+		ended := !p.ended.IsZero() || p.phase == corev1.PodFailed
+		text := strings.TrimSpace(cmp.Or(p.failure, p.waits))
+		switch {
+		case ended && (p.disrupted != "" || taken[p.reason]):
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s was taken before it began: %s",
+				engine.ErrNoCapacity, p.name,
+				cmp.Or(p.disrupted, text, p.reason)), Scope: "offer"}
+		case bad || ended:
+			text = strings.TrimPrefix(text, "Error: ")
+			if fix != "" {
+				text += ": " + fix
+			}
+			if p.reason != "" && p.reason != "Init" {
+				text = p.reason + ": " + text
+			}
+			kind := engine.ErrNoCapacity
+			if r.Image != "" && p.reason != "Init" { // the pool is well
+				kind, text = engine.ErrImage, r.Image+": "+text
+			} else {
+				d.trouble(s.of.Name, text)
+			}
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not begin on %s: %s", kind, p.name,
+				cmp.Or(p.node, "any node"), text), Scope: "offer"}
+		case p.scheduled.IsZero():
+			why = fmt.Sprintf("pod %s waits for a node: %s", p.name, cmp.Or(p.waits, "the scheduler has not looked at it yet"))
+		case p.waits != "":
+			why = fmt.Sprintf("pod %s begins on %s: %s: %s", p.name, p.node, p.reason, p.waits)
+		default:
+			why = fmt.Sprintf("pod %s begins on %s: its images are being pulled", p.name, p.node)
+		}
+	}
+	return why, nil
+}
+
+// withoutPods says why a Job has none, or not all.
+func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (string, error) {
+	if time.Since(r.Asked) < time.Second {
+		return "", nil
+	}
+	var j batchv1.Job
+	if err := a.get(ctx, "jobs", r.name, &j); err != nil {
+		if apierrors.IsNotFound(err) { // somebody has removed it, or its answer was lost
+			d.forget(r.Key) // its record too may be gone, or say why
+			return "its Job is gone, and is made again", nil
+		}
+		return "", err
+	}
+	if j.Spec.Suspend != nil && *j.Spec.Suspend {
+		return d.queued(ctx, a, &j, s)
+	}
+	if j.Status.Failed > 0 {
+		if there, err := d.listed(ctx, a, r); err != nil || there > 0 {
+			return "", err
+		}
+		return "", &engine.RefusalError{Err: fmt.Errorf("%w: its pods were taken before they began, and are gone: "+
+			"kubectl describe job %s", engine.ErrNoCapacity, j.Name), Scope: "offer"}
+	}
+	told, err := a.eventsOf(ctx, string(j.UID))
+	if err != nil {
+		return "", err
+	}
+	for _, e := range slices.Backward(told) {
+		if e.reason != "FailedCreate" {
+			continue
+		}
+		kind, fix := engine.ErrRequest, ": it asks for what the namespace does not allow"
+		if overQuota(e.text) {
+			kind, fix = engine.ErrQuota, ": kubectl describe quota -n "+a.namespace+" shows what is used"
+		} else if passes(e.text) {
+			return e.text, nil
+		}
+		scope := "offer"
+		if kind == engine.ErrQuota && s.of.PriorityClass == "" { // the namespace's, for whichever pool
+			scope = "account"
+		}
+		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.text, fix), Scope: scope}
+	}
+	return "", nil
+}
+
+// passes reports whether what kept a pod from being made says no for now only: an admission that could not be asked, or
+// a namespace that has no service account yet.
+func passes(text string) bool {
+	has := func(word string) bool { return strings.Contains(text, word) }
+	no := has("forbidden") || has("invalid") || has("denied")
+	return !no || has("error looking up service account") || has("failed calling webhook")
+}
+
+// queued says for what a Job waits that Kueue has not admitted.
+func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (string, error) {
+	if s.of.Queue == "" {
+		return "its Job is suspended: kubectl get job " + j.Name + " -o yaml says by whom", nil
+	}
+	err := a.plain.Get().AbsPath(kueuePath, "namespaces", a.namespace, "localqueues", s.of.Queue).Do(ctx).Error()
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrRequest, noQueue(a.namespace,
+			s.of.Queue)), Scope: "zone"}
+	case err != nil && !apierrors.IsForbidden(err):
+		return "", err
+	}
+	told, err := a.eventsOf(ctx, string(j.UID))
+	if err != nil {
+		return "", err
+	}
+	why := "Kueue has not admitted it (queue " + s.of.Queue + ")"
+	if len(told) > 0 {
+		why += ": " + told[len(told)-1].text
+	}
+	return why, nil
+}
+
+const kueuePath = "/apis/kueue.x-k8s.io/v1beta1"
+
+func noQueue(namespace, queue string) string {
+	return fmt.Sprintf("there is no queue %s in namespace %s, or no Kueue in the cluster: kubectl get localqueues -n %s; "+
+		"correct queue in engines.yaml, or leave it out", queue, namespace, namespace)
+}
+
+// sortedWords is a list in words.
+func sortedWords(list []string) string {
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}

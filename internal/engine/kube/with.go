@@ -1,0 +1,343 @@
+//go:build !local
+
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// With is what a Kubernetes engine has under with.
+type With struct {
+	// Kubeconfig is a file; "": KUBECONFIG, ~/.kube/config, or in a pod its service account.
+	Kubeconfig string         `yaml:"kubeconfig,omitempty"`
+	Context    string         `yaml:"context,omitempty"`   // of it; "": its current one
+	Namespace  string         `yaml:"namespace,omitempty"` // "": the context's
+	Currency   money.Currency `yaml:"currency,omitempty"`  // of the rates; "": USD
+	// Image is of jobs that name none.
+	Image string `yaml:"image"`
+	// AgentImage has /usr/bin/scrimp, which is put beside the program.
+	AgentImage  string   `yaml:"agent_image"`
+	PullSecrets []string `yaml:"pull_secrets,omitempty"`
+	CA          string   `yaml:"ca,omitempty"` // file of certificates that agents trust for the server; "": their image's
+	// User is the number of the user that pods run as; 0: 65532.
+	User    int64    `yaml:"user,omitempty"`
+	Volumes []Volume `yaml:"volumes,omitempty"`
+	Pools   []Pool   `yaml:"pools"`
+}
+
+// Volume is a claim that each pod mounts.
+type Volume struct {
+	Claim    string `yaml:"claim"`
+	Path     string `yaml:"path"`
+	ReadOnly bool   `yaml:"read_only,omitempty"`
+}
+
+// Pool is a kind of nodes from which machines are rented: a machine is a pod that asks for so much.
+type Pool struct {
+	Name     string          `yaml:"name"`
+	Capacity market.Capacity `yaml:"capacity,omitempty"` // "": on-demand
+	Rate     string          `yaml:"rate,omitempty"`     // of a machine, an hour; "": of its instance type, or unknown
+	Machine  string          `yaml:"machine,omitempty"`  // its name; "": made of what it has
+	// Cloud is whose labels tell spot from the rest: eks, gke, aks or karpenter; "": selector says it.
+	Cloud string `yaml:"cloud,omitempty"`
+	// Instance is the provider's type of the nodes, which says what is not said here; "": it is said here.
+	Instance     string      `yaml:"instance,omitempty"`
+	Region       string      `yaml:"region,omitempty"` // whose price an instance has; "": nobody says the price
+	CPUs         int         `yaml:"cpus,omitempty"`
+	Memory       string      `yaml:"memory,omitempty"`
+	Accelerator  string      `yaml:"accelerator,omitempty"`
+	Accelerators int         `yaml:"accelerators,omitempty"`
+	Resource     string      `yaml:"resource,omitempty"` // of accelerators; "": nvidia.com/gpu
+	Split        []int       `yaml:"split,omitempty"`    // machines that are the whole, a half …: [1, 2, 4]; none: [1]
+	Machines     int         `yaml:"machines,omitempty"` // that there can be at once; 0: nobody knows
+	Disk         string      `yaml:"disk,omitempty"`     // ephemeral storage that is asked for
+	Shm          string      `yaml:"shm,omitempty"`      // /dev/shm; "": half of the memory
+	Grace        engine.Span `yaml:"grace,omitempty"`    // between SIGTERM and SIGKILL; 0: 30s
+	Time         engine.Span `yaml:"time,omitempty"`     // the longest that a machine lives; 0: there is no limit
+
+	Selector      map[string]string `yaml:"selector,omitempty"`
+	Tolerations   []string          `yaml:"tolerations,omitempty"` // KEY=VALUE:EFFECT, KEY:EFFECT or KEY
+	Queue         string            `yaml:"queue,omitempty"`       // LocalQueue of Kueue
+	PriorityClass string            `yaml:"priority_class,omitempty"`
+	RuntimeClass  string            `yaml:"runtime_class,omitempty"`
+	Spread        string            `yaml:"spread,omitempty"` // topology key over which a gang is spread; "": nodes
+	Image         string            `yaml:"image,omitempty"`  // "": the engine's
+
+	rate      money.Rate
+	priced    bool
+	memory    size.Bytes
+	shm, disk size.Bytes
+	milli     int64     // thousandths of a processor, where its type says them; 0: cpus says it
+	source    string    // of the rate; "": engines.yaml
+	at        time.Time // of that
+}
+
+const withHas = "a Kubernetes engine has image, pools (each with name, capacity, rate, machine, cloud, " +
+	"instance, region, " +
+	"cpus, memory, accelerator, accelerators, resource, split, machines, disk, shm, grace, time, selector, " +
+	"tolerations, queue, " +
+	"priority_class, runtime_class, spread, image), kubeconfig, context, namespace, currency, agent_image, " +
+	"pull_secrets, " +
+	"ca, user and volumes"
+
+var (
+	labelName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	labelKey  = regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	labelText = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`)
+	objName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	imageRef  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
+	tolerated = regexp.MustCompile(`^([^=:]+)(?:=([^:]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?$`)
+)
+
+// readWith reads and checks what is set.
+func readWith(s *engine.Setting) (w With, err error) {
+	if err := s.With.Into(&w, withHas); err != nil {
+		return w, err
+	}
+	w.Currency = cmp.Or(w.Currency, money.USD)
+	w.User = cmp.Or(w.User, 65532)
+	switch {
+	case len(w.Pools) == 0:
+		return w, errors.New("with: no pool: write pools: [{name: NAME, cpus: 4, memory: 16GiB, rate: DOLLARS, " +
+			"selector: {LABEL: VALUE}}], one for each kind of nodes")
+	case w.AgentImage == "":
+		return w, errors.New("with: no agent_image: write agent_image, an image that has /usr/bin/scrimp and that nodes " +
+			"can pull: make dist makes one, which you push to your registry")
+	case w.Image != "" && !imageRef.MatchString(w.Image), w.AgentImage != "" && !imageRef.MatchString(w.AgentImage):
+		return w, errors.New("with: image and agent_image are names of images, such as python:3.12-slim")
+	case w.Namespace != "" && !labelName.MatchString(w.Namespace):
+		return w, fmt.Errorf("with: namespace is %q: write it as kubectl get namespaces has it", w.Namespace)
+	case !w.Currency.Valid():
+		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
+	case w.CA != "" && !isFile(w.CA):
+		return w, fmt.Errorf("with: ca: there is no file %s: write one of certificates in PEM", w.CA)
+	case w.User < 1:
+		return w, fmt.Errorf("with: user is %d: write the number of a user that is not root", w.User)
+	}
+	for _, name := range w.PullSecrets {
+		if !objName.MatchString(name) {
+			return w, fmt.Errorf("with: pull_secrets has %q: write the name of a secret of the namespace", name)
+		}
+	}
+	for _, v := range w.Volumes {
+		if !objName.MatchString(v.Claim) || !path.IsAbs(v.Path) {
+			return w, fmt.Errorf("with: volume %q at %q: write claim, a claim of the namespace, and path, where it is "+
+				"mounted", v.Claim, v.Path)
+		}
+		if v.Path == runFolder || strings.HasPrefix(v.Path, runFolder+"/") || v.Path == "/dev/shm" {
+			return w, fmt.Errorf("with: volume %q: %s is scrimp's own: mount it elsewhere", v.Claim, v.Path)
+		}
+	}
+	seen := map[string]bool{}
+	for n := range w.Pools {
+		p := &w.Pools[n]
+		if err := p.check(); err != nil {
+			return w, fmt.Errorf("with: pool %q: %w", p.Name, err)
+		}
+		if w.Image == "" && p.Image == "" {
+			return w, fmt.Errorf("with: pool %q: no image: write image, which jobs that name none run in, under with or "+
+				"for the pool", p.Name)
+		}
+		if seen[p.Name] {
+			return w, fmt.Errorf("with: pool %q stands twice: give each a name of its own", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return w, nil
+}
+
+// leastMemory is what a machine has at least.
+const leastMemory = 64 * size.MiB
+
+func isFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// check says what is wrong with a pool, and reads what is written with units.
+func (p *Pool) check() error {
+	p.Capacity = cmp.Or(p.Capacity, market.OnDemand)
+	p.Resource = cmp.Or(p.Resource, "nvidia.com/gpu")
+	p.Spread = cmp.Or(p.Spread, "kubernetes.io/hostname")
+	p.Grace = cmp.Or(p.Grace, engine.Span(30*time.Second))
+	if len(p.Split) == 0 {
+		p.Split = []int{1}
+	}
+	switch {
+	case !labelName.MatchString(p.Name):
+		return errors.New("name: write small letters, digits and hyphens")
+	case p.Capacity != market.Spot && p.Capacity != market.OnDemand:
+		return fmt.Errorf("capacity is %q: write spot, whose nodes are taken, or on-demand", p.Capacity)
+	case p.Cloud != "" && clouds[p.Cloud] == nil:
+		return fmt.Errorf("cloud is %q: write eks, gke, aks or karpenter, or leave it out and set selector", p.Cloud)
+	case p.Machine != "" && !labelName.MatchString(p.Machine):
+		return fmt.Errorf("machine is %q: write small letters, digits and hyphens", p.Machine)
+	case p.Image != "" && !imageRef.MatchString(p.Image):
+		return fmt.Errorf("image is %q: write the name of one, such as python:3.12-slim", p.Image)
+	case p.CPUs < 0 || p.Accelerators < 0 || p.Machines < 0:
+		return errors.New("cpus, accelerators and machines are numbers from zero")
+	case p.Instance == "" && p.CPUs == 0:
+		return errors.New("it says neither what a machine has (cpus: 4, memory: 16GiB) nor of which type its nodes are " +
+			"(instance: m5.xlarge)")
+	case p.CPUs > 0 && p.Memory == "":
+		return errors.New("who says cpus says memory too: write memory: 16GiB")
+	case p.Accelerator != "" && p.Accelerators == 0:
+		return fmt.Errorf("accelerator is %s: write also how many, accelerators: 1", p.Accelerator)
+	case p.Accelerators > 0 && p.Accelerator == "":
+		return errors.New("accelerators: write also which, such as accelerator: A100-SXM-40GB")
+	case p.Grace < 0 || time.Duration(p.Grace) > time.Hour:
+		return errors.New("grace is a span of an hour at most, such as 60s")
+	case p.Time != 0 && time.Duration(p.Time) < time.Minute:
+		return errors.New("time is a span of a minute at least, such as 24h")
+	}
+	return cmp.Or(p.labels(), p.amounts())
+}
+
+// labels checks what stands in the objects as it is.
+func (p *Pool) labels() error {
+	for k, v := range p.Selector {
+		if !labelKey.MatchString(k) || !labelText.MatchString(v) {
+			return fmt.Errorf("selector %s: %s: write a label and its value as kubectl get nodes --show-labels has them", k, v)
+		}
+	}
+	for _, t := range p.Tolerations {
+		if m := tolerated.FindStringSubmatch(t); m == nil || !labelKey.MatchString(m[1]) || !labelText.MatchString(m[2]) {
+			return fmt.Errorf("toleration %q: write KEY=VALUE:NoSchedule, as kubectl describe node shows a taint", t)
+		}
+	}
+	for name, v := range map[string]string{"queue": p.Queue, "priority_class": p.PriorityClass,
+		"runtime_class": p.RuntimeClass} {
+		if v != "" && !objName.MatchString(v) {
+			return fmt.Errorf("%s is %q: write it as the cluster has it", name, v)
+		}
+	}
+	if !labelKey.MatchString(p.Resource) || !labelKey.MatchString(p.Spread) {
+		return fmt.Errorf("resource is %q and spread %q: write names such as nvidia.com/gpu and "+
+			"topology.kubernetes.io/zone", p.Resource, p.Spread)
+	}
+	return nil
+}
+
+// amounts reads the rate and what is written with units.
+func (p *Pool) amounts() error {
+	if p.Rate != "" {
+		r, err := money.ParseRate(strings.TrimPrefix(p.Rate, "$"))
+		if err != nil || r <= 0 {
+			return fmt.Errorf("rate is %q: write dollars an hour for one machine, such as 2.40, or leave it out where it is "+
+				"unknown", p.Rate)
+		}
+		p.rate, p.priced = r, true
+	}
+	for _, f := range []struct {
+		name, text string
+		to         *size.Bytes
+	}{{"memory", p.Memory, &p.memory}, {"shm", p.Shm, &p.shm}, {"disk", p.Disk, &p.disk}} {
+		if f.text == "" {
+			continue
+		}
+		v, err := size.Parse(f.text)
+		if err != nil || v <= 0 {
+			return fmt.Errorf("%s is %q: write it with its unit, such as 16GiB", f.name, f.text)
+		}
+		*f.to = v
+	}
+	if p.memory > 0 && p.memory < leastMemory {
+		return fmt.Errorf("memory is %s: a machine needs %v for its agent and program", p.Memory, leastMemory)
+	}
+	if p.shm > p.memory && p.memory > 0 {
+		return fmt.Errorf("shm is %s, and memory %s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory)
+	}
+	for n, s := range p.Split {
+		if s < 1 || s > 64 || n > 0 && s <= p.Split[n-1] || p.Accelerators%s != 0 {
+			return fmt.Errorf("split is %v: write rising numbers, each of which divides the accelerators, such as [1, 2, 4]",
+				p.Split)
+		}
+	}
+	return p.instance()
+}
+
+// cloud is how one kind of cluster labels and taints its spot nodes.
+type cloud struct {
+	provider string            // in the catalogue
+	spot     map[string]string // labels of spot nodes
+	ondemand map[string]string
+	taints   []string // that spot nodes have
+}
+
+// The labels of the clouds' own documentation: EKS managed node groups, GKE spot VMs, AKS spot node pools, Karpenter
+// (karpenter.sh/v1), each read on 2026-11-23.
+var clouds = map[string]*cloud{
+	"eks": {provider: "aws", spot: map[string]string{"eks.amazonaws.com/capacityType": "SPOT"},
+		ondemand: map[string]string{"eks.amazonaws.com/capacityType": "ON_DEMAND"}},
+	"gke": {provider: "gcp", spot: map[string]string{"cloud.google.com/gke-spot": "true"},
+		taints: []string{"cloud.google.com/gke-spot=true:NoSchedule"}},
+	"aks": {provider: "azure", spot: map[string]string{"kubernetes.azure.com/scalesetpriority": "spot"},
+		taints: []string{"kubernetes.azure.com/scalesetpriority=spot:NoSchedule"}},
+	"karpenter": {provider: "aws", spot: map[string]string{"karpenter.sh/capacity-type": "spot"},
+		ondemand: map[string]string{"karpenter.sh/capacity-type": "on-demand"}},
+}
+
+// selectors are the labels that nodes of the pool have.
+func (p *Pool) selectors() map[string]string {
+	all := map[string]string{}
+	if c := clouds[p.Cloud]; c != nil {
+		labels := c.ondemand
+		if p.Capacity == market.Spot {
+			labels = c.spot
+		}
+		for k, v := range labels {
+			all[k] = v
+		}
+	}
+	if p.Instance != "" {
+		all["node.kubernetes.io/instance-type"] = p.Instance
+	}
+	for k, v := range p.Selector {
+		all[k] = v
+	}
+	return all
+}
+
+// taints are those that pods of the pool bear.
+func (p *Pool) taints() []string {
+	list := slices.Clone(p.Tolerations)
+	if c := clouds[p.Cloud]; c != nil && p.Capacity == market.Spot {
+		list = append(list, c.taints...)
+	}
+	if p.Accelerators > 0 {
+		list = append(list, p.Resource+":NoSchedule")
+	}
+	return list
+}
+
+// machineName is the name of a part of the pool's nodes, such as 4c-16g or a100x8-96c-1152g.
+func (p *Pool) machineName(part int) string {
+	name := p.Machine
+	if name == "" {
+		name = fmt.Sprintf("%dc-%dg", p.CPUs, p.memory/size.GiB)
+		if p.memory < size.GiB {
+			name = fmt.Sprintf("%dc-%dm", p.CPUs, p.memory/size.MiB)
+		}
+		if p.Accelerators > 0 {
+			name = fmt.Sprintf("%sx%d-%s", strings.ToLower(p.Accelerator), p.Accelerators, name)
+		}
+	}
+	if part > 1 {
+		name += "-1of" + strconv.Itoa(part)
+	}
+	return name
+}

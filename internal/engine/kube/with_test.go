@@ -1,0 +1,80 @@
+//go:build !local
+
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/engine"
+)
+
+// What is set wrong is refused with the field and the fix.
+func TestSettingsThatMakeNoSense(t *testing.T) {
+	const head = "{image: a:1, agent_image: b:1, "
+	for text, want := range map[string]string{
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB}]}": "",
+		head + "pools: []}": "no pool: write pools",
+		"{agent_image: b:1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                               "no image: write image",
+		"{image: a:1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                                     "no agent_image: write agent_image",
+		head + "user: -1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                                 "user is -1",
+		head + "ca: /no/such.pem, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                         "there is no file /no/such.pem",
+		head + "namespace: Team_A, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                        `namespace is "Team_A"`,
+		head + "volumes: [{claim: c, path: data}], pools: [{name: p, cpus: 1, memory: 1GiB}]}":        "path, where it is mounted",
+		head + "volumes: [{claim: c, path: /run/scrimp}], pools: [{name: p, cpus: 1, memory: 1GiB}]}": "is scrimp's own",
+		head + "pools: [{name: p}]}":                                                                           "neither what a machine has",
+		head + "pools: [{name: p, instance: no.such}]}":                                                        "no.such is not in the catalogue",
+		head + "pools: [{name: p, cpus: 1}]}":                                                                  "write memory: 16GiB",
+		head + "pools: [{name: p, cpus: 1, memory: 8MiB}]}":                                                    "memory is 8MiB: a machine needs",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, shm: 4GiB}]}":                                         "shm is 4GiB, and memory 1GiB",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, grace: 20}]}":                                         `"20" is no span`,
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, time: 5s}]}":                                          "time is a span of a minute",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, cloud: aws}]}":                                        "write eks, gke, aks or karpenter",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, capacity: cheap}]}":                                   "write spot",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, tolerations: ['a=b=c:Never']}]}":                      "toleration",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, accelerators: 4}]}":                                   "write also which",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, accelerator: A100, accelerators: 4, split: [1, 3]}]}": "split is [1 3]",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, rate: cheap}]}":                                       `rate is "cheap"`,
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB}, {name: p, cpus: 2, memory: 1GiB}]}":                  "stands twice",
+		head + "pools: [{name: p, cpus: 1, memory: 1GiB, cpu: 2}]}":                                            "cpu is not known",
+	} {
+		s := engine.Setting{Name: "k8s", Kind: Kind}
+		if err := yaml.Unmarshal([]byte(text), &s.With); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readWith(&s); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A node whose type alone is known is sold in parts that together ask for no more than it has, and never cost less.
+func TestPartsOfANode(t *testing.T) {
+	s := engine.Setting{Name: "k8s", Kind: Kind, With: engine.WithOf(With{Image: "a:1", AgentImage: "b:1", Pools: []Pool{
+		{Name: "gpu", Cloud: "eks", Instance: "g5.12xlarge", Region: "us-east-1", Split: []int{1, 2, 4}},
+		{Name: "odd", CPUs: 8, Memory: "32GiB", Rate: "0.000000001", Split: []int{1, 3}}}})}
+	w, err := readWith(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := map[string]*sale{}
+	for _, x := range w.sales("k8s", w.Pools[0].at) {
+		if x.part == 1 {
+			whole[x.of.Name] = &x
+			continue
+		}
+		all := whole[x.of.Name]
+		n := int64(x.part)
+		if x.milli*n > all.milli || int64(x.memory)*n > int64(all.memory) || x.offer.Accelerators*x.part != all.offer.Accelerators ||
+			int64(x.quote.Rate)*n < int64(all.quote.Rate) || int64(x.quote.Rate-1)*n >= int64(all.quote.Rate) {
+			t.Errorf("%s of %s: %+v, %+v", x.offer.ID, all.offer.ID, x, all.quote)
+		}
+	}
+	gpu := whole["gpu"]
+	if gpu.offer.Accelerators != 4 || gpu.milli >= 48000 || gpu.milli < 40000 || !gpu.quote.Priced || gpu.quote.Rate.Float() < 5 ||
+		w.Pools[0].selectors()["eks.amazonaws.com/capacityType"] != "ON_DEMAND" || gpu.quote.Source != "catalogue" {
+		t.Errorf("a whole node is %+v at %+v, with labels %v", gpu.offer, gpu.quote, w.Pools[0].selectors())
+	}
+}

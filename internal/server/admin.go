@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/wait"
+)
+
+const (
+	adminName = "admin"
+	adminNote = "of the file --admin-token" // of tokens that were in it
+	// adminEvery is how often the file is read: a Secret that is mounted changes while the server runs.
+	adminEvery = 10 * time.Second
+)
+
+// keepAdmin gives the user admin the token that the file of Options has, and takes back one that it has no more.
+func (s *Server) keepAdmin(ctx context.Context) {
+	if s.opts.AdminToken == "" {
+		return
+	}
+	select {
+	case <-s.control.Begun():
+	case <-ctx.Done():
+		return
+	}
+	for told := ""; ; {
+		said := ""
+		if err := s.admin(ctx); err != nil && ctx.Err() == nil {
+			said = err.Error()
+		}
+		if said != told && said != "" {
+			s.opts.Log.Error("the admin's token is not as its file has it", "file", s.opts.AdminToken, "error", said)
+		}
+		told = said
+		if wait.For(ctx, adminEvery) != nil {
+			return
+		}
+	}
+}
+
+// admin makes the book as the file has it, once.
+func (s *Server) admin(ctx context.Context) error {
+	text, err := os.ReadFile(s.opts.AdminToken)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	token, err := identity.Given(strings.TrimSpace(string(text)), adminName, now, identity.LongestLife)
+	if err != nil {
+		return err
+	}
+	token.Note = adminNote
+	var user, known, live bool
+	var old []string
+	s.gate.People.Read(func(b *identity.Book) {
+		_, user = b.User(adminName)
+		var t identity.Token
+		t, known = b.Token(token.ID)
+		live = t.Live(now)
+		for _, t := range b.Tokens() {
+			if t.User == adminName && t.Note == adminNote && t.Live(now) && t.ID != token.ID {
+				old = append(old, t.ID)
+			}
+		}
+	})
+	if !user { // one that is there stays as it was made
+		everything := []identity.Grant{{Team: identity.Everywhere, Role: identity.Admin}}
+		if err := s.changePeople(ctx, identity.Change{User: &identity.User{Name: adminName, Grants: everything,
+			Made: now}}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !known:
+		err = s.changePeople(ctx, identity.Change{Token: &token})
+	case !live:
+		err = fmt.Errorf("token %s has expired or was revoked: write another one", token.ID)
+	}
+	for _, id := range old {
+		err = errors.Join(err, s.changePeople(ctx, identity.Change{Revoke: id, At: &now}))
+	}
+	return err
+}
+
+// changePeople writes a change that nobody asked for by a request.
+func (s *Server) changePeople(ctx context.Context, c identity.Change) error {
+	wrong, err := s.gate.People.Change(c, func() error {
+		return s.control.Propose(ctx, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),
+			Actor: "server", Body: core.IdentityChanged{Change: c}})
+	})
+	return errors.Join(wrong, err)
+}

@@ -1,0 +1,74 @@
+package front
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// rereadEvery is how often the files of a certificate are looked at, at most.
+const rereadEvery = 10 * time.Second
+
+// certificateFiles are those of one certificate, which are read again once they have changed: whoever renews it need
+// not stop the server.
+type certificateFiles struct {
+	cert, key string
+	log       *slog.Logger
+	every     time.Duration
+
+	mu     sync.Mutex
+	now    *tls.Certificate
+	looked time.Time // when the files were looked at last
+	state  string    // of the files then
+}
+
+// open reads the files.
+func (c *certificateFiles) open() (err error) {
+	c.looked, c.state = time.Now(), c.stat()
+	c.now, err = c.read()
+	return err
+}
+
+func (c *certificateFiles) read() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w: --tls-cert and --tls-key are files in PEM", err)
+	}
+	return &pair, nil
+}
+
+// stat says which files these are, as far as their times and sizes tell.
+func (c *certificateFiles) stat() (state string) {
+	for _, path := range []string{c.cert, c.key} {
+		if at, err := os.Stat(path); err == nil {
+			state += fmt.Sprint(at.ModTime().UnixNano(), at.Size(), " ")
+		}
+	}
+	return state
+}
+
+// get is a tls.Config's GetCertificate. One that cannot be read, as when its key is written later, replaces none.
+func (c *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) < c.every {
+		return c.now, nil
+	}
+	c.looked = time.Now()
+	state := c.stat()
+	if state == c.state {
+		return c.now, nil
+	}
+	c.state = state
+	read, err := c.read()
+	if err != nil {
+		c.log.Error("the certificate has changed and cannot be read; the one before is shown", "error", err)
+		return c.now, nil
+	}
+	c.now = read
+	c.log.Info("the certificate was read again", "file", c.cert)
+	return c.now, nil
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"scrimp/client"
+	"scrimp/internal/core"
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/server/auth"
+)
+
+// boxes is firm with machines that are containers. It keeps what it was asked for.
+type boxes struct {
+	firm
+	mu     sync.Mutex
+	images map[string]string // by key
+}
+
+func (b *boxes) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
+	b.mu.Lock()
+	b.images[r.Key] = r.Image
+	b.mu.Unlock()
+	return b.firm.Launch(ctx, r)
+}
+
+func (b *boxes) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	sale, quotes, err := b.firm.Offers(ctx)
+	for n := range sale {
+		sale[n].Images = true
+	}
+	return sale, quotes, err
+}
+
+// The image of a job file reaches the engine with the request for its machine, and the market and the machine
+// show it; a job without one asks for none.
+func TestAnImageReachesTheEngine(t *testing.T) {
+	sells := &boxes{images: map[string]string{}}
+	w := newWorldOf(t, sells, nil)
+	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
+	want := map[string]string{"boxed": "ghcr.io/lab/train:v3", "bare": "", "other": "a/b"}
+	for name, rest := range map[string]string{"boxed": `,"image":"ghcr.io/lab/train:v3"`, "bare": "",
+		"other": `,"any_of":[{"image":"a/b","throughput":2}]`} {
+		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing(name, "", rest)); rec.Code != http.StatusOK {
+			t.Fatalf("%s: %d %+v", name, rec.Code, p)
+		}
+	}
+	for _, attempt := range w.booting(3) {
+		job, _, _ := strings.Cut(attempt, ".")
+		sells.mu.Lock()
+		for key, image := range sells.images {
+			if strings.Contains(key, attempt) && image != want[job] {
+				t.Errorf("%s asks for image %q", key, image)
+			}
+		}
+		if len(sells.images) != 3 {
+			t.Errorf("asked for were %v", sells.images)
+		}
+		sells.mu.Unlock()
+	}
+	var list []client.Machine
+	rec, _ := w.ask("GET", "/v1/machines", auth.OwnerName, "")
+	if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil || len(list) != 3 {
+		t.Fatalf("%v: %s", err, rec.Body)
+	}
+	for _, m := range list {
+		if m.Image != want[m.Job] {
+			t.Errorf("the machine of %s runs %q", m.Job, m.Image)
+		}
+	}
+	var sale client.Market
+	rec, _ = w.ask("GET", "/v1/market", auth.OwnerName, "")
+	if err := json.Unmarshal(rec.Body.Bytes(), &sale); err != nil || len(sale.Offers) != 1 || !sale.Offers[0].Offer.Images {
+		t.Errorf("%v: %s", err, rec.Body)
+	}
+}
+
+// Where nothing for sale runs images a job with one is refused, with the field and the fix, unless its sender accepts that it
+// waits; one that has a way without is taken.
+func TestAnImageThatNothingTakes(t *testing.T) {
+	w := newWorldOf(t, &firm{}, nil)
+	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
+	boxed := costing("j", "", `,"image":"a/b"`)
+	rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, boxed)
+	if rec.Code != http.StatusUnprocessableEntity || p.Field != "image" || !strings.Contains(p.Fix, "leave image out") {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+	for what, body := range map[string]string{
+		"it may wait":      strings.Replace(boxed, "{", `{"accept_wait":true,`, 1),
+		"one way has none": costing("k", "", `,"any_of":[{"image":"a/b"}]`),
+	} {
+		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, body); rec.Code != http.StatusOK {
+			t.Errorf("%s: %d %+v", what, rec.Code, p)
+		}
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("l", "", `,"image":"docker:a/b"`)); rec.Code !=
+		http.StatusUnprocessableEntity || p.Field != "image" || !strings.Contains(p.Fix, "write a/b") {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+}

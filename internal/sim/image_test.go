@@ -1,0 +1,26 @@
+package sim
+
+// images reports whether some machines of this life run images, which some of its jobs name.
+func (w *World) images() bool { return w.extra != nil && !w.calm5() && !w.plain && w.seed/3%5 == 2 }
+
+// drawImages has the machines of the first zone, and of some others, run images.
+func (w *World) drawImages() {
+	for n, z := range w.zones {
+		z.offer.Images = w.images() && (n == 0 || (w.seed/15+uint64(n))%2 == 0)
+		z.firmOffer.Images = z.offer.Images
+	}
+}
+
+// namesImage gives the nth job the image that its program runs in, or none; an alternative may name another.
+func (w *World) namesImage(n int) {
+	if !w.images() {
+		return
+	}
+	images := []string{"", "pytorch/pytorch:2.4.0", "ghcr.io/lab/train:v3"}
+	at := w.seed/9 + uint64(n)
+	need := &w.jobs[n].terms.Need
+	need.Image = images[at%3]
+	for v := range need.Variants {
+		need.Variants[v].Image = images[(at+w.seed/45%2)%3]
+	}
+}
