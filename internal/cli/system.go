@@ -110,7 +110,11 @@ func (a *app) serverStopCmd() *cobra.Command {
 			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/server/stop", api.StopServer{Now: now}, nil); err != nil {
 				return err
 			}
-			if err := command.Gone(cmd.Context(), v.PID); err != nil {
+			patience := server.Leaves
+			if now {
+				patience += server.GivesBack
+			}
+			if err := command.Gone(cmd.Context(), v.PID, patience); err != nil {
 				return err
 			}
 			return a.stopped(v.PID, now)

@@ -110,9 +110,16 @@ func (s *Server) marketTime(ctx context.Context) (time.Time, error) {
 	return e.At, err
 }
 
+// How long a server that was told to end takes at most; GivesBack more where it ends its machines too,
+// some of which may not answer.
+const (
+	Leaves    = 15 * time.Second
+	GivesBack = 30 * time.Second
+)
+
 // closeEngines gives back every machine of our own and ends the engines that end with us.
 func (s *Server) closeEngines(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, GivesBack-10*time.Second)
 	defer cancel()
 	var owned sync.WaitGroup
 	for _, e := range s.engines {

@@ -115,7 +115,7 @@ func (a *App) handOver(ctx context.Context, c *Client, pid int) error {
 	if err := c.Do(ctx, http.MethodPost, "/v1/server/stop", api.StopServer{}, nil); err != nil {
 		return err
 	}
-	return Gone(ctx, pid)
+	return Gone(ctx, pid, server.Leaves)
 }
 
 // begun returns a client of the server that begins, once it answers. Where it complains in its log,
@@ -198,9 +198,9 @@ func (a *App) spawn(market string) error {
 	return nil
 }
 
-// Gone waits until the process has ended.
-func Gone(ctx context.Context, pid int) error {
-	for range 200 {
+// Gone waits until the process has ended, no longer than patience.
+func Gone(ctx context.Context, pid int, patience time.Duration) error {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 			return nil
 		}
@@ -208,7 +208,7 @@ func Gone(ctx context.Context, pid int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the old server (process %d) has not left after 10 s", pid)
+	return fmt.Errorf("the old server (process %d) has not left after %v: its log says what it waits for", pid, patience)
 }
 
 // Build is the hash of this program.
