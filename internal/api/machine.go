@@ -17,6 +17,19 @@ type Registration struct {
 	Address  string    `json:"address,omitempty"`  // at which other machines reach it; "": it does not know
 }
 
+// Identification is what a machine shows that begins without a secret.
+type Identification struct {
+	Engine    string `json:"engine"`
+	Document  string `json:"document"`  // that the provider wrote about the machine, byte for byte
+	Signature string `json:"signature"` // of it, as the provider gives it
+}
+
+// Identified is the answer to it.
+type Identified struct {
+	Instance string `json:"instance"` // the provider's id of the machine
+	Token    string `json:"token"`    // by which it registers, once
+}
+
 // Registered is the answer to a registration.
 type Registered struct {
 	Wire  int    `json:"wire"`  // that the server speaks

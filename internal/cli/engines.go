@@ -9,4 +9,4 @@ import (
 
 // kinds are the kinds of engines that this program has: here alone drivers are named.
 var kinds = map[string]engine.Opener{local.Kind: local.Open, slurm.Kind: slurm.Open, ssh.Kind: ssh.Open,
-	"kubernetes": openKubernetes}
+	"kubernetes": openKubernetes, "aws": openAWS}

@@ -10,11 +10,17 @@ import (
 )
 
 // flavour says what this build can reach.
-const flavour = "built with the tag local: checkpoints go to folders only, and there is no Kubernetes; " +
-	"make build adds both"
+const flavour = "built with the tag local: checkpoints go to folders only, and there is neither Kubernetes nor " +
+	"AWS; make build adds them"
 
 // openKubernetes refuses: client-go takes a minute to compile, which a newcomer does not wait for.
 func openKubernetes(context.Context, engine.Setting, engine.Host) (engine.Engine, error) {
 	return engine.Engine{}, errors.New("this program was built without Kubernetes (tag local): make build makes " +
+		"build/scrimp-full, which has it")
+}
+
+// openAWS refuses: so does AWS' SDK.
+func openAWS(context.Context, engine.Setting, engine.Host) (engine.Engine, error) {
+	return engine.Engine{}, errors.New("this program was built without AWS (tag local): make build makes " +
 		"build/scrimp-full, which has it")
 }

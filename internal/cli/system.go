@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -191,6 +192,22 @@ func hideToken() error {
 	return fmt.Errorf("start the agent without its token: %w", syscall.Exec(exe, os.Args, os.Environ()))
 }
 
+// identify finds out which machine this is, where it began without a secret.
+func identify(ctx context.Context, roots *x509.CertPool) error {
+	switch by := os.Getenv("SCRIMP_IDENTITY"); {
+	case by == "" || os.Getenv("SCRIMP_INSTANCE_ID") != "":
+		return nil
+	case by != "aws":
+		return fmt.Errorf("SCRIMP_IDENTITY is %q: this program knows aws", by)
+	}
+	id, err := agent.Identify(ctx, os.Getenv("SCRIMP_SERVER"), os.Getenv("SCRIMP_MACHINE_DIR"), os.Getenv("SCRIMP_ENGINE"),
+		os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), roots)
+	if err != nil {
+		return err
+	}
+	return os.Setenv("SCRIMP_INSTANCE_ID", id) // also for the program that takes this one's place
+}
+
 // noticeOf is how long the machine stays once its agent is told to end; 0: it is not said.
 func noticeOf(said string) (time.Duration, error) {
 	if said == "" {
@@ -218,6 +235,9 @@ func (a *app) agentCmd() *cobra.Command {
 			}
 			roots, err := hostd.Roots(os.Getenv("SCRIMP_CA"))
 			if err != nil {
+				return err
+			}
+			if err := identify(cmd.Context(), roots); err != nil {
 				return err
 			}
 			ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))

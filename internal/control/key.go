@@ -60,6 +60,9 @@ func (c *Control) ourName(key string) string {
 	return name
 }
 
+// AllocationOf is the allocation that a key stands for; false where it is of another installation or incarnation.
+func (c *Control) AllocationOf(key string) (string, bool) { return strings.CutPrefix(key, c.prefix()) }
+
 // foreign reports whether a machine is of another installation, or of another
 // incarnation and not adopted: it is shown, and never ended.
 func (c *Control) foreign(i *engine.Instance) bool {

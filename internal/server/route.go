@@ -267,6 +267,11 @@ func agentRoutes() []route {
 		{"GET", "/v1/agent/join", 0, joiners, true,
 			"Join as a machine of one's own: the connection is upgraded to scrimp-hostd-1, lines of JSON by which the server " +
 				"asks for what the machine runs", nil, nil, "application/x-ndjson", nil, (*Server).getJoin},
+		{"POST", "/v1/agent/identify", 0, open, false,
+			"Show by what the provider signs which machine this is; answer with the token by which it registers",
+			api.Identification{}, api.Identified{}, "", nil, (*Server).postIdentify},
+		{"GET", "/v1/program/{hash}", 0, open, true, "Fetch the server's program by its SHA-256, as a machine that begins does",
+			nil, nil, "application/octet-stream", nil, (*Server).getProgram},
 		{"POST", "/v1/agent/register", 0, bootstraps, false, "Register a machine's public key, once", api.Registration{},
 			api.Registered{}, "", nil, ofAgents((*agents.Desk).Register)},
 		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,

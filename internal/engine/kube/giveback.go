@@ -29,7 +29,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 			return engine.ErrNotFound
 		}
 	}
-	end, err := d.turn(ctx, key)
+	end, err := d.turns.Take(ctx, key)
 	if err != nil {
 		return err
 	}

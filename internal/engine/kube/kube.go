@@ -53,7 +53,7 @@ type Driver struct {
 	loaded   time.Time // when all records were read last
 	records  map[string]*record
 	done     map[string]bool // keys whose objects have been made
-	turns    map[string]*turn
+	turns    engine.Turns
 	troubles map[string]trouble // by pool
 }
 
@@ -109,7 +109,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 func newDriver(name string, with With) *Driver {
 	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
 		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
-		done: map[string]bool{}, turns: map[string]*turn{}, troubles: map[string]trouble{}}
+		done: map[string]bool{}, troubles: map[string]trouble{}}
 	d.mirror = newMirror(func() {
 		select {
 		case d.changes <- struct{}{}:
@@ -275,41 +275,6 @@ func (d *Driver) trouble(pool, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.troubles[pool] = trouble{time.Now(), text}
-}
-
-// turn is of the calls that work on one key, one at a time.
-type turn struct {
-	taken chan struct{}
-	users int // that have or want it
-}
-
-// turn lets one call at a time work on a key. It returns what ends the turn.
-func (d *Driver) turn(ctx context.Context, key string) (end func(), err error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	d.mu.Lock()
-	t := d.turns[key]
-	if t == nil {
-		t = &turn{taken: make(chan struct{}, 1)}
-		d.turns[key] = t
-	}
-	t.users++
-	d.mu.Unlock()
-	left := func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(d.turns, key)
-		}
-	}
-	select {
-	case t.taken <- struct{}{}:
-		return func() { <-t.taken; left() }, nil
-	case <-ctx.Done():
-		left()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // writer is the lock under which a key's record is written.

@@ -24,7 +24,7 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	if q.Key == "" {
 		return nil, fmt.Errorf("%w: a request without a key", engine.ErrRequest)
 	}
-	end, err := d.turn(ctx, q.Key)
+	end, err := d.turns.Take(ctx, q.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +271,7 @@ func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
 
 // Cancel implements engine.Canceller: pods that have not begun are deleted, as long as they have not.
 func (d *Driver) Cancel(ctx context.Context, key string) error {
-	end, err := d.turn(ctx, key)
+	end, err := d.turns.Take(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,33 @@
+package agent
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/api"
+)
+
+// Identify shows the server by what AWS signs, from the metadata service at base, which machine of the engine this is.
+// It keeps the token by which the machine registers in its folder, and returns its id.
+func Identify(ctx context.Context, server, machine, engine, base string, roots *x509.CertPool) (instance string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, defaultRegisterFor)
+	defer cancel()
+	var got api.Identified
+	err = wire.Retry(ctx, func(ctx context.Context) error {
+		document, signature, err := notice.Identity(ctx, base, nil)
+		if err != nil {
+			return err
+		}
+		got, err = wire.Identify(ctx, server, roots, api.Identification{Engine: engine, Document: document,
+			Signature: signature})
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("show the server which machine this is: %w", err)
+	}
+	return got.Instance, KeepToken(machine, got.Token)
+}
+

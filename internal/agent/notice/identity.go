@@ -1,0 +1,34 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// Where EC2's metadata has what AWS signs about the machine.
+const (
+	awsDocument  = "/latest/dynamic/instance-identity/document"
+	awsSignature = "/latest/dynamic/instance-identity/signature"
+)
+
+// Identity is what AWS has written about this machine, and its signature, from the metadata service at base. A nil
+// client means one that goes through no proxy.
+func Identity(ctx context.Context, base string, client *http.Client) (document, signature string, err error) {
+	if client == nil {
+		transport := &http.Transport{}
+		defer transport.CloseIdleConnections()
+		client = &http.Client{Transport: transport}
+	}
+	w := &aws{base: strings.TrimRight(base, "/"), http: client}
+	d, there, err := w.read(ctx, awsDocument)
+	if err != nil {
+		return "", "", err
+	}
+	s, signed, err := w.read(ctx, awsSignature)
+	if err == nil && (!there || !signed) {
+		err = errors.New("the metadata service has no identity document that is signed")
+	}
+	return string(d), string(s), err
+}

@@ -1,0 +1,69 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// api is AWS, as one account and region has it.
+type api struct {
+	ec2     *ec2.Client
+	prices  *pricing.Client
+	account string
+	user    string // ARN of who asks
+}
+
+// priceRegion has the price list of all regions.
+const priceRegion = "us-east-1"
+
+// tries is how often the SDK asks, with growing waits: enough for one throttled page of many.
+const tries = 3
+
+// connect asks AWS who we are.
+func (w *With) connect(ctx context.Context) (*api, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
+		o.Region, o.SharedConfigProfile = w.Region, w.Profile
+		o.Retryer = func() sdk.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = tries, 5*time.Second })
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read AWS' configuration: %w", err)
+	}
+	if w.Endpoint != "" {
+		cfg.BaseEndpoint = &w.Endpoint
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return nil, &credentialsError{err}
+	}
+	a := &api{ec2: ec2.NewFromConfig(cfg), prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
+		o.Region = priceRegion
+	})}
+	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return nil, err
+	}
+	a.account, a.user = sdk.ToString(who.Account), sdk.ToString(who.Arn)
+	return a, nil
+}
+
+// credentialsError says that there is nothing to sign requests with.
+type credentialsError struct{ err error }
+
+func (e *credentialsError) Error() string {
+	return fmt.Sprintf("no credentials of AWS are found (%v): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, "+
+		"write profile under with, or run the server with a role", e.err)
+}
+
+func (e *credentialsError) Unwrap() error { return e.err }

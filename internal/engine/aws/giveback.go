@@ -1,0 +1,202 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+)
+
+// Terminate implements engine.Driver. It ends nothing that is not of this engine.
+func (d *Driver) Terminate(ctx context.Context, id string) error {
+	a, err := d.connected(ctx)
+	if err != nil {
+		return err
+	}
+	if !instanceID.MatchString(id) {
+		return fmt.Errorf("%w: %q is no instance", engine.ErrNotFound, id)
+	}
+	if err := d.known(ctx, a, id); err != nil {
+		return d.explain(err)
+	}
+	_, err = a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
+	if strings.HasPrefix(codeOf(err), "InvalidInstanceID") {
+		return d.notThere(id)
+	}
+	return d.explain(err)
+}
+
+// known reports where an instance is of this engine; ErrNotFound where it is not.
+func (d *Driver) known(ctx context.Context, a *api, id string) error {
+	d.mu.Lock()
+	_, seen := d.seen[id]
+	_, granted := d.recent[id]
+	d.mu.Unlock()
+	if seen || granted {
+		return nil
+	}
+	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(id)})
+	if err == nil && len(list) == 0 {
+		return fmt.Errorf("%w: there is no instance %s of this engine", engine.ErrNotFound, id)
+	}
+	return err
+}
+
+// granted reports whether EC2 has granted an instance just now, which it may not list yet.
+func (d *Driver) granted(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, granted := d.recent[id]
+	return granted && time.Since(at) < usual.Consistency
+}
+
+// notThere is what it means that EC2 does not know an instance: one that it has granted just now will be there.
+func (d *Driver) notThere(id string) error {
+	granted := d.granted(id)
+	d.mu.Lock()
+	s := d.seen[id]
+	d.mu.Unlock()
+	if granted && (s == nil || s.i.State == engine.Running) {
+		return fmt.Errorf("EC2 does not know %s yet, which it has granted: asked again", id)
+	}
+	return fmt.Errorf("%w: EC2 knows no instance %s", engine.ErrNotFound, id)
+}
+
+// bill is what an instance has cost until it ended: the machine by what EC2's price was, its disk, its address.
+func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, interrupted bool) ([]engine.Line, error) {
+	capacity := market.OnDemand
+	segments := []market.Segment{{From: s.i.Launched, Rate: s.rate.machine}}
+	if s.spot != "" {
+		capacity = market.Spot
+		list, err := d.prices(ctx, a, s.zone, s.kind, s.i.Launched, end.Add(time.Second))
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			segments = list
+		}
+	}
+	var lines []engine.Line
+	for _, l := range market.Bill(billing(capacity), segments, end, interrupted && capacity == market.Spot) {
+		lines = append(lines, engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency})
+	}
+	for _, part := range []struct {
+		rule string
+		rates
+	}{{"disk", rates{machine: s.rate.disk}}, {"address", rates{machine: s.rate.address}}} {
+		if part.machine > 0 && end.After(s.i.Launched) {
+			lines = append(lines, engine.Line{Rule: part.rule, From: s.i.Launched, To: end,
+				Amount: part.machine.Until(end.Sub(s.i.Launched)), Currency: s.rate.currency})
+		}
+	}
+	return lines, nil
+}
+
+// How often what is left over is looked for, and how old it must be: what is being made is younger.
+const (
+	sweepEvery = 5 * time.Minute
+	leftFor    = 10 * time.Minute
+)
+
+// sweep removes what is left over of machines: disks and interfaces that outlived theirs, templates and placement
+// groups that nobody uses. It tries again later what it could not remove.
+func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
+	d.mu.Lock()
+	due := time.Since(d.swept) > sweepEvery
+	if due {
+		d.swept = time.Now()
+	}
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	live := map[string]bool{}
+	for _, i := range list {
+		live[i.Key] = live[i.Key] || i.State == engine.Running
+	}
+	d.mu.Lock()
+	for key, r := range d.requests {
+		if !live[key] && time.Since(r.at) > keepFor {
+			delete(d.requests, key)
+		}
+	}
+	d.mu.Unlock()
+	for what, do := range map[string]func(context.Context, *api, map[string]bool) error{
+		"volumes": d.sweepVolumes, "network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
+		"placement groups": d.sweepGroups,
+	} {
+		if err := do(ctx, a, live); err != nil {
+			d.log.Warn("what is left over was not removed", "engine", d.name, "what", what, "error", saidBy(err))
+		}
+	}
+}
+
+// ours is the filter for what this engine has made.
+func (d *Driver) ours(more ...types.Filter) []types.Filter {
+	return append([]types.Filter{{Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}, more...)
+}
+
+func (d *Driver) sweepVolumes(ctx context.Context, a *api, _ map[string]bool) error {
+	out, err := a.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: d.ours(types.Filter{
+		Name: sdk.String("status"), Values: []string{string(types.VolumeStateAvailable)}})})
+	if err != nil {
+		return err
+	}
+	for _, v := range out.Volumes {
+		if v.CreateTime == nil || time.Since(*v.CreateTime) < leftFor {
+			continue
+		}
+		_, err := a.ec2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
+		if err != nil && codeOf(err) != "InvalidVolume.NotFound" {
+			return err
+		}
+		d.log.Info("a disk was left over, and is removed", "engine", d.name, "volume", sdk.ToString(v.VolumeId))
+	}
+	return nil
+}
+
+func (d *Driver) sweepInterfaces(ctx context.Context, a *api, _ map[string]bool) error {
+	out, err := a.ec2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: d.ours(types.Filter{
+		Name: sdk.String("status"), Values: []string{string(types.NetworkInterfaceStatusAvailable)}})})
+	if err != nil {
+		return err
+	}
+	for _, n := range out.NetworkInterfaces {
+		_, err := a.ec2.DeleteNetworkInterface(ctx, &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId})
+		if err != nil && codeOf(err) != "InvalidNetworkInterfaceID.NotFound" && codeOf(err) != "InvalidNetworkInterface.InUse" {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepTemplates removes templates of which no machine has begun for a day: a request that uses one makes it anew.
+func (d *Driver) sweepTemplates(ctx context.Context, a *api, _ map[string]bool) error {
+	out, err := a.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: d.ours()})
+	if err != nil {
+		return err
+	}
+	for _, t := range out.LaunchTemplates {
+		name := sdk.ToString(t.LaunchTemplateName)
+		d.mu.Lock()
+		_, used := d.template[name]
+		d.mu.Unlock()
+		if used || t.CreateTime == nil || time.Since(*t.CreateTime) < 24*time.Hour {
+			continue
+		}
+		_, err := a.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})
+		if err != nil && !strings.HasPrefix(codeOf(err), "InvalidLaunchTemplate") {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/wait"
+)
+
+// visible is how long a launch waits until EC2 lists what it has granted; then it is asked again with its key.
+const visible = 15 * time.Second
+
+// Launch implements engine.Driver: a fleet that is asked for once. What a key has rented carries it as a tag, and its
+// fleets have client tokens that follow from it: so nothing is rented twice, whoever asks again.
+func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
+	switch {
+	case q.Key == "" || len(q.Key) > 200:
+		return nil, fmt.Errorf("%w: a request with the key %q", engine.ErrRequest, q.Key)
+	case q.Image != "":
+		return nil, q.NoImage()
+	}
+	end, err := d.turns.Take(ctx, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	a, err := d.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.launch(ctx, a, &q)
+	return list, d.explain(err)
+}
+
+func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engine.Instance, error) {
+	list, err := d.ofKey(ctx, a, q.Key)
+	if err != nil || len(list) >= q.Machines() {
+		return list, err
+	}
+	r := d.requestOf(q.Key)
+	if r.cancelled {
+		if len(list) > 0 {
+			return list, &engine.PendingError{Why: "the rest was given up"}
+		}
+		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
+	}
+	for len(r.granted) < q.Machines() {
+		more, err := d.fleet(ctx, a, q, r)
+		if err != nil && (len(r.granted) == 0 || !engine.Refused(err)) {
+			return nil, err
+		}
+		if err != nil { // what was granted stays, until the caller gives the request up
+			list, of := d.listed(ctx, a, q, r)
+			if of != nil {
+				return nil, of
+			}
+			return list, &engine.PendingError{Why: err.Error()}
+		}
+		r.granted = append(r.granted, more...)
+	}
+	return d.listed(ctx, a, q, r)
+}
+
+// requestOf is what this server knows of a key.
+func (d *Driver) requestOf(key string) *request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.requests[key]
+	if r == nil {
+		r = &request{}
+		d.requests[key] = r
+	}
+	r.at = time.Now()
+	return r
+}
+
+// fleet asks for what is missing of a request, and returns the ids of what is granted, at least one. Each answer that
+// EC2 has given uses up a client token. A server that begins anew asks with the first ones again, and is told again
+// what came of them.
+func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *request) ([]string, error) {
+	s, err := d.saleOf(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	group, err := d.groupOf(ctx, a, q, s.zone.vpc)
+	if err != nil {
+		return nil, orRefused(d, err)
+	}
+	t, err := d.templateOf(ctx, a, q, s, group)
+	if err != nil {
+		return nil, orRefused(d, err)
+	}
+	if err := d.placed(ctx, a, q, s); err != nil {
+		return nil, orRefused(d, err)
+	}
+	in := d.fleetOf(q, r, s, t)
+	out, err := a.ec2.CreateFleet(ctx, in)
+	switch code := codeOf(err); {
+	case err == nil:
+	case code == "IdempotentParameterMismatch":
+		return nil, d.mismatched(r, err)
+	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
+		d.forget(t)
+		return nil, fmt.Errorf("the launch template is gone (%s): made anew when asked again", saidBy(err))
+	default:
+		return nil, orRefused(d, err)
+	}
+	r.asked++
+	r.mismatch = time.Time{}
+	var ids []string
+	for _, i := range out.Instances {
+		ids = append(ids, i.InstanceIds...)
+	}
+	slices.Sort(ids)
+	d.mu.Lock()
+	for _, id := range ids {
+		d.recent[id] = time.Now()
+	}
+	d.mu.Unlock()
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	return nil, d.notGranted(out)
+}
+
+// orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
+func orRefused(d *Driver, err error) error {
+	if e := d.refused(codeOf(err), saidBy(err)); e != nil {
+		return e
+	}
+	return err
+}
+
+// notGranted is why a fleet has no machine.
+func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
+	for _, e := range out.Errors {
+		if err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage)); err != nil {
+			return err
+		}
+	}
+	if len(out.Errors) > 0 {
+		e := out.Errors[0]
+		return fmt.Errorf("AWS answers %s: %s", sdk.ToString(e.ErrorCode), withoutCipher(sdk.ToString(e.ErrorMessage)))
+	}
+	return fmt.Errorf("%w: AWS grants none, and does not say why", engine.ErrNoCapacity)
+}
+
+// mismatched is what to do where a token was used with other parameters, as by a server with other settings: what it
+// rented is listed by its tag within a while. Only then is a further token taken.
+func (d *Driver) mismatched(r *request, err error) error {
+	if r.mismatch.IsZero() {
+		r.mismatch = time.Now()
+	}
+	if time.Since(r.mismatch) > usual.Consistency {
+		r.asked++
+		r.mismatch = time.Time{}
+	}
+	return fmt.Errorf("an earlier request of this key was made with other settings (%s): what came of it is waited for", saidBy(err))
+}
+
+// saleOf is what a request asks for, where it can be had.
+func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
+	x, err := d.indexed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := d.sales(x)
+	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == q.Offer })
+	if n < 0 {
+		return nil, fmt.Errorf("%w: the engine has no %s: its types are in engines.yaml, and scrimp market lists what there is",
+			engine.ErrNotFound, q.Offer)
+	}
+	s := &all[n]
+	switch {
+	case q.MaxRate > 0 && !s.quote.Priced:
+		return nil, fmt.Errorf("%w: nobody says what %s costs", engine.ErrPrice, q.Offer)
+	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
+		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
+	}
+	return s, nil
+}
+
+// token is what makes EC2 do a request once: of a key, and of how many fleets have answered before.
+func token(key string, n int) string {
+	sum := sha256.Sum256([]byte(key + "\x00" + strconv.Itoa(n)))
+	return "scrimp-" + hex.EncodeToString(sum[:20])
+}
+
+func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {
+	missing := sdk.Int32(int32(q.Machines() - len(r.granted)))
+	tags := d.owner(q)
+	maps.Copy(tags, q.Tags)
+	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
+	over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(s.kind.name),
+		SubnetId: sdk.String(s.zone.subnet)}
+	if name := d.placement(q, s); name != "" {
+		over.Placement = &types.Placement{GroupName: &name}
+	}
+	in := &ec2.CreateFleetInput{Type: types.FleetTypeInstant, ClientToken: sdk.String(token(q.Key, r.asked)),
+		TagSpecifications:           []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)}},
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: missing}}
+	if s.offer.Capacity == market.Spot {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized,
+			SingleAvailabilityZone: sdk.Bool(true), SingleInstanceType: sdk.Bool(true), MinTargetCapacity: missing}
+		if q.MaxRate > 0 {
+			over.MaxPrice = sdk.String((q.MaxRate - s.rates.disk - s.rates.address).String())
+		}
+	} else {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{SingleAvailabilityZone: sdk.Bool(true),
+			SingleInstanceType: sdk.Bool(true), MinTargetCapacity: missing}
+	}
+	in.LaunchTemplateConfigs = []types.FleetLaunchTemplateConfigRequest{{
+		LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: sdk.String(t.name),
+			Version: sdk.String("$Default")},
+		Overrides: []types.FleetLaunchTemplateOverridesRequest{over}}}
+	return in
+}
+
+// listed are the machines of a request as EC2 lists them, in the order in which they were granted. It waits a while
+// for those that it does not list yet.
+func (d *Driver) listed(ctx context.Context, a *api, q *engine.Request, r *request) ([]engine.Instance, error) {
+	for until := time.Now().Add(visible); ; {
+		list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(r.granted...)})
+		if err != nil {
+			return nil, err
+		}
+		if len(list) >= len(r.granted) {
+			return ordered(list, r.granted), nil
+		}
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("EC2 lists %d of %d machines that it has granted: asked again", len(list), len(r.granted))
+		}
+		if err := wait.For(ctx, 300*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ids is the filter for instances by their ids: unlike their list, one that is not known yet is no error.
+func ids(list ...string) []types.Filter {
+	return []types.Filter{{Name: sdk.String("instance-id"), Values: list}}
+}
+
+// ordered is a list in the order of ids.
+func ordered(list []engine.Instance, ids []string) []engine.Instance {
+	slices.SortFunc(list, func(a, b engine.Instance) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+	return list
+}
+
+// ofKey are the machines that a key has rented, as far as they are known or listed.
+func (d *Driver) ofKey(ctx context.Context, a *api, key string) ([]engine.Instance, error) {
+	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
+		{Name: sdk.String("tag:" + tagKey), Values: []string{key}}, {Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, d.gone(list, func(i *engine.Instance) bool { return i.Key == key })...)
+	r := d.requestOf(key)
+	if len(r.granted) == 0 {
+		for _, i := range list {
+			r.granted = append(r.granted, i.ID)
+		}
+		slices.Sort(r.granted)
+	}
+	return ordered(list, r.granted), nil
+}
+
+// Cancel implements engine.Canceller.
+func (d *Driver) Cancel(ctx context.Context, key string) error {
+	end, err := d.turns.Take(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer end()
+	a, err := d.connected(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := d.ofKey(ctx, a, key)
+	if err != nil {
+		return d.explain(err)
+	}
+	r := d.requestOf(key)
+	r.cancelled = true
+	if len(list) == 0 && len(r.granted) > 0 {
+		return errors.New("EC2 does not list yet what it has granted: asked again")
+	}
+	return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
+}

@@ -1,0 +1,269 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// keepFor is how long an instance that has ended is listed; EC2 lists it for about an hour.
+const keepFor = 2 * time.Hour
+
+// seen is an instance as it was listed last.
+type seen struct {
+	i    engine.Instance
+	last time.Time // it was listed
+	spot string    // id of its spot request; "": it is none
+	zone string
+	kind string
+	rate rates // at its launch
+	done bool  // it has ended, and what it costs is known
+}
+
+// List implements engine.Driver.
+func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
+	a, err := d.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
+		{Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}, {Name: sdk.String("tag-key"), Values: []string{tagKey}}}})
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	list = append(list, d.gone(list, func(*engine.Instance) bool { return true })...)
+	slices.SortFunc(list, func(a, b engine.Instance) int { return strings.Compare(a.ID, b.ID) })
+	d.sweep(ctx, a, list)
+	return list, nil
+}
+
+// describe are the instances of a filter that are ours.
+func (d *Driver) describe(ctx context.Context, a *api, in *ec2.DescribeInstancesInput) ([]engine.Instance, error) {
+	var found []types.Instance
+	pages := ec2.NewDescribeInstancesPaginator(a.ec2, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Reservations {
+			found = append(found, r.Instances...)
+		}
+	}
+	var list []engine.Instance
+	for n := range found {
+		i, err := d.instance(ctx, a, &found[n])
+		if err != nil {
+			return nil, err
+		}
+		if i != nil {
+			list = append(list, *i)
+		}
+	}
+	return list, nil
+}
+
+// instance is a machine as EC2 describes it; nil where it is not of this engine.
+func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engine.Instance, error) {
+	tags := plain(e.Tags)
+	if tags[tagEngine] != d.name || tags[tagKey] == "" || e.State == nil || e.LaunchTime == nil {
+		return nil, nil
+	}
+	id := sdk.ToString(e.InstanceId)
+	d.mu.Lock()
+	s := d.seen[id]
+	d.mu.Unlock()
+	if s == nil {
+		s = &seen{zone: sdk.ToString(e.Placement.AvailabilityZone), kind: string(e.InstanceType),
+			spot: sdk.ToString(e.SpotInstanceRequestId)}
+		s.i = engine.Instance{ID: id, Key: tags[tagKey], Offer: market.OfferID(tags[tagOffer]), State: engine.Running,
+			Launched: e.LaunchTime.UTC(), Tags: given(tags)}
+		var err error
+		if s.rate, err = d.rateOf(ctx, a, s); err != nil {
+			return nil, err
+		}
+		s.i.Rate = s.rate.sum()
+	}
+	s.last = time.Now()
+	if s.i.State == engine.Running && over(e.State.Name) {
+		if err := d.end(ctx, a, s, e); err != nil {
+			return nil, err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[id] = s
+	i := s.i
+	return &i, nil
+}
+
+// given are the tags that the caller asked for.
+func given(tags map[string]string) map[string]string {
+	m := maps.Clone(tags)
+	maps.DeleteFunc(m, func(k, _ string) bool {
+		return k == "Name" || k == tagEngine || k == tagKey || k == tagOffer || k == tagNodes || strings.HasPrefix(k, "aws:")
+	})
+	return m
+}
+
+// over reports whether an instance is billed no more. One that was stopped by hand is ended too: it is given back.
+func over(s types.InstanceStateName) bool {
+	return s == types.InstanceStateNameShuttingDown || s == types.InstanceStateNameTerminated ||
+		s == types.InstanceStateNameStopping || s == types.InstanceStateNameStopped
+}
+
+// rateOf is what an hour of an instance costs at its launch.
+func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
+	x, err := d.indexed(ctx)
+	if err != nil {
+		return rates{}, err
+	}
+	r := rates{currency: money.USD}
+	r.disk, r.address = d.besides(x)
+	if s.spot == "" {
+		r.machine = x.listed[s.kind]
+		return r, nil
+	}
+	list, err := d.prices(ctx, a, s.zone, s.kind, s.i.Launched, s.i.Launched.Add(time.Second))
+	if err == nil && len(list) > 0 {
+		r.machine = list[0].Rate
+	}
+	return r, err
+}
+
+// prices are the spot prices of a type in a zone over a span, the first from its begin on.
+func (d *Driver) prices(ctx context.Context, a *api, zone, kind string, from, to time.Time) ([]market.Segment, error) {
+	var list []market.Segment
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2, &ec2.DescribeSpotPriceHistoryInput{StartTime: &from, EndTime: &to,
+		AvailabilityZone: &zone, InstanceTypes: []types.InstanceType{types.InstanceType(kind)},
+		ProductDescriptions: []string{linuxProduct}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range page.SpotPriceHistory {
+			rate, err := money.ParseRate(sdk.ToString(p.SpotPrice))
+			if err == nil && p.Timestamp != nil && p.Timestamp.Before(to) {
+				list = append(list, market.Segment{From: p.Timestamp.UTC(), Rate: rate})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b market.Segment) int { return a.From.Compare(b.From) })
+	for len(list) > 1 && !list[1].From.After(from) { // what was in effect before the last price that was in effect
+		list = list[1:]
+	}
+	if len(list) > 0 {
+		list[0].From = from.UTC()
+	}
+	return list, nil
+}
+
+// saidAt finds the time in what EC2 says of a state's change: "User initiated (2026-11-23 18:35:41 GMT)".
+var saidAt = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
+
+// end writes when and why an instance ended, and what it has cost.
+func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) error {
+	code := ""
+	if e.StateReason != nil {
+		code = sdk.ToString(e.StateReason.Code)
+	}
+	cause, at := causeOf(code), time.Time{}
+	if m := saidAt.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
+		at, _ = time.Parse(time.DateTime, m[1])
+	}
+	if s.spot != "" && (at.IsZero() || cause == "") {
+		out, err := a.ec2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
+			SpotInstanceRequestIds: []string{s.spot}})
+		if err != nil && codeOf(err) != "InvalidSpotInstanceRequestID.NotFound" {
+			return err
+		}
+		if err == nil && len(out.SpotInstanceRequests) > 0 && out.SpotInstanceRequests[0].Status != nil {
+			status := out.SpotInstanceRequests[0].Status
+			if at.IsZero() && status.UpdateTime != nil {
+				at = status.UpdateTime.UTC()
+			}
+			if cause == "" {
+				cause = causeOfSpot(sdk.ToString(status.Code))
+			}
+		}
+	}
+	if cause == "" { // the provider's doing, as far as anybody knows
+		cause = engine.Interrupted
+	}
+	if at.IsZero() { // it says not when
+		at = time.Now().UTC().Truncate(time.Second)
+	}
+	if at.Before(s.i.Launched) {
+		at = s.i.Launched
+	}
+	bill, err := d.bill(ctx, a, s, at, cause == engine.Interrupted)
+	if err != nil {
+		return err
+	}
+	s.i.State, s.i.Ended, s.i.Cause, s.i.Bill = engine.Ended, at.UTC(), cause, bill
+	return nil
+}
+
+// causeOf is why an instance ended, by the code of its state's reason; "": that does not say. Source:
+// docs.aws.amazon.com, Amazon EC2 API reference, StateReason.
+func causeOf(code string) engine.Cause {
+	switch code {
+	case "Client.UserInitiatedShutdown":
+		return engine.Terminated
+	case "Client.InstanceInitiatedShutdown":
+		return engine.Stopped
+	case "Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.InternalError", "Server.ScheduledStop",
+		"Server.InsufficientInstanceCapacity", "Client.InternalError", "Client.VolumeLimitExceeded",
+		"Client.InvalidSnapshot.NotFound":
+		return engine.Interrupted
+	}
+	return ""
+}
+
+// causeOfSpot is the same by the status of its spot request. Source: docs.aws.amazon.com, Amazon EC2 user guide, "Spot
+// Instance request status codes".
+func causeOfSpot(code string) engine.Cause {
+	switch {
+	case code == "instance-terminated-by-user" || code == "request-canceled-and-instance-running":
+		return engine.Terminated
+	case strings.HasPrefix(code, "instance-terminated-"), strings.HasPrefix(code, "instance-stopped-"):
+		return engine.Interrupted
+	}
+	return ""
+}
+
+// gone are instances that were seen and are not listed any more, as they were: those that EC2 has dropped after their
+// end, and those that it lists no more although they ran, which have ended.
+func (d *Driver) gone(list []engine.Instance, of func(*engine.Instance) bool) (more []engine.Instance) {
+	there := map[string]bool{}
+	for _, i := range list {
+		there[i.ID] = true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, s := range d.seen {
+		switch {
+		case there[id] || !of(&s.i):
+		case s.i.State == engine.Ended && time.Since(s.last) > keepFor:
+			delete(d.seen, id)
+			delete(d.recent, id)
+		case s.i.State == engine.Ended || time.Since(s.last) < usual.Consistency:
+			more = append(more, s.i) // it is listed again, or has ended
+		}
+	}
+	return more
+}

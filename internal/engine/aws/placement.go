@@ -1,0 +1,72 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+)
+
+// placement is the placement group of a request; "": it has none. A type that cannot stand in a cluster has none.
+func (d *Driver) placement(q *engine.Request, s *sale) string {
+	if q.Machines() < 2 || d.with.Placement == "none" || d.with.Placement == "cluster" && !s.kind.cluster {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(q.Key))
+	return "scrimp-" + d.name + "-" + hex.EncodeToString(sum[:10])
+}
+
+// placed makes the placement group of a request.
+func (d *Driver) placed(ctx context.Context, a *api, q *engine.Request, s *sale) error {
+	name := d.placement(q, s)
+	if name == "" {
+		return nil
+	}
+	tags := d.owner(q)
+	maps.Copy(tags, q.Tags)
+	tags[tagKey] = q.Key
+	_, err := a.ec2.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{GroupName: &name,
+		Strategy: types.PlacementStrategy(d.with.Placement),
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypePlacementGroup,
+			Tags: tagsOf(tags)}}})
+	if codeOf(err) == "InvalidPlacementGroup.Duplicate" {
+		return nil
+	}
+	return err
+}
+
+// sweepGroups removes the placement groups of requests that have no machine any more.
+func (d *Driver) sweepGroups(ctx context.Context, a *api, live map[string]bool) error {
+	out, err := a.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{Filters: d.ours()})
+	if err != nil {
+		return err
+	}
+	for _, g := range out.PlacementGroups {
+		key := plain(g.Tags)[tagKey]
+		d.mu.Lock()
+		_, asked := d.requests[key] // its machines may be on their way
+		d.mu.Unlock()
+		if live[key] || asked {
+			continue
+		}
+		_, err := a.ec2.DeletePlacementGroup(ctx, &ec2.DeletePlacementGroupInput{GroupName: g.GroupName})
+		switch codeOf(err) {
+		case "", "InvalidPlacementGroup.InUse", "InvalidPlacementGroup.Unknown":
+			if codeOf(err) == "" && err != nil {
+				return err
+			}
+			d.log.Debug("a placement group is removed", "engine", d.name, "group", sdk.ToString(g.GroupName))
+		default:
+			return err
+		}
+	}
+	return nil
+}

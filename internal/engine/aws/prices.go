@@ -1,0 +1,209 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// acceleratorName is the catalogue's name of what EC2 calls by its maker and name.
+func acceleratorName(machine, maker, name string, memory size.Bytes) string {
+	if l, ok := catalog.Builtin().Machine("aws", machine); ok && l.Offer.Accelerator != "" {
+		return l.Offer.Accelerator
+	}
+	if maker == "AMD" {
+		name = "radeon " + name
+	}
+	return catalog.Resolve(name, machine, memory)
+}
+
+// product is what of a page of the price list is read. Source: docs.aws.amazon.com, AWS Price List API user guide,
+// "Reading the service price list file"; a product of GetProducts has the same form.
+type product struct {
+	Product struct {
+		Attributes map[string]string `json:"attributes"`
+	} `json:"product"`
+	Terms struct {
+		OnDemand map[string]struct {
+			PriceDimensions map[string]struct {
+				Unit         string                    `json:"unit"`
+				BeginRange   string                    `json:"beginRange"`
+				PricePerUnit map[money.Currency]string `json:"pricePerUnit"`
+			} `json:"priceDimensions"`
+		} `json:"OnDemand"`
+	} `json:"terms"`
+}
+
+// rate is the product's on-demand price per unit, the first tier; false: it has none above zero.
+func (p *product) rate(unit string) (money.Rate, bool) {
+	for _, t := range p.Terms.OnDemand {
+		for _, d := range t.PriceDimensions {
+			text := d.PricePerUnit[money.USD]
+			r, err := money.ParseRate(text)
+			if d.Unit == unit && (d.BeginRange == "" || d.BeginRange == "0") && err == nil && r > 0 {
+				return r, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// readPrices reads what machines cost on demand, and what their disks do. Where the price list may not be read, the
+// catalogue says it.
+func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
+	x.listed, x.disk, x.diskKnown = map[string]money.Rate{}, d.with.diskRate, d.with.diskSaid
+	err := d.products(ctx, a, map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
+		"capacitystatus": "Used", "marketoption": "OnDemand"}, func(p *product) {
+		name := p.Product.Attributes["instanceType"]
+		if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
+			x.listed[name] = rate
+		}
+	})
+	if err == nil && !x.diskKnown {
+		err = d.products(ctx, a, map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}, func(p *product) {
+			if rate, ok := p.rate("GB-Mo"); ok {
+				x.disk, x.diskKnown = rate, true
+			}
+		})
+	}
+	if slices.Contains(deniedCodes, codeOf(err)) {
+		d.log.Warn("the price list may not be read: prices are the catalogue's", "engine", d.name, "error", saidBy(err))
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, l := range catalog.Builtin().Listings {
+		o := l.Offer
+		if _, has := x.listed[o.Machine]; !has && o.Provider == "aws" && o.Region == d.with.Region && l.Quote.Priced &&
+			o.Capacity == market.OnDemand && d.with.wants(o.Machine) && o.Currency == money.USD {
+			x.listed[o.Machine] = l.Quote.Rate
+		}
+	}
+	return nil
+}
+
+// products reads the products of EC2 in the region that have these attributes.
+func (d *Driver) products(ctx context.Context, a *api, has map[string]string, each func(*product)) error {
+	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), FormatVersion: sdk.String("aws_v1"),
+		MaxResults: sdk.Int32(100)}
+	has["regionCode"] = d.with.Region
+	if len(d.with.Types) == 1 && has["volumeApiName"] == "" && !isPattern(d.with.Types[0]) {
+		has["instanceType"] = d.with.Types[0]
+	}
+	for field, value := range has {
+		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(field),
+			Value: sdk.String(value)})
+	}
+	pages := pricing.NewGetProductsPaginator(a.prices, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, text := range page.PriceList {
+			var p product
+			if json.Unmarshal([]byte(text), &p) == nil { // one that is not of its form has no price
+				each(&p)
+			}
+		}
+	}
+	return nil
+}
+
+// addressRate is of a public IPv4 address, an hour. Source: aws.amazon.com/vpc/pricing, "Public IPv4 Address", since
+// 2024-02-01 the same in all regions.
+const addressRate = "0.005"
+
+// monthHours are the hours of a month by which a price per GiB and month becomes one of an hour.
+const monthHours = 730
+
+// besides is what a machine's disk and address cost an hour.
+func (d *Driver) besides(x *index) (disk, address money.Rate) {
+	whole := x.disk.Times(int(d.with.disk / size.GiB))
+	disk = (whole + monthHours - 1) / monthHours
+	if d.with.public() && d.with.Endpoint == "" {
+		address, _ = money.ParseRate(addressRate)
+	}
+	return disk, address
+}
+
+// sale is an offer with what its launch needs.
+type sale struct {
+	offer market.Offer
+	quote market.Quote
+	kind  kind
+	zone  zone
+	image machineImage
+	rates rates
+}
+
+// firstHour is how long a spot machine that EC2 takes costs nothing, least what every machine costs at least.
+const (
+	firstHour = time.Hour
+	least     = time.Minute
+	warning   = 2 * time.Minute // of an interruption
+)
+
+// sales are what is sold, in the order of types, zones and capacities.
+func (d *Driver) sales(x *index) []sale {
+	var all []sale
+	disk, address := d.besides(x)
+	for _, k := range x.types {
+		image, ok := x.images[k.arch]
+		if !ok {
+			continue // nothing to begin it from: the doctor says so
+		}
+		for _, name := range x.sold[k.name] {
+			for _, c := range d.with.Capacity {
+				if c == market.Spot && !k.spot || c == market.OnDemand && !k.demand {
+					continue
+				}
+				s := sale{kind: k, zone: x.zones[name], image: image}
+				s.offer = market.Offer{ID: d.offerID(name, k.name, c), Provider: d.name, Region: d.with.Region, Zone: name,
+					Machine: k.name, Capacity: c, CPUs: k.cpus, Memory: k.memory, Accelerator: k.accelerator,
+					Accelerators: k.accelerators, Currency: money.USD, Billing: billing(c)}
+				s.rates = rates{disk: disk, address: address, currency: money.USD}
+				s.quote = market.Quote{Offer: s.offer.ID, Available: true, At: x.pricesAt.UTC(), Source: "aws"}
+				if c == market.Spot {
+					s.offer.Notice = warning
+					p, ok := x.spot[spotKey{name, k.name}]
+					s.rates.machine, s.quote.Priced, s.quote.At = p.rate, ok, x.spotAt.UTC()
+				} else {
+					s.rates.machine, s.quote.Priced = x.listed[k.name], x.listed[k.name] > 0
+				}
+				s.quote.Priced = s.quote.Priced && x.diskKnown
+				if s.quote.Priced {
+					s.quote.Rate = s.rates.sum()
+				}
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+func (d *Driver) offerID(zone, kind string, c market.Capacity) market.OfferID {
+	return market.OfferID(d.name + "/" + zone + "/" + kind + "/" + string(c))
+}
+
+// billing is what a machine costs besides its seconds. Sources: aws.amazon.com/ec2/pricing/on-demand (a minute at
+// least) and docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances".
+func billing(c market.Capacity) market.Billing {
+	if c == market.Spot {
+		return market.Billing{Minimum: least, FreeIfInterruptedWithin: firstHour}
+	}
+	return market.Billing{Minimum: least}
+}

@@ -1,0 +1,192 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/size"
+)
+
+// Tags of all that is made. Those of the request stand beside them.
+const (
+	tagEngine = "scrimp-engine"
+	tagKey    = "scrimp-key"
+	tagOffer  = "scrimp-offer"
+	tagNodes  = "scrimp-nodes"
+	tagOf     = "scrimp-installation" // of package control, as is tagTimes
+	tagTimes  = "scrimp-incarnation"
+)
+
+// template is a launch template that is there.
+type template struct{ id, name string }
+
+// tagsOf are tags as EC2 has them, in the order of their names.
+func tagsOf(from map[string]string) (list []types.Tag) {
+	for _, k := range slices.Sorted(maps.Keys(from)) {
+		list = append(list, types.Tag{Key: sdk.String(k), Value: sdk.String(from[k])})
+	}
+	return list
+}
+
+// plain are tags of EC2's.
+func plain(list []types.Tag) map[string]string {
+	m := make(map[string]string, len(list))
+	for _, t := range list {
+		m[sdk.ToString(t.Key)] = sdk.ToString(t.Value)
+	}
+	return m
+}
+
+// owner are the tags that say whose something is.
+func (d *Driver) owner(q *engine.Request) map[string]string {
+	m := map[string]string{tagEngine: d.name, "Name": "scrimp-" + d.name}
+	for _, name := range []string{tagOf, tagTimes} {
+		if v, has := q.Tags[name]; has {
+			m[name] = v
+		}
+	}
+	return m
+}
+
+// templateOf is the launch template for machines of an image and group. Its name follows from what is in it, so that
+// it is made once, and anew where anything changes.
+func (d *Driver) templateOf(ctx context.Context, a *api, q *engine.Request, s *sale, group string) (template, error) {
+	data := d.templateData(q, s, group)
+	text, err := json.Marshal(data)
+	if err != nil {
+		return template{}, fmt.Errorf("write a launch template: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	name := "scrimp-" + d.name + "-" + hex.EncodeToString(sum[:8])
+	d.mu.Lock()
+	known, has := d.template[name]
+	d.mu.Unlock()
+	if has {
+		return known, nil
+	}
+	out, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name,
+		LaunchTemplateData: data, ClientToken: &name,
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagsOf(d.owner(q))}}})
+	t := template{name: name}
+	switch {
+	case err == nil:
+		t.id = sdk.ToString(out.LaunchTemplate.LaunchTemplateId)
+	case codeOf(err) == "InvalidLaunchTemplateName.AlreadyExistsException":
+	default:
+		return t, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.template[name] = t
+	return t, nil
+}
+
+// forget drops what is known of a template that is not there any more.
+func (d *Driver) forget(t template) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.template, t.name)
+}
+
+func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.RequestLaunchTemplateData {
+	owner := tagsOf(d.owner(q))
+	yes := sdk.Bool(true)
+	data := &types.RequestLaunchTemplateData{
+		ImageId:                           sdk.String(s.image.id),
+		UserData:                          sdk.String(d.userData(q.Env["SCRIMP_TASK_USER"])),
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
+		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpEndpoint: types.LaunchTemplateInstanceMetadataEndpointStateEnabled,
+			HttpTokens:   types.LaunchTemplateHttpTokensStateRequired, HttpPutResponseHopLimit: sdk.Int32(1)},
+		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String(s.image.root),
+			Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{DeleteOnTermination: yes, Encrypted: yes,
+				VolumeSize: sdk.Int32(int32(d.with.disk / size.GiB)), VolumeType: types.VolumeTypeGp3}}},
+		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: sdk.Int32(0),
+			DeleteOnTermination: yes, AssociatePublicIpAddress: sdk.Bool(d.with.public()), Groups: []string{group}}},
+	}
+	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume,
+		types.ResourceTypeNetworkInterface} {
+		data.TagSpecifications = append(data.TagSpecifications,
+			types.LaunchTemplateTagSpecificationRequest{ResourceType: r, Tags: owner})
+	}
+	return data
+}
+
+// groupOf is the security group that machines are in: with's, or one that lets nobody in; of a gang one whose members
+// reach each other.
+func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc string) (string, error) {
+	if d.with.SecurityGroup != "" {
+		return d.with.SecurityGroup, nil
+	}
+	name, about := "scrimp-"+d.name, "machines of scrimp: nobody connects to them"
+	if q.Machines() > 1 {
+		name, about = name+"-gang", "gangs of scrimp: their machines connect to each other"
+	}
+	id, err := d.groupNamed(ctx, a, vpc, name)
+	if err != nil || id != "" {
+		return id, err
+	}
+	out, err := a.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{GroupName: &name, Description: &about, VpcId: &vpc,
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
+			Tags: tagsOf(map[string]string{tagEngine: d.name, "Name": name})}}})
+	if err != nil && codeOf(err) != "InvalidGroup.Duplicate" {
+		return "", err
+	}
+	if err == nil {
+		id = sdk.ToString(out.GroupId)
+	} else if id, err = d.groupNamed(ctx, a, vpc, name); err != nil || id == "" { // another server has made it
+		return "", orAgain(err, "the security group "+name+" is not listed yet")
+	}
+	if q.Machines() > 1 {
+		_, err = a.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id,
+			IpPermissions: []types.IpPermission{{IpProtocol: sdk.String("-1"),
+				UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}}}}})
+		if err != nil && codeOf(err) != "InvalidPermission.Duplicate" {
+			return "", err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.groups[vpc+"/"+name] = id
+	return id, nil
+}
+
+// groupNamed is the id of a security group by its name; "": there is none.
+func (d *Driver) groupNamed(ctx context.Context, a *api, vpc, name string) (string, error) {
+	d.mu.Lock()
+	id, has := d.groups[vpc+"/"+name]
+	d.mu.Unlock()
+	if has {
+		return id, nil
+	}
+	out, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
+		{Name: sdk.String("group-name"), Values: []string{name}}, {Name: sdk.String("vpc-id"), Values: []string{vpc}}}})
+	if err != nil || len(out.SecurityGroups) == 0 {
+		return "", err
+	}
+	id = sdk.ToString(out.SecurityGroups[0].GroupId)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.groups[vpc+"/"+name] = id
+	return id, nil
+}
+
+// orAgain is an error that asks the caller to come again, where there is no other.
+func orAgain(err error, why string) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: asked again", why)
+}

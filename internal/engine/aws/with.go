@@ -1,0 +1,152 @@
+//go:build !local
+
+package aws
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// With is what an AWS engine has under with.
+type With struct {
+	Region   string `yaml:"region"`
+	Profile  string `yaml:"profile,omitempty"`  // of the shared configuration; "": the usual chain of credentials
+	Endpoint string `yaml:"endpoint,omitempty"` // of an EC2-compatible service; "": AWS'
+	// Types are instance types that may be rented, also as patterns: g5.*
+	Types    []string          `yaml:"types"`
+	Capacity []market.Capacity `yaml:"capacity,omitempty"` // none: spot and on-demand
+	// Subnets are where machines begin; none: the default one of each zone.
+	Subnets       []string `yaml:"subnets,omitempty"`
+	SecurityGroup string   `yaml:"security_group,omitempty"` // "": one without inbound rules is made
+	// Image is an AMI; "": the newest Deep Learning Base AMI of AWS' for the type's architecture.
+	Image     string `yaml:"image,omitempty"`
+	Disk      string `yaml:"disk,omitempty"`      // of a machine; "": 100GiB
+	DiskRate  string `yaml:"disk_rate,omitempty"` // of a GiB and month; "": what the price list says of gp3
+	PublicIP  *bool  `yaml:"public_ip,omitempty"` // nil: machines have a public address; false: the subnet has another way out
+	Placement string `yaml:"placement,omitempty"` // of gangs: cluster, spread or none; "": none
+	CA        string `yaml:"ca,omitempty"`        // file of certificates that agents trust for the server; "": the image's
+	// Certificate signs identity documents where the endpoint is not AWS'.
+	Certificate string `yaml:"certificate,omitempty"`
+
+	disk     size.Bytes
+	diskRate money.Rate // of a GiB and month
+	diskSaid bool
+	ca       string // text of CA
+	cert     []byte
+}
+
+const withHas = "an AWS engine has region, types, capacity, profile, endpoint, subnets, security_group, image, disk, " +
+	"disk_rate, public_ip, placement, ca and certificate"
+
+var (
+	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
+	typeName   = regexp.MustCompile(`^[a-z0-9*?-]+\.[a-z0-9*?-]+$`)
+	instanceID = regexp.MustCompile(`^i-[0-9a-z]+$`)
+	idOf       = map[string]*regexp.Regexp{}
+)
+
+func init() {
+	for _, kind := range []string{"subnet", "sg", "ami"} {
+		idOf[kind] = regexp.MustCompile(`^` + kind + `-[0-9a-z]+$`)
+	}
+}
+
+// readWith reads and checks what is set.
+func readWith(s *engine.Setting) (w With, err error) {
+	if err := s.With.Into(&w, withHas); err != nil {
+		return w, err
+	}
+	if len(w.Capacity) == 0 {
+		w.Capacity = []market.Capacity{market.Spot, market.OnDemand}
+	}
+	w.Disk = cmp.Or(w.Disk, "100GiB")
+	w.Placement = cmp.Or(w.Placement, "none")
+	switch {
+	case !regionName.MatchString(w.Region):
+		return w, fmt.Errorf("with: region is %q: write one of AWS', such as us-east-1", w.Region)
+	case len(w.Types) == 0:
+		return w, errors.New("with: no types: write the instance types that may be rented, also as patterns: types: [g5.*, " +
+			"c7i.xlarge]")
+	case w.SecurityGroup != "" && !idOf["sg"].MatchString(w.SecurityGroup):
+		return w, fmt.Errorf("with: security_group is %q: write its id, such as sg-0a1b2c3d", w.SecurityGroup)
+	case w.Image != "" && !idOf["ami"].MatchString(w.Image):
+		return w, fmt.Errorf("with: image is %q: write the id of an AMI of the region, such as ami-0a1b2c3d; a job's own "+
+			"container image is not run on AWS' machines", w.Image)
+	case !slices.Contains([]string{"none", "cluster", "spread"}, w.Placement):
+		return w, fmt.Errorf("with: placement is %q: write cluster, spread or none", w.Placement)
+	}
+	for _, t := range w.Types {
+		if _, err := path.Match(t, "a.b"); err != nil || !typeName.MatchString(t) {
+			return w, fmt.Errorf("with: types has %q: write an instance type, such as g5.xlarge, or a pattern, such as g5.*", t)
+		}
+	}
+	for _, c := range w.Capacity {
+		if c != market.Spot && c != market.OnDemand {
+			return w, fmt.Errorf("with: capacity has %q: write spot, on-demand or both", c)
+		}
+	}
+	for _, id := range w.Subnets {
+		if !idOf["subnet"].MatchString(id) {
+			return w, fmt.Errorf("with: subnets has %q: write ids, such as subnet-0a1b2c3d", id)
+		}
+	}
+	return w, w.measures()
+}
+
+// measures reads what is written with units, and the files.
+func (w *With) measures() (err error) {
+	if w.disk, err = size.Parse(w.Disk); err != nil || w.disk < 8*size.GiB {
+		return fmt.Errorf("with: disk is %q: write a size from 8GiB, such as 100GiB", w.Disk)
+	}
+	if w.DiskRate != "" {
+		if w.diskRate, err = money.ParseRate(w.DiskRate); err != nil || w.diskRate < 0 {
+			return fmt.Errorf("with: disk_rate is %q: write the dollars of a GiB and month, such as 0.08", w.DiskRate)
+		}
+		w.diskSaid = true
+	}
+	if w.Endpoint != "" {
+		if u, err := url.Parse(w.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("with: endpoint is %q: write a URL, such as http://127.0.0.1:4566, or leave it out for AWS",
+				w.Endpoint)
+		}
+	}
+	if w.CA != "" {
+		text, err := os.ReadFile(w.CA)
+		if err != nil {
+			return fmt.Errorf("with: ca: %w: write a file of certificates in PEM", err)
+		}
+		w.ca = string(text)
+	}
+	if w.Certificate != "" {
+		if w.cert, err = os.ReadFile(w.Certificate); err != nil {
+			return fmt.Errorf("with: certificate: %w: write a file with the certificate in PEM by which the endpoint signs", err)
+		}
+	}
+	return nil
+}
+
+// wants reports whether machines of a type may be rented.
+func (w *With) wants(kind string) bool {
+	return slices.ContainsFunc(w.Types, func(p string) bool { ok, _ := path.Match(p, kind); return ok })
+}
+
+// patterns are the types as EC2's filters take them.
+func (w *With) patterns() []string { return slices.Clone(w.Types) }
+
+// public reports whether machines get a public address.
+func (w *With) public() bool { return w.PublicIP == nil || *w.PublicIP }
+
+// isPattern reports whether a type stands for several.
+func isPattern(t string) bool { return strings.ContainsAny(t, "*?") }

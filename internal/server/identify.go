@@ -1,0 +1,95 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/engine"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+// longestEvidence is of a document, and of its signature, in bytes.
+const longestEvidence = 16 << 10
+
+// identifier is the engine of that name, where its machines show who they are; nil where they do not.
+func (s *Server) identifier(name string) engine.Identifier {
+	for _, e := range s.engines {
+		if i, ok := e.Driver.(engine.Identifier); ok && e.Name == name {
+			return i
+		}
+	}
+	return nil
+}
+
+// postIdentify gives a machine that begins without a secret the token by which it registers, once it has shown by what
+// its provider signs which of the machines it is that were rented. The token is good until a machine has registered
+// with it: who reads the same evidence later has nothing of it.
+func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
+	if ok, wait := s.joins.TakeMany("identify "+auth.From(r), 1, time.Now()); !ok {
+		auth.Slower(w, wait, "ask less often")
+		return
+	}
+	b, ok := reply.Body[api.Identification](w, r)
+	if !ok {
+		return
+	}
+	i := s.identifier(b.Engine)
+	if i == nil || len(b.Document) > longestEvidence || len(b.Signature) > longestEvidence {
+		reply.Problem(w, http.StatusForbidden, "no machine of an engine here",
+			"only a machine that the server has launched may ask: switch it off", nil)
+		return
+	}
+	instance, key, err := i.Identify(r.Context(), engine.Evidence{Document: []byte(b.Document), Signature: []byte(b.Signature)})
+	allocation, ours := s.control.AllocationOf(key)
+	switch {
+	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
+		s.opts.Log.Warn("a machine showed what is not of ours", "engine", b.Engine, "from", auth.From(r), "error", err)
+		reply.Problem(w, http.StatusForbidden, "it is no machine of the engine",
+			"only a machine that the server has launched may ask: switch it off", nil)
+	case err != nil:
+		s.opts.Log.Warn("a machine is not identified yet", "engine", b.Engine, "from", auth.From(r), "error", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", nil)
+	default:
+		reply.JSON(w, api.Identified{Instance: instance, Token: s.gate.Tickets.For(auth.BootstrapTicket, allocation)})
+	}
+}
+
+// getProgram sends the server's program to a machine that knows its hash and nothing else yet.
+func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
+	wanted := false
+	for _, e := range s.engines {
+		i, ok := e.Driver.(engine.Identifier)
+		wanted = wanted || ok && i.Program() != "" && i.Program() == r.PathValue("hash")
+	}
+	if !wanted {
+		reply.Problem(w, http.StatusNotFound, "the server has no such program", "it is of an earlier server: begin anew", nil)
+		return
+	}
+	if ok, wait := s.joins.TakeMany("program "+auth.From(r), 1, time.Now()); !ok {
+		auth.Slower(w, wait, "ask less often")
+		return
+	}
+	path, err := s.opts.Exe, error(nil)
+	if path == "" {
+		path, err = os.Executable()
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
+		s.opts.Log.Error("send the program to a machine", "error", err)
+		return
+	}
+	defer func() { _ = f.Close() }() // only read
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if _, err := io.Copy(w, f); err != nil {
+		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+	}
+}
