@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
@@ -19,6 +20,7 @@ import (
 type api struct {
 	ec2     *ec2.Client
 	prices  *pricing.Client
+	quotas  *servicequotas.Client
 	account string
 	user    string // ARN of who asks
 }
@@ -47,7 +49,7 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &credentialsError{err}
 	}
-	a := &api{ec2: ec2.NewFromConfig(cfg), prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
+	a := &api{ec2: ec2.NewFromConfig(cfg), quotas: servicequotas.NewFromConfig(cfg), prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
 		o.Region = priceRegion
 	})}
 	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})

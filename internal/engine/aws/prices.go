@@ -5,10 +5,12 @@ package aws
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"slices"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
@@ -157,14 +159,18 @@ const (
 	warning   = 2 * time.Minute // of an interruption
 )
 
+// archOf is how Go names a processor: machines run the server's own program.
+var archOf = map[ec2types.ArchitectureType]string{ec2types.ArchitectureTypeX8664: "amd64",
+	ec2types.ArchitectureTypeArm64: "arm64"}
+
 // sales are what is sold, in the order of types, zones and capacities.
 func (d *Driver) sales(x *index) []sale {
 	var all []sale
 	disk, address := d.besides(x)
 	for _, k := range x.types {
 		image, ok := x.images[k.arch]
-		if !ok {
-			continue // nothing to begin it from: the doctor says so
+		if !ok || archOf[k.arch] != runtime.GOARCH {
+			continue // nothing to begin it from, or the agent does not run there: the doctor says so
 		}
 		for _, name := range x.sold[k.name] {
 			for _, c := range d.with.Capacity {

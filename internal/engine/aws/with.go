@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -150,3 +151,5 @@ func (w *With) public() bool { return w.PublicIP == nil || *w.PublicIP }
 
 // isPattern reports whether a type stands for several.
 func isPattern(t string) bool { return strings.ContainsAny(t, "*?") }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

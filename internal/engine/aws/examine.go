@@ -1,0 +1,240 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/size"
+)
+
+// Examine implements engine.Examiner. What it tries is a dry run: nothing is made or rented.
+func (d *Driver) Examine(ctx context.Context) []engine.Finding {
+	a, err := d.connected(ctx)
+	if err != nil {
+		return []engine.Finding{{Name: "credentials", Text: err.Error()}}
+	}
+	found := []engine.Finding{{Name: "credentials", OK: true,
+		Text: fmt.Sprintf("%s, account %s, region %s", a.user, a.account, d.with.Region)}}
+	x, err := d.indexed(ctx)
+	if err != nil {
+		return append(found, engine.Finding{Name: "types", Text: d.explain(err).Error()}, d.way())
+	}
+	sales := d.sales(x)
+	found = append(found, d.offered(x, sales), d.signs())
+	for _, c := range d.with.Capacity {
+		n := slices.IndexFunc(sales, func(s sale) bool { return s.offer.Capacity == c })
+		if n >= 0 {
+			found = append(found, d.tries(ctx, a, &sales[n]))
+		}
+	}
+	return append(found, d.rights(ctx, a), d.quotas(ctx, a, sales), d.way())
+}
+
+// offered says what is sold, and what of the types is not.
+func (d *Driver) offered(x *index, sales []sale) engine.Finding {
+	f := engine.Finding{Name: "types"}
+	sold, zones, unpriced := map[string]bool{}, map[string]bool{}, 0
+	for _, s := range sales {
+		sold[s.kind.name], zones[s.zone.name] = true, true
+		if !s.quote.Priced {
+			unpriced++
+		}
+	}
+	if len(sales) == 0 {
+		f.Text = fmt.Sprintf("none of %s is sold in the zones of the subnets for the image's and the server's architecture (%s): "+
+			"write other types, subnets or image under with", strings.Join(d.with.Types, ", "), runtime.GOARCH)
+		return f
+	}
+	f.OK = true
+	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales))
+	var lacks []string
+	for _, k := range x.types {
+		if !sold[k.name] && len(lacks) < 5 {
+			lacks = append(lacks, k.name)
+		}
+	}
+	if len(lacks) > 0 {
+		f.Text += fmt.Sprintf("; not sold, for their zones or architecture: %s", strings.Join(lacks, ", "))
+	}
+	if unpriced > 0 {
+		f.Text += fmt.Sprintf("; %d offers have no price that anybody says, and are not rented", unpriced)
+	}
+	return f
+}
+
+// signs says whether machines can show who they are.
+func (d *Driver) signs() engine.Finding {
+	if _, err := d.with.signer(); err != nil {
+		return engine.Finding{Name: "identity", Text: err.Error()}
+	}
+	return engine.Finding{Name: "identity", OK: true, Text: "the certificate is known by which AWS signs who a machine is"}
+}
+
+// isDry reports whether an error is EC2's way to say that a dry run would have succeeded.
+func isDry(err error) bool { return codeOf(err) == "DryRunOperation" }
+
+// tries begins a machine of an offer as a dry run.
+func (d *Driver) tries(ctx context.Context, a *api, s *sale) engine.Finding {
+	f := engine.Finding{Name: "launch, " + string(s.offer.Capacity)}
+	in := &ec2.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1),
+		ImageId: sdk.String(s.image.id), InstanceType: types.InstanceType(s.kind.name), SubnetId: sdk.String(s.zone.subnet),
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{HttpTokens: types.HttpTokensStateRequired},
+		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: sdk.String(s.image.root), Ebs: &types.EbsBlockDevice{
+			VolumeSize: sdk.Int32(int32(d.with.disk / size.GiB)), VolumeType: types.VolumeTypeGp3, Encrypted: sdk.Bool(true)}}},
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
+			Tags: tagsOf(map[string]string{tagEngine: d.name})}}}
+	if d.with.SecurityGroup != "" {
+		in.SecurityGroupIds = []string{d.with.SecurityGroup}
+	}
+	if s.offer.Capacity == market.Spot {
+		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot}
+	}
+	_, err := a.ec2.RunInstances(ctx, in)
+	switch {
+	case isDry(err):
+		f.OK, f.Text = true, fmt.Sprintf("a dry run of %s in %s with %s succeeds", s.kind.name, s.zone.name, s.image.id)
+	case err == nil:
+		f.Text = "the dry run was no dry run: look for a machine in the console"
+	default:
+		f.Text = fmt.Sprintf("%s in %s with %s: %v", s.kind.name, s.zone.name, s.image.id, d.explain(orRefused(d, err)))
+	}
+	return f
+}
+
+// rights tries what else is done there as dry runs.
+func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
+	f := engine.Finding{Name: "rights"}
+	yes, probe := sdk.Bool(true), sdk.String("scrimp-probe")
+	var lacks []string
+	for _, try := range []struct {
+		action string
+		do     func() error
+	}{
+		{"ec2:CreateLaunchTemplate", func() error {
+			_, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{DryRun: yes, LaunchTemplateName: probe,
+				LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate}})
+			return err
+		}},
+		{"ec2:DescribeVolumes", func() error {
+			_, err := a.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{DryRun: yes})
+			return err
+		}},
+		{"ec2:DescribeInstances", func() error {
+			_, err := a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: yes})
+			return err
+		}},
+		{"ec2:DescribeSpotInstanceRequests", func() error {
+			_, err := a.ec2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{DryRun: yes})
+			return err
+		}},
+		{"ec2:DescribeSecurityGroups", func() error {
+			_, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{DryRun: yes})
+			return err
+		}},
+	} {
+		switch err := try.do(); {
+		case err == nil, isDry(err):
+		case slices.Contains(deniedCodes, codeOf(err)):
+			lacks = append(lacks, try.action)
+		default:
+			f.Text = try.action + ": " + d.explain(err).Error()
+			return f
+		}
+	}
+	if len(lacks) > 0 {
+		f.Text = "not allowed: " + strings.Join(lacks, ", ") + ". An administrator of the account gives this policy to " + a.user
+		return f
+	}
+	f.OK, f.Text = true, "what was tried is allowed"
+	return f
+}
+
+// quotaOf is the code of the quota of virtual processors that a type counts against. Source: docs.aws.amazon.com,
+// Amazon EC2 user guide, "On-Demand Instance quotas" and "Spot Instance quotas", 2026-11.
+func quotaOf(kind string, c market.Capacity) string {
+	family, _, _ := strings.Cut(kind, ".")
+	letters := family
+	if n := strings.IndexFunc(family, func(r rune) bool { return r < 'a' || r > 'z' }); n >= 0 {
+		letters = family[:n]
+	}
+	spot := c == market.Spot
+	switch {
+	case strings.HasPrefix(family, "p5"):
+		return map[bool]string{true: "L-C4BD4855", false: "L-417A185B"}[spot]
+	case letters == "p":
+		return map[bool]string{true: "L-7212CCBC", false: "L-417A185B"}[spot]
+	case letters == "g" || letters == "gr" || letters == "vt":
+		return map[bool]string{true: "L-3819A6DF", false: "L-DB2E81BA"}[spot]
+	case letters == "inf":
+		return map[bool]string{true: "L-B5D1601B", false: "L-1945791B"}[spot]
+	case letters == "trn":
+		return map[bool]string{true: "L-6B0D517C", false: "L-2C3B7624"}[spot]
+	case len(letters) == 1 && strings.Contains("acdhimrtz", letters):
+		return map[bool]string{true: "L-34B43A08", false: "L-1216C47A"}[spot]
+	}
+	return ""
+}
+
+// quotas looks whether the account may rent any of what is sold.
+func (d *Driver) quotas(ctx context.Context, a *api, sales []sale) engine.Finding {
+	f := engine.Finding{Name: "quotas"}
+	least := map[string]*sale{} // by quota, the smallest machine that counts against it
+	for n := range sales {
+		s := &sales[n]
+		code := quotaOf(s.kind.name, s.offer.Capacity)
+		if old := least[code]; code != "" && (old == nil || s.kind.cpus < old.kind.cpus) {
+			least[code] = s
+		}
+	}
+	var enough, short []string
+	for _, code := range sortedKeys(least) {
+		s := least[code]
+		out, err := a.quotas.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: sdk.String("ec2"),
+			QuotaCode: sdk.String(code)})
+		if err != nil || out.Quota == nil || out.Quota.Value == nil {
+			if slices.Contains(deniedCodes, codeOf(err)) {
+				f.OK, f.Text = true, "not looked at: servicequotas:GetServiceQuota is not allowed"
+				return f
+			}
+			continue // the account has none of its own there: what AWS gives is not known here
+		}
+		line := fmt.Sprintf("%s %v vCPUs (%s)", sdk.ToString(out.Quota.QuotaName), *out.Quota.Value, code)
+		if *out.Quota.Value < float64(s.kind.cpus) {
+			short = append(short, fmt.Sprintf("%s, and %s as %s needs %d", line, s.kind.name, s.offer.Capacity, s.kind.cpus))
+		} else {
+			enough = append(enough, line)
+		}
+	}
+	if len(short) > 0 {
+		f.Text = strings.Join(short, "; ") + ": ask for more under Service Quotas in the console of " + d.with.Region
+		return f
+	}
+	f.OK, f.Text = true, strings.Join(enough, "; ")
+	if len(enough) == 0 {
+		f.Text = "none of its own is set for the account"
+	}
+	return f
+}
+
+// way says by which address machines look for the server.
+func (d *Driver) way() engine.Finding {
+	f := engine.Finding{Name: "way back", OK: true, Text: "machines look for the server at " + d.server +
+		": it must be reachable from the subnets"}
+	if d.server == "" {
+		f.OK, f.Text = false, errors.New("agents: no server listens where machines reach it: scrimp serve --listen HOST:PORT").Error()
+	}
+	return f
+}
