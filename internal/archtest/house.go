@@ -85,6 +85,7 @@ var House = []Room{
 	{Path: "engine/procs", Floor: 5},           // processes of a machine that is a tree of them
 	{Path: "engine/slurm/slurmtest", Floor: 5}, // tests only: real clusters
 	{Path: "engine/kube/kubetest", Floor: 5},   // tests only: real clusters of Kubernetes
+	{Path: "engine/aws/awstest", Floor: 5},     // tests only: a cloud that answers as EC2 does
 	{Path: "engine/kube/image", Floor: 5},      // tests only: container images without a registry
 	{Path: "engine/slurm", Floor: 5},           // a cluster, as an ordinary user of it
 	{Path: "engine/kube", Floor: 5},            // a Kubernetes cluster, as an ordinary user of a namespace

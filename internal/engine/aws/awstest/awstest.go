@@ -1,0 +1,226 @@
+// Package awstest is for tests and demonstrations only: a cloud that answers as EC2, STS, the price list, Savings Plans and
+// Service Quotas do, with capacity, prices, quotas, a bill of its own and faults to inject. It is written from the public
+// API references and imports neither an SDK nor anything of scrimp, so that it can be held against both.
+//
+// Each region that a signature names is a world of its own. Time is the cloud's (Options.Now); signatures are checked by
+// the wall clock (Options.Wall), as a client signs by its own.
+package awstest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options say what there is to rent. The zero value is a small cloud.
+type Options struct {
+	Types    []Type  // nil is Types()
+	Zones    []Zone  // nil is Zones()
+	Images   []Image // nil is one for each architecture, in every region
+	Account  string  // "" is 123456789012
+	Key      string  // "" is AKIATESTTESTTESTTEST
+	Secret   string  // "" is made up; see Server.Secret
+	Token    string  // of the control path /_test/; "" is made up
+	Listen   string  // address; "" is a free port of 127.0.0.1
+	Page     int     // entries of an answer at most; 0 is 1000, as EC2's limit
+	Seed     int64   // of names like i-…
+	Prices   map[string]string
+	Spot     map[Pool][]Price // prices of spot pools; a pool without costs 3/10 of on-demand
+	Capacity map[Pool]int     // instances that fit; a pool without has no limit
+	Quotas   map[string]int   // vCPUs or counts by quota code, see Quotas; one without has no limit
+	Now      func() time.Time
+	Wall     func() time.Time
+	Spans    Spans
+	Public   bool   // instances get a public address, as in a default subnet, and pay for it
+	Net      string // of private addresses; "" is 172.31.0.0/16
+	Run      *Run   // nil: instances are records only
+}
+
+// Spans are how long the cloud takes for what takes time.
+type Spans struct {
+	Pending   time.Duration // from launch to running, where its bill begins
+	Ending    time.Duration // from shutting-down to terminated
+	Boot      time.Duration // from running to the first line of user data
+	Rebalance time.Duration // from a rebalance recommendation to the notice
+	Notice    time.Duration // from the notice to the end; 0 is 2 minutes
+	Listed    time.Duration // how long a terminated instance is listed; 0 is 1 hour
+}
+
+// Run makes instances processes of this machine.
+type Run struct{ Dir string }
+
+// A Server is a cloud.
+type Server struct {
+	URL    string
+	Key    string
+	Secret string
+	Token  string
+	o      Options
+	http   *http.Server
+	done   chan struct{}
+	stop   chan struct{}
+	once   sync.Once
+
+	mu        sync.Mutex
+	faults    faults
+	types     map[string]int
+	regional  map[string]int64 // on-demand price by "type region" where it differs
+	spot      map[Pool][]step
+	capacity  map[Pool]int
+	quotas    map[string]int
+	keys      map[string]identity
+	net       netip.Prefix
+	nextNet   uint32
+	seq       int
+	deleted   []*volume
+	instances []*instance
+	ended     []*instance // no longer listed, for the bill
+	requests  []*spotRequest
+	volumes   []*volume
+	cards     []*card // network interfaces
+	addresses []*address
+	groups    []*group
+	templates []*template
+	fleets    []*fleet
+	places    []*placement
+	plans     []SavingsPlan
+	reserved  []*reservation
+	launched  map[string]*grant // by region and client token
+	created   map[string]*created
+	calls     map[string]int
+}
+
+type identity struct {
+	secret, token, arn, id string
+	until                  time.Time
+	policies               []*policy
+}
+
+// New starts a cloud.
+func New(o Options) (*Server, error) {
+	o.fill()
+	s := &Server{Key: o.Key, Secret: o.Secret, Token: o.Token, o: o, done: make(chan struct{}), stop: make(chan struct{}),
+		types: map[string]int{}, regional: map[string]int64{}, spot: map[Pool][]step{}, capacity: map[Pool]int{},
+		quotas: map[string]int{}, launched: map[string]*grant{}, created: map[string]*created{}, calls: map[string]int{}}
+	for k, t := range o.Types {
+		s.types[t.Name] = k
+		if _, err := pico(t.OnDemand); err != nil {
+			return nil, fmt.Errorf("type %s: %w", t.Name, err)
+		}
+	}
+	for key, price := range o.Prices {
+		p, err := pico(price)
+		if err != nil {
+			return nil, fmt.Errorf("price of %q: %w", key, err)
+		}
+		s.regional[key] = p
+	}
+	for pool, prices := range o.Spot {
+		pool.Spot = true
+		for _, p := range prices {
+			n, err := pico(p.USD)
+			if err != nil {
+				return nil, fmt.Errorf("spot price of %v: %w", pool, err)
+			}
+			s.spot[pool] = append(s.spot[pool], step{p.From, n})
+		}
+	}
+	for pool, n := range o.Capacity {
+		s.capacity[pool] = n
+	}
+	for code, n := range o.Quotas {
+		s.quotas[code] = n
+	}
+	s.keys = map[string]identity{o.Key: {secret: o.Secret, arn: "arn:aws:iam::" + o.Account + ":user/test",
+		id: "AIDATESTTESTTESTTEST"}}
+	prefix, err := netip.ParsePrefix(o.Net)
+	if err != nil || !prefix.Addr().Is4() {
+		return nil, fmt.Errorf("net %q is no IPv4 prefix like 172.31.0.0/16", o.Net)
+	}
+	s.net = prefix
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the test cloud: %w", err)
+	}
+	s.URL = "http://" + listener.Addr().String()
+	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
+	go func() {
+		defer close(s.done)
+		_ = s.http.Serve(listener) // ends with Close
+	}()
+	return s, nil
+}
+
+func (o *Options) fill() {
+	if o.Types == nil {
+		o.Types = Types()
+	}
+	if o.Zones == nil {
+		o.Zones = Zones()
+	}
+	if o.Images == nil {
+		o.Images = []Image{{"ami-0000000000000a64a", "al2023-ami-test-x86_64", "x86_64", 8, "/dev/xvda"},
+			{"ami-0000000000000a64b", "al2023-ami-test-arm64", "arm64", 8, "/dev/xvda"}}
+	}
+	for at, otherwise := range map[*string]string{&o.Account: "123456789012", &o.Key: "AKIATESTTESTTESTTEST",
+		&o.Listen: "127.0.0.1:0", &o.Net: "172.31.0.0/16"} {
+		if *at == "" {
+			*at = otherwise
+		}
+	}
+	for _, at := range []*string{&o.Secret, &o.Token} {
+		if *at == "" {
+			var b [20]byte
+			_, _ = rand.Read(b[:]) // never fails
+			*at = hex.EncodeToString(b[:])
+		}
+	}
+	if o.Page == 0 {
+		o.Page = 1000
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
+	if o.Spans.Notice == 0 {
+		o.Spans.Notice = 2 * time.Minute
+	}
+	if o.Spans.Listed == 0 {
+		o.Spans.Listed = time.Hour
+	}
+}
+
+// Close ends the cloud and every instance.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		close(s.stop)
+		_ = s.http.Close()
+		<-s.done
+	})
+}
+
+// now is the cloud's time, in whole seconds as its answers and bills are.
+func (s *Server) now() time.Time { return s.o.Now().UTC().Truncate(time.Second) }
+
+// wall is the time by which signatures are checked.
+func (s *Server) wall() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.o.Wall().Add(s.faults.skew)
+}
+
+// id makes a name like i-0123456789abcdef0, the same for the same seed and order.
+func (s *Server) id(prefix string) string {
+	s.seq++
+	return prefix + "-" + hash(fmt.Appendf(nil, "%d %d", s.o.Seed, s.seq))[:17]
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

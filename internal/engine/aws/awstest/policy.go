@@ -1,0 +1,88 @@
+package awstest
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+)
+
+// A policy is of IAM, as far as this cloud evaluates it: effect and action of each statement, on all resources. One that
+// says more is refused when it is given, instead of being half evaluated.
+type policy struct {
+	Version   string
+	ID        string `json:"Id"`
+	Statement statements
+}
+
+type statement struct {
+	Sid, Effect      string
+	Action, Resource words
+}
+
+type statements []statement
+
+// UnmarshalJSON takes one statement or a list.
+func (s *statements) UnmarshalJSON(b []byte) error {
+	var one statement
+	if strings.HasPrefix(string(b), "{") {
+		d := json.NewDecoder(strings.NewReader(string(b)))
+		d.DisallowUnknownFields()
+		err := d.Decode(&one)
+		*s = statements{one}
+		return err
+	}
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.DisallowUnknownFields()
+	return d.Decode((*[]statement)(s))
+}
+
+type words []string
+
+// UnmarshalJSON takes one text or a list.
+func (w *words) UnmarshalJSON(b []byte) error {
+	if strings.HasPrefix(string(b), `"`) {
+		*w = words{""}
+		return json.Unmarshal(b, &(*w)[0])
+	}
+	return json.Unmarshal(b, (*[]string)(w))
+}
+
+func parsePolicy(text string) (*policy, error) {
+	p := &policy{}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(p); err != nil {
+		return nil, bad("MalformedPolicyDocument", "This policy is not one that this cloud evaluates: %v", err)
+	}
+	for _, st := range p.Statement {
+		if st.Effect != "Allow" && st.Effect != "Deny" || len(st.Resource) != 1 || st.Resource[0] != "*" {
+			return nil, bad("MalformedPolicyDocument", "This cloud evaluates Effect and Action on Resource \"*\" only")
+		}
+	}
+	return p, nil
+}
+
+// decide says whether a policy allows an action like ec2:RunInstances, and whether it denies it outright.
+func (p *policy) decide(action string) (allow, deny bool) {
+	for _, st := range p.Statement {
+		for _, a := range st.Action {
+			if ok, _ := path.Match(strings.ToLower(a), strings.ToLower(action)); ok {
+				allow = allow || st.Effect == "Allow"
+				deny = deny || st.Effect == "Deny"
+			}
+		}
+	}
+	return allow && !deny, deny
+}
+
+func (c *call) allowed() error {
+	if c.caller.service == "sts" {
+		return nil // a session may always ask who it is
+	}
+	for _, p := range c.caller.policies {
+		if allow, deny := p.decide(c.caller.service + ":" + c.action); !allow {
+			return unauthorized(c.action, deny)
+		}
+	}
+	return nil
+}

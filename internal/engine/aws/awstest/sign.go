@@ -1,0 +1,141 @@
+package awstest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A caller is who signed a request, and for what.
+type caller struct {
+	key, region, service string
+	account, arn, id     string
+	policies             []*policy // each must allow; none is a user who may do everything
+}
+
+// skew is how far a signature's clock may be off. Source: "Signature Version 4", IAM User Guide: five minutes.
+const skew = 5 * time.Minute
+
+// identify checks a signature of version 4.
+func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
+	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if scheme != "AWS4-HMAC-SHA256" {
+		return caller{}, refuse(http.StatusForbidden, "MissingAuthenticationToken", "Request is missing Authentication Token")
+	}
+	part := map[string]string{}
+	for _, p := range strings.Split(rest, ",") {
+		k, v, _ := strings.Cut(strings.TrimSpace(p), "=")
+		part[k] = v
+	}
+	scope := strings.Split(part["Credential"], "/")
+	if len(scope) != 5 || scope[4] != "aws4_request" {
+		return caller{}, bad("IncompleteSignature", "Credential %q is not KEY/DATE/REGION/SERVICE/aws4_request",
+			part["Credential"])
+	}
+	c := caller{key: scope[0], region: scope[2], service: scope[3]}
+	who, known := s.keys[c.key]
+	if !known || who.token != r.Header.Get("X-Amz-Security-Token") {
+		return c, unknownKey(c.service)
+	}
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil || !strings.HasPrefix(r.Header.Get("X-Amz-Date"), scope[1]) {
+		return c, bad("IncompleteSignature", "Date in Credential scope does not match X-Amz-Date %q",
+			r.Header.Get("X-Amz-Date"))
+	}
+	wall := s.wall()
+	if off := wall.Sub(at); off > skew || off < -skew {
+		return c, bad("RequestExpired", "Request has expired: signed at %s, and it is %s", at.Format(time.RFC3339),
+			wall.UTC().Format(time.RFC3339))
+	}
+	if !who.until.IsZero() && !wall.Before(who.until) {
+		if c.service == "ec2" {
+			return c, bad("RequestExpired", "Request has expired.")
+		}
+		return c, refuse(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
+	}
+	key := []byte("AWS4" + who.secret)
+	for _, p := range scope[1:] {
+		key = mac(key, p)
+	}
+	text := strings.Join([]string{"AWS4-HMAC-SHA256", r.Header.Get("X-Amz-Date"), strings.Join(scope[1:], "/"),
+		hash([]byte(canonical(r, body, part["SignedHeaders"])))}, "\n")
+	if !hmac.Equal([]byte(hex.EncodeToString(mac(key, text))), []byte(part["Signature"])) {
+		return c, wrongSignature(c.service)
+	}
+	c.account, c.arn, c.id, c.policies = s.o.Account, who.arn, who.id, who.policies
+	return c, nil
+}
+
+// unknownKey: EC2 words it otherwise than the newer services. Source: "Error codes for the Amazon EC2 API" and
+// "Common errors" of STS.
+func unknownKey(service string) error {
+	if service == "ec2" {
+		return refuse(http.StatusUnauthorized, "AuthFailure",
+			"AWS was not able to validate the provided access credentials")
+	}
+	code := "InvalidClientTokenId"
+	if service != "sts" {
+		code = "UnrecognizedClientException"
+	}
+	return refuse(http.StatusForbidden, code, "The security token included in the request is invalid.")
+}
+
+func wrongSignature(service string) error {
+	if service == "ec2" {
+		return refuse(http.StatusUnauthorized, "AuthFailure",
+			"AWS was not able to validate the provided access credentials")
+	}
+	return refuse(http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the "+
+		"signature you provided. Check your AWS Secret Access Key and signing method.")
+}
+
+func canonical(r *http.Request, body []byte, signed string) string {
+	path := r.URL.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	var b strings.Builder
+	b.WriteString(r.Method + "\n" + path + "\n" + canonicalQuery(r.URL.Query()) + "\n")
+	for _, h := range strings.Split(signed, ";") {
+		v := strings.Join(r.Header.Values(h), ",")
+		switch h {
+		case "host":
+			v = r.Host
+		case "content-length":
+			v = itoa(int(r.ContentLength))
+		}
+		b.WriteString(h + ":" + strings.Join(strings.Fields(v), " ") + "\n")
+	}
+	b.WriteString("\n" + signed + "\n" + hash(body))
+	return b.String()
+}
+
+func canonicalQuery(q url.Values) string {
+	var list []string
+	for k, vs := range q {
+		for _, v := range vs {
+			list = append(list, escape(k)+"="+escape(v))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "&")
+}
+
+// escape keeps what RFC 3986 calls unreserved.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+func mac(key []byte, text string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,224 @@
+package awstest
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Type is one of instances. Prices are USD an hour for Linux in us-east-1.
+type Type struct {
+	Name      string
+	VCPU      int
+	Cores     int // 0 is VCPU / 2
+	MiB       int
+	Arch      string // "x86_64" or "arm64"
+	Maker     string // of the processor
+	GPU       string // "" is none
+	GPUMaker  string
+	GPUs      int
+	GPUMiB    int    // of each
+	DiskGB    int    // all local NVMe disks together, 0 is none
+	Disks     int    // how many of them
+	Network   string // as DescribeInstanceTypes words it
+	EFA       int    // interfaces at most, 0 is not supported
+	OnDemand  string // price
+	Family    string // quota: standard, g, p, p5, trn, inf, x, …; "" is by the name
+	NoSpot    bool
+	Bare      bool
+	Zones     []string // where it is offered, nil is everywhere
+	Burstable bool
+}
+
+// A Zone is an availability zone.
+type Zone struct{ Name, ID, Region string }
+
+// An Image is one that instances start from.
+type Image struct {
+	ID, Name, Arch string
+	RootGB         int
+	Device         string // of the root
+}
+
+// A Pool is where capacity is counted and spot prices are set.
+type Pool struct {
+	Type, Zone string
+	Spot       bool
+}
+
+// A Price holds from a moment on, in USD an hour.
+type Price struct {
+	From time.Time
+	USD  string
+}
+
+// Types is a small table of real types. Source of sizes: the instance type pages (docs.aws.amazon.com/ec2/latest/
+// instancetypes, read 2026-11); prices: the on-demand price list of us-east-1 for Linux with shared tenancy, as of 2025.
+func Types() []Type {
+	return []Type{
+		{Name: "t3.micro", VCPU: 2, Cores: 1, MiB: 1024, Arch: "x86_64", Maker: "Intel", Network: "Up to 5 Gigabit",
+			OnDemand: "0.0104", Burstable: true},
+		{Name: "m7i.large", VCPU: 2, MiB: 8192, Arch: "x86_64", Maker: "Intel", Network: "Up to 12.5 Gigabit",
+			OnDemand: "0.1008"},
+		{Name: "c7i.xlarge", VCPU: 4, MiB: 8192, Arch: "x86_64", Maker: "Intel", Network: "Up to 12.5 Gigabit",
+			OnDemand: "0.1785"},
+		{Name: "c7g.xlarge", VCPU: 4, Cores: 4, MiB: 8192, Arch: "arm64", Maker: "AWS", Network: "Up to 12.5 Gigabit",
+			OnDemand: "0.145"},
+		{Name: "g5g.xlarge", VCPU: 4, Cores: 4, MiB: 8192, Arch: "arm64", Maker: "AWS", Network: "Up to 10 Gigabit",
+			GPU: "T4g", GPUMaker: "NVIDIA", GPUs: 1, GPUMiB: 16384, OnDemand: "0.42"},
+		{Name: "g4dn.xlarge", VCPU: 4, MiB: 16384, Arch: "x86_64", Maker: "Intel", Network: "Up to 25 Gigabit",
+			GPU: "T4", GPUMaker: "NVIDIA", GPUs: 1, GPUMiB: 16384, DiskGB: 125, Disks: 1, OnDemand: "0.526"},
+		{Name: "g5.xlarge", VCPU: 4, MiB: 16384, Arch: "x86_64", Maker: "AMD", Network: "Up to 10 Gigabit",
+			GPU: "A10G", GPUMaker: "NVIDIA", GPUs: 1, GPUMiB: 24576, DiskGB: 250, Disks: 1, OnDemand: "1.006"},
+		{Name: "g5.12xlarge", VCPU: 48, MiB: 196608, Arch: "x86_64", Maker: "AMD", Network: "40 Gigabit",
+			GPU: "A10G", GPUMaker: "NVIDIA", GPUs: 4, GPUMiB: 24576, DiskGB: 3800, Disks: 1, EFA: 1, OnDemand: "5.672"},
+		{Name: "g6.xlarge", VCPU: 4, MiB: 16384, Arch: "x86_64", Maker: "AMD", Network: "Up to 10 Gigabit",
+			GPU: "L4", GPUMaker: "NVIDIA", GPUs: 1, GPUMiB: 22888, DiskGB: 250, Disks: 1, OnDemand: "0.8048"},
+		{Name: "p4d.24xlarge", VCPU: 96, MiB: 1179648, Arch: "x86_64", Maker: "Intel", Network: "4x 100 Gigabit",
+			GPU: "A100", GPUMaker: "NVIDIA", GPUs: 8, GPUMiB: 40960, DiskGB: 8000, Disks: 8, EFA: 4, OnDemand: "21.957642"},
+		{Name: "p5.48xlarge", VCPU: 192, MiB: 2097152, Arch: "x86_64", Maker: "AMD", Network: "3200 Gigabit",
+			GPU: "H100", GPUMaker: "NVIDIA", GPUs: 8, GPUMiB: 81920, DiskGB: 30400, Disks: 8, EFA: 32, OnDemand: "55.04"},
+	}
+}
+
+// Zones is a table of three regions.
+func Zones() (list []Zone) {
+	for _, r := range []struct{ name, id, letters string }{
+		{"us-east-1", "use1", "abc"}, {"us-west-2", "usw2", "abc"}, {"eu-west-1", "euw1", "ab"},
+	} {
+		for k, l := range r.letters {
+			list = append(list, Zone{r.name + string(l), fmt.Sprintf("%s-az%d", r.id, k+1), r.name})
+		}
+	}
+	return list
+}
+
+// Large is an account of about that many types and zones, for load figures. It is the same in each call.
+func Large(types, zones int) (t []Type, z []Zone) {
+	sizes := []struct {
+		name string
+		vcpu int
+	}{{"large", 2}, {"xlarge", 4}, {"2xlarge", 8}, {"4xlarge", 16}, {"8xlarge", 32}, {"12xlarge", 48}, {"16xlarge", 64},
+		{"24xlarge", 96}, {"48xlarge", 192}}
+	for k := 0; len(t) < types; k++ {
+		series := string("cmrxgp"[k%6])
+		for _, s := range sizes {
+			if len(t) == types {
+				break
+			}
+			one := Type{Name: fmt.Sprintf("%s%dz%d.%s", series, 1+k/6%9, k/54, s.name), VCPU: s.vcpu,
+				MiB: s.vcpu * (2 + k%7) * 1024, Arch: "x86_64", Maker: "Intel", Network: "Up to 12.5 Gigabit",
+				OnDemand: fmt.Sprintf("%d.%04d", s.vcpu*(40+k%13)/1000, s.vcpu*(40+k%13)%1000*10)}
+			if k%5 == 4 {
+				one.Arch, one.Maker = "arm64", "AWS"
+			}
+			if series == "g" || series == "p" {
+				one.GPU, one.GPUMaker, one.GPUs, one.GPUMiB = []string{"A10G", "L4", "H100"}[k%3], "NVIDIA",
+					max(1, s.vcpu/24), 24576
+			}
+			t = append(t, one)
+		}
+	}
+	for k := range zones {
+		region := fmt.Sprintf("xx-load-%d", 1+k/3)
+		z = append(z, Zone{region + string("abc"[k%3]), fmt.Sprintf("xxl%d-az%d", 1+k/3, 1+k%3), region})
+	}
+	return t, z
+}
+
+// pico is a price in 1e-12 USD, which the price list's ten decimals fit in.
+func pico(usd string) (int64, error) {
+	r, ok := new(big.Rat).SetString(usd)
+	if !ok {
+		return 0, fmt.Errorf("price %q is not a decimal number", usd)
+	}
+	r.Mul(r, big.NewRat(1e12, 1))
+	if !r.IsInt() || !r.Num().IsInt64() || r.Sign() < 0 {
+		return 0, fmt.Errorf("price %q is not a count of 1e-12 USD", usd)
+	}
+	return r.Num().Int64(), nil
+}
+
+// usd writes a price with at least six decimals, as spot prices are.
+func usd(p int64) string {
+	text := fmt.Sprintf("%d.%012d", p/1e12, p%1e12)
+	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > 7 {
+		text = text[:len(text)-1]
+	}
+	return text
+}
+
+func (s *Server) typeOf(name string) (Type, bool) {
+	k, ok := s.types[name]
+	if !ok {
+		return Type{}, false
+	}
+	return s.o.Types[k], true
+}
+
+func (s *Server) zone(name string) (Zone, bool) {
+	for _, z := range s.o.Zones {
+		if z.Name == name {
+			return z, true
+		}
+	}
+	return Zone{}, false
+}
+
+func (s *Server) zonesOf(region string) (list []Zone) {
+	for _, z := range s.o.Zones {
+		if z.Region == region {
+			list = append(list, z)
+		}
+	}
+	return list
+}
+
+func (t Type) in(zone string) bool { return t.Zones == nil || slices.Contains(t.Zones, zone) }
+
+func (t Type) cores() int {
+	if t.Cores > 0 {
+		return t.Cores
+	}
+	return max(1, t.VCPU/2)
+}
+
+// onDemand is the price of a type in a region.
+func (s *Server) onDemand(t Type, region string) int64 {
+	if p, ok := s.regional[t.Name+" "+region]; ok {
+		return p
+	}
+	p, err := pico(t.OnDemand)
+	if err != nil {
+		panic(err) // New has read it
+	}
+	return p
+}
+
+// spotHistory are the prices of a pool, oldest first. One without a price of its own costs 3/10 of on-demand.
+func (s *Server) spotHistory(typ, zone string) []step {
+	if h, ok := s.spot[Pool{typ, zone, true}]; ok {
+		return h
+	}
+	t, _ := s.typeOf(typ)
+	z, _ := s.zone(zone)
+	return []step{{time.Time{}, s.onDemand(t, z.Region) / 1e6 * 3 / 10 * 1e6}}
+}
+
+// A step is a price from a moment on.
+type step struct {
+	from time.Time
+	pico int64
+}
+
+func priceAt(h []step, at time.Time) int64 {
+	p := h[0].pico
+	for _, s := range h {
+		if !s.from.After(at) {
+			p = s.pico
+		}
+	}
+	return p
+}
