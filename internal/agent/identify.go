@@ -12,7 +12,11 @@ import (
 
 // Identify shows the server by what AWS signs, from the metadata service at base, which machine of the engine this is.
 // It keeps the token by which the machine registers in its folder, and returns its id.
-func Identify(ctx context.Context, server, machine, engine, base string, roots *x509.CertPool) (instance string, err error) {
+func Identify(
+	ctx context.Context,
+	server, machine, engine, base string,
+	roots *x509.CertPool,
+) (instance string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, defaultRegisterFor)
 	defer cancel()
 	var got api.Identified
@@ -30,4 +34,3 @@ func Identify(ctx context.Context, server, machine, engine, base string, roots *
 	}
 	return got.Instance, KeepToken(machine, got.Token)
 }
-

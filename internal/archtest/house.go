@@ -84,6 +84,7 @@ var House = []Room{
 	{Path: "engine/hostd", Floor: 5},           // what runs on such a machine and begins agents there
 	{Path: "engine/procs", Floor: 5},           // processes of a machine that is a tree of them
 	{Path: "engine/slurm/slurmtest", Floor: 5}, // tests only: real clusters
+	{Path: "engine/aws", Floor: 5},             // machines of Amazon EC2
 	{Path: "engine/kube/kubetest", Floor: 5},   // tests only: real clusters of Kubernetes
 	{Path: "engine/aws/awstest", Floor: 5},     // tests only: a cloud that answers as EC2 does
 	{Path: "engine/kube/image", Floor: 5},      // tests only: container images without a registry

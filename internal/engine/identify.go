@@ -21,5 +21,6 @@ type Evidence struct {
 	Signature []byte // of it, the provider's
 }
 
-// ErrImpostor is what is wrong with evidence that the provider has not signed, or that is of a machine of somebody else.
+// ErrImpostor is what is wrong with evidence that the provider has not signed, or that is of a machine of somebody
+// else.
 var ErrImpostor = errors.New("it is no machine of this engine")

@@ -44,7 +44,10 @@ func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 			"only a machine that the server has launched may ask: switch it off", nil)
 		return
 	}
-	instance, key, err := i.Identify(r.Context(), engine.Evidence{Document: []byte(b.Document), Signature: []byte(b.Signature)})
+	instance, key, err := i.Identify(
+		r.Context(),
+		engine.Evidence{Document: []byte(b.Document), Signature: []byte(b.Signature)},
+	)
 	allocation, ours := s.control.AllocationOf(key)
 	switch {
 	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
@@ -67,7 +70,13 @@ func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
 		wanted = wanted || ok && i.Program() != "" && i.Program() == r.PathValue("hash")
 	}
 	if !wanted {
-		reply.Problem(w, http.StatusNotFound, "the server has no such program", "it is of an earlier server: begin anew", nil)
+		reply.Problem(
+			w,
+			http.StatusNotFound,
+			"the server has no such program",
+			"it is of an earlier server: begin anew",
+			nil,
+		)
 		return
 	}
 	if ok, wait := s.joins.TakeMany("program "+auth.From(r), 1, time.Now()); !ok {

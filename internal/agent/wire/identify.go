@@ -10,7 +10,12 @@ import (
 
 // Identify shows a server who this machine is, and returns its id and the token by which it registers. It returns
 // ErrFenced where the server does not know the machine.
-func Identify(ctx context.Context, server string, roots *x509.CertPool, shown api.Identification) (api.Identified, error) {
+func Identify(
+	ctx context.Context,
+	server string,
+	roots *x509.CertPool,
+	shown api.Identification,
+) (api.Identified, error) {
 	m, err := DialMachine(server, "", nil, "")
 	if err != nil {
 		return api.Identified{}, err

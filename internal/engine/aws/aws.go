@@ -81,16 +81,20 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 		return engine.Engine{}, err
 	}
 	if s.Agents == "" || s.Agents == "socket" || s.Agents == "ssh" {
-		return engine.Engine{}, errors.New("agents: machines of EC2 do not reach the server's socket: write agents: listen, or " +
-			"the URL by which they reach the server, such as https://scrimp.example.org:7077")
+		return engine.Engine{}, errors.New(
+			"agents: machines of EC2 do not reach the server's socket: write agents: listen, or " +
+				"the URL by which they reach the server, such as https://scrimp.example.org:7077",
+		)
 	}
 	agents, err := h.AgentURL(s)
 	switch {
 	case err != nil && h.Trial: // what there is besides is looked at all the same
 		agents = ""
 	case err != nil:
-		return engine.Engine{}, errors.New("agents: listen: the server listens on no address, or on any port that is free: " +
-			"start it with scrimp serve --listen HOST:PORT, an address that machines of EC2 reach, or write its URL")
+		return engine.Engine{}, errors.New(
+			"agents: listen: the server listens on no address, or on any port that is free: " +
+				"start it with scrimp serve --listen HOST:PORT, an address that machines of EC2 reach, or write its URL",
+		)
 	}
 	d := newDriver(s.Name, with)
 	d.server = agents

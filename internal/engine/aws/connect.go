@@ -36,7 +36,9 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region, o.SharedConfigProfile = w.Region, w.Profile
 		o.Retryer = func() sdk.Retryer {
-			return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = tries, 5*time.Second })
+			return retry.NewStandard(
+				func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = tries, 5*time.Second },
+			)
 		}
 		return nil
 	})
@@ -49,9 +51,13 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &credentialsError{err}
 	}
-	a := &api{ec2: ec2.NewFromConfig(cfg), quotas: servicequotas.NewFromConfig(cfg), prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
-		o.Region = priceRegion
-	})}
+	a := &api{
+		ec2:    ec2.NewFromConfig(cfg),
+		quotas: servicequotas.NewFromConfig(cfg),
+		prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
+			o.Region = priceRegion
+		}),
+	}
 	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		return nil, err
@@ -64,8 +70,11 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string {
-	return fmt.Sprintf("no credentials of AWS are found (%v): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, "+
-		"write profile under with, or run the server with a role", e.err)
+	return fmt.Sprintf(
+		"no credentials of AWS are found (%v): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, "+
+			"write profile under with, or run the server with a role",
+		e.err,
+	)
 }
 
 func (e *credentialsError) Unwrap() error { return e.err }

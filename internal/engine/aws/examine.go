@@ -4,7 +4,6 @@ package aws
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -54,8 +53,12 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 		}
 	}
 	if len(sales) == 0 {
-		f.Text = fmt.Sprintf("none of %s is sold in the zones of the subnets for the image's and the server's architecture (%s): "+
-			"write other types, subnets or image under with", strings.Join(d.with.Types, ", "), runtime.GOARCH)
+		f.Text = fmt.Sprintf(
+			"none of %s is sold in the zones of the subnets for the image's and the server's architecture (%s): "+
+				"write other types, subnets or image under with",
+			strings.Join(d.with.Types, ", "),
+			runtime.GOARCH,
+		)
 		return f
 	}
 	f.OK = true
@@ -80,7 +83,11 @@ func (d *Driver) signs() engine.Finding {
 	if _, err := d.with.signer(); err != nil {
 		return engine.Finding{Name: "identity", Text: err.Error()}
 	}
-	return engine.Finding{Name: "identity", OK: true, Text: "the certificate is known by which AWS signs who a machine is"}
+	return engine.Finding{
+		Name: "identity",
+		OK:   true,
+		Text: "the certificate is known by which AWS signs who a machine is",
+	}
 }
 
 // isDry reports whether an error is EC2's way to say that a dry run would have succeeded.
@@ -90,10 +97,16 @@ func isDry(err error) bool { return codeOf(err) == "DryRunOperation" }
 func (d *Driver) tries(ctx context.Context, a *api, s *sale) engine.Finding {
 	f := engine.Finding{Name: "launch, " + string(s.offer.Capacity)}
 	in := &ec2.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1),
-		ImageId: sdk.String(s.image.id), InstanceType: types.InstanceType(s.kind.name), SubnetId: sdk.String(s.zone.subnet),
+		ImageId: sdk.String(
+			s.image.id,
+		), InstanceType: types.InstanceType(s.kind.name), SubnetId: sdk.String(s.zone.subnet),
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{HttpTokens: types.HttpTokensStateRequired},
-		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: sdk.String(s.image.root), Ebs: &types.EbsBlockDevice{
-			VolumeSize: sdk.Int32(int32(d.with.disk / size.GiB)), VolumeType: types.VolumeTypeGp3, Encrypted: sdk.Bool(true)}}},
+		BlockDeviceMappings: []types.BlockDeviceMapping{
+			{DeviceName: sdk.String(s.image.root), Ebs: &types.EbsBlockDevice{
+				VolumeSize: sdk.Int32(
+					int32(d.with.disk / size.GiB),
+				), VolumeType: types.VolumeTypeGp3, Encrypted: sdk.Bool(true)}},
+		},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
 			Tags: tagsOf(map[string]string{tagEngine: d.name})}}}
 	if d.with.SecurityGroup != "" {
@@ -105,11 +118,22 @@ func (d *Driver) tries(ctx context.Context, a *api, s *sale) engine.Finding {
 	_, err := a.ec2.RunInstances(ctx, in)
 	switch {
 	case isDry(err):
-		f.OK, f.Text = true, fmt.Sprintf("a dry run of %s in %s with %s succeeds", s.kind.name, s.zone.name, s.image.id)
+		f.OK, f.Text = true, fmt.Sprintf(
+			"a dry run of %s in %s with %s succeeds",
+			s.kind.name,
+			s.zone.name,
+			s.image.id,
+		)
 	case err == nil:
 		f.Text = "the dry run was no dry run: look for a machine in the console"
 	default:
-		f.Text = fmt.Sprintf("%s in %s with %s: %v", s.kind.name, s.zone.name, s.image.id, d.explain(orRefused(d, err)))
+		f.Text = fmt.Sprintf(
+			"%s in %s with %s: %v",
+			s.kind.name,
+			s.zone.name,
+			s.image.id,
+			d.explain(orRefused(d, err)),
+		)
 	}
 	return f
 }
@@ -125,7 +149,8 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 	}{
 		{"ec2:CreateLaunchTemplate", func() error {
 			_, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{DryRun: yes, LaunchTemplateName: probe,
-				LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate}})
+				LaunchTemplateData: &types.RequestLaunchTemplateData{
+					InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate}})
 			return err
 		}},
 		{"ec2:DescribeVolumes", func() error {
@@ -155,7 +180,10 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 		}
 	}
 	if len(lacks) > 0 {
-		f.Text = "not allowed: " + strings.Join(lacks, ", ") + ". An administrator of the account gives this policy to " + a.user
+		f.Text = "not allowed: " + strings.Join(
+			lacks,
+			", ",
+		) + ". An administrator of the account gives this policy to " + a.user
 		return f
 	}
 	f.OK, f.Text = true, "what was tried is allowed"
@@ -213,7 +241,10 @@ func (d *Driver) quotas(ctx context.Context, a *api, sales []sale) engine.Findin
 		}
 		line := fmt.Sprintf("%s %v vCPUs (%s)", sdk.ToString(out.Quota.QuotaName), *out.Quota.Value, code)
 		if *out.Quota.Value < float64(s.kind.cpus) {
-			short = append(short, fmt.Sprintf("%s, and %s as %s needs %d", line, s.kind.name, s.offer.Capacity, s.kind.cpus))
+			short = append(
+				short,
+				fmt.Sprintf("%s, and %s as %s needs %d", line, s.kind.name, s.offer.Capacity, s.kind.cpus),
+			)
 		} else {
 			enough = append(enough, line)
 		}
@@ -234,7 +265,7 @@ func (d *Driver) way() engine.Finding {
 	f := engine.Finding{Name: "way back", OK: true, Text: "machines look for the server at " + d.server +
 		": it must be reachable from the subnets"}
 	if d.server == "" {
-		f.OK, f.Text = false, errors.New("agents: no server listens where machines reach it: scrimp serve --listen HOST:PORT").Error()
+		f.OK, f.Text = false, "no server listens where machines reach it: scrimp serve --listen HOST:PORT"
 	}
 	return f
 }

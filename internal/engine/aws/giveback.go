@@ -87,7 +87,10 @@ func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, inter
 	}
 	var lines []engine.Line
 	for _, l := range market.Bill(billing(capacity), segments, end, interrupted && capacity == market.Spot) {
-		lines = append(lines, engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency})
+		lines = append(
+			lines,
+			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency},
+		)
 	}
 	for _, part := range []struct {
 		rule string
@@ -131,13 +134,30 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 	d.mu.Unlock()
 	for what, do := range map[string]func(context.Context, *api, map[string]bool) error{
-		"volumes": d.sweepVolumes, "network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
+		"stopped machines": d.sweepStopped, "volumes": d.sweepVolumes, "network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
 		"placement groups": d.sweepGroups,
 	} {
 		if err := do(ctx, a, live); err != nil {
 			d.log.Warn("what is left over was not removed", "engine", d.name, "what", what, "error", saidBy(err))
 		}
 	}
+}
+
+// sweepStopped terminates machines that somebody has stopped by hand: they have ended, and their disks go on costing.
+func (d *Driver) sweepStopped(ctx context.Context, a *api, _ map[string]bool) error {
+	d.mu.Lock()
+	var list []string
+	for id, s := range d.seen {
+		if s.stopped {
+			list = append(list, id)
+		}
+	}
+	d.mu.Unlock()
+	if len(list) == 0 {
+		return nil
+	}
+	_, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: list})
+	return err
 }
 
 // ours is the filter for what this engine has made.
@@ -171,8 +191,12 @@ func (d *Driver) sweepInterfaces(ctx context.Context, a *api, _ map[string]bool)
 		return err
 	}
 	for _, n := range out.NetworkInterfaces {
-		_, err := a.ec2.DeleteNetworkInterface(ctx, &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId})
-		if err != nil && codeOf(err) != "InvalidNetworkInterfaceID.NotFound" && codeOf(err) != "InvalidNetworkInterface.InUse" {
+		_, err := a.ec2.DeleteNetworkInterface(
+			ctx,
+			&ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId},
+		)
+		if err != nil && codeOf(err) != "InvalidNetworkInterfaceID.NotFound" &&
+			codeOf(err) != "InvalidNetworkInterface.InUse" {
 			return err
 		}
 	}

@@ -68,8 +68,11 @@ func (w *With) signer() (*rsa.PublicKey, error) {
 	if key := signers()[w.Region]; key != nil {
 		return key, nil
 	}
-	return nil, fmt.Errorf("no certificate is known by which AWS signs in %s: write a file with it as certificate under with: "+
-		"docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.html has it (RSA)", w.Region)
+	return nil, fmt.Errorf(
+		"no certificate is known by which AWS signs in %s: write a file with it as certificate under with: "+
+			"docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.html has it (RSA)",
+		w.Region,
+	)
 }
 
 // document is what is read of an instance identity document. Source: docs.aws.amazon.com, Amazon EC2 user guide,

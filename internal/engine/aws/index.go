@@ -22,6 +22,8 @@ const (
 	typesFor  = 6 * time.Hour
 	pricesFor = 24 * time.Hour
 	spotFor   = time.Minute
+	// pricesAgain is when the price list is asked for again that could not be read.
+	pricesAgain = 10 * time.Minute
 )
 
 // index is what a region sells to the account.
@@ -29,8 +31,8 @@ type index struct {
 	typesAt, pricesAt, spotAt time.Time
 	types                     []kind // by name
 	zones                     map[string]zone
-	sold                      map[string][]string // zones by type
-	listed                    map[string]money.Rate
+	sold                      map[string][]string  // zones by type
+	listed                    map[string]listPrice // on demand, by type
 	spot                      map[spotKey]spotPrice
 	disk                      money.Rate // of a GiB and month; 0 with diskKnown false
 	diskKnown                 bool
@@ -53,6 +55,13 @@ type kind struct {
 
 type zone struct {
 	name, subnet, vpc string
+}
+
+// listPrice is what an hour of a type costs on demand.
+type listPrice struct {
+	rate   money.Rate
+	at     time.Time
+	source string
 }
 
 type spotKey struct{ zone, kind string }
@@ -96,7 +105,6 @@ func (d *Driver) indexed(ctx context.Context) (*index, error) {
 		if err := d.readPrices(ctx, a, &x); err != nil {
 			return nil, err
 		}
-		x.pricesAt = now
 	}
 	if now.Sub(x.spotAt) > spotFor {
 		if x.spot, err = d.readSpot(ctx, a, &x); err != nil {
@@ -156,8 +164,12 @@ func (d *Driver) readTypes(ctx context.Context, a *api, x *index) error {
 
 // kindOf is what EC2 says of a type; false: it says too little to rent one.
 func kindOf(t *types.InstanceTypeInfo) (kind, bool) {
-	k := kind{name: string(t.InstanceType), cpus: 0, spot: slices.Contains(t.SupportedUsageClasses, types.UsageClassTypeSpot),
-		demand: slices.Contains(t.SupportedUsageClasses, types.UsageClassTypeOnDemand)}
+	k := kind{
+		name:   string(t.InstanceType),
+		cpus:   0,
+		spot:   slices.Contains(t.SupportedUsageClasses, types.UsageClassTypeSpot),
+		demand: slices.Contains(t.SupportedUsageClasses, types.UsageClassTypeOnDemand),
+	}
 	if t.VCpuInfo == nil || t.MemoryInfo == nil || t.ProcessorInfo == nil {
 		return k, false
 	}
@@ -206,14 +218,21 @@ func (d *Driver) readZones(ctx context.Context, a *api, x *index) error {
 		}
 	}
 	if len(x.zones) == 0 {
-		return fmt.Errorf("%s has no default subnet: write subnets under with, one for each zone, or make the default network "+
-			"(aws ec2 create-default-vpc)", d.with.Region)
+		return fmt.Errorf(
+			"%s has no default subnet: write subnets under with, one for each zone, or make the default network "+
+				"(aws ec2 create-default-vpc)",
+			d.with.Region,
+		)
 	}
 	vpc := ""
 	for _, z := range x.zones {
 		if vpc != "" && z.vpc != vpc {
-			return fmt.Errorf("subnets of with are of two networks, %s and %s: machines of a gang would not reach each other: "+
-				"write those of one", vpc, z.vpc)
+			return fmt.Errorf(
+				"subnets of with are of two networks, %s and %s: machines of a gang would not reach each other: "+
+					"write those of one",
+				vpc,
+				z.vpc,
+			)
 		}
 		vpc = z.vpc
 	}
@@ -247,7 +266,12 @@ func (d *Driver) readImages(ctx context.Context, a *api, x *index) error {
 		if old, has := x.images[arch]; err != nil && d.with.Image == "" || has && !at.After(old.at) {
 			continue
 		}
-		x.images[arch] = machineImage{sdk.ToString(i.ImageId), sdk.ToString(i.Name), sdk.ToString(i.RootDeviceName), at}
+		x.images[arch] = machineImage{
+			sdk.ToString(i.ImageId),
+			sdk.ToString(i.Name),
+			sdk.ToString(i.RootDeviceName),
+			at,
+		}
 	}
 	if len(x.images) == 0 {
 		return fmt.Errorf("%s has no image %s: write the id of an AMI of that region under with.image", d.with.Region,
@@ -260,7 +284,11 @@ func (d *Driver) readImages(ctx context.Context, a *api, x *index) error {
 func (d *Driver) readSpot(ctx context.Context, a *api, x *index) (map[spotKey]spotPrice, error) {
 	found := map[spotKey]spotPrice{}
 	now := time.Now()
-	in := &ec2.DescribeSpotPriceHistoryInput{StartTime: &now, EndTime: &now, ProductDescriptions: []string{linuxProduct}}
+	in := &ec2.DescribeSpotPriceHistoryInput{
+		StartTime:           &now,
+		EndTime:             &now,
+		ProductDescriptions: []string{linuxProduct},
+	}
 	if len(x.types) <= 100 { // as many as one request may name
 		for _, k := range x.types {
 			in.InstanceTypes = append(in.InstanceTypes, types.InstanceType(k.name))

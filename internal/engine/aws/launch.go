@@ -171,7 +171,10 @@ func (d *Driver) mismatched(r *request, err error) error {
 		r.asked++
 		r.mismatch = time.Time{}
 	}
-	return fmt.Errorf("an earlier request of this key was made with other settings (%s): what came of it is waited for", saidBy(err))
+	return fmt.Errorf(
+		"an earlier request of this key was made with other settings (%s): what came of it is waited for",
+		saidBy(err),
+	)
 }
 
 // saleOf is what a request asks for, where it can be had.
@@ -183,8 +186,11 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	all := d.sales(x)
 	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == q.Offer })
 	if n < 0 {
-		return nil, fmt.Errorf("%w: the engine has no %s: its types are in engines.yaml, and scrimp market lists what there is",
-			engine.ErrNotFound, q.Offer)
+		return nil, fmt.Errorf(
+			"%w: the engine has no %s: its types are in engines.yaml, and scrimp market lists what there is",
+			engine.ErrNotFound,
+			q.Offer,
+		)
 	}
 	s := &all[n]
 	switch {
@@ -213,12 +219,18 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 		over.Placement = &types.Placement{GroupName: &name}
 	}
 	in := &ec2.CreateFleetInput{Type: types.FleetTypeInstant, ClientToken: sdk.String(token(q.Key, r.asked)),
-		TagSpecifications:           []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)}},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)},
+		},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: missing}}
 	if s.offer.Capacity == market.Spot {
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
-		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized,
-			SingleAvailabilityZone: sdk.Bool(true), SingleInstanceType: sdk.Bool(true), MinTargetCapacity: missing}
+		in.SpotOptions = &types.SpotOptionsRequest{
+			AllocationStrategy:     types.SpotAllocationStrategyPriceCapacityOptimized,
+			SingleAvailabilityZone: sdk.Bool(true),
+			SingleInstanceType:     sdk.Bool(true),
+			MinTargetCapacity:      missing,
+		}
 		if q.MaxRate > 0 {
 			over.MaxPrice = sdk.String((q.MaxRate - s.rates.disk - s.rates.address).String())
 		}
@@ -228,8 +240,10 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 			SingleInstanceType: sdk.Bool(true), MinTargetCapacity: missing}
 	}
 	in.LaunchTemplateConfigs = []types.FleetLaunchTemplateConfigRequest{{
-		LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: sdk.String(t.name),
-			Version: sdk.String("$Default")},
+		LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+			LaunchTemplateName: sdk.String(t.name),
+			Version:            sdk.String("$Default"),
+		},
 		Overrides: []types.FleetLaunchTemplateOverridesRequest{over}}}
 	return in
 }
@@ -246,7 +260,11 @@ func (d *Driver) listed(ctx context.Context, a *api, q *engine.Request, r *reque
 			return ordered(list, r.granted), nil
 		}
 		if time.Now().After(until) {
-			return nil, fmt.Errorf("EC2 lists %d of %d machines that it has granted: asked again", len(list), len(r.granted))
+			return nil, fmt.Errorf(
+				"EC2 lists %d of %d machines that it has granted: asked again",
+				len(list),
+				len(r.granted),
+			)
 		}
 		if err := wait.For(ctx, 300*time.Millisecond); err != nil {
 			return nil, err
@@ -268,7 +286,10 @@ func ordered(list []engine.Instance, ids []string) []engine.Instance {
 // ofKey are the machines that a key has rented, as far as they are known or listed.
 func (d *Driver) ofKey(ctx context.Context, a *api, key string) ([]engine.Instance, error) {
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{Name: sdk.String("tag:" + tagKey), Values: []string{key}}, {Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}})
+		{
+			Name:   sdk.String("tag:" + tagKey),
+			Values: []string{key},
+		}, {Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}})
 	if err != nil {
 		return nil, err
 	}

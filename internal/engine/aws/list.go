@@ -24,13 +24,13 @@ const keepFor = 2 * time.Hour
 
 // seen is an instance as it was listed last.
 type seen struct {
-	i    engine.Instance
-	last time.Time // it was listed
-	spot string    // id of its spot request; "": it is none
-	zone string
-	kind string
-	rate rates // at its launch
-	done bool  // it has ended, and what it costs is known
+	i       engine.Instance
+	last    time.Time // it was listed
+	spot    string    // id of its spot request; "": it is none
+	zone    string
+	kind    string
+	rate    rates // at its launch
+	stopped bool  // by hand: it costs its disk until it is terminated
 }
 
 // List implements engine.Driver.
@@ -40,7 +40,10 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 		return nil, err
 	}
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}, {Name: sdk.String("tag-key"), Values: []string{tagKey}}}})
+		{
+			Name:   sdk.String("tag:" + tagEngine),
+			Values: []string{d.name},
+		}, {Name: sdk.String("tag-key"), Values: []string{tagKey}}}})
 	if err != nil {
 		return nil, d.explain(err)
 	}
@@ -98,6 +101,7 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 		s.i.Rate = s.rate.sum()
 	}
 	s.last = time.Now()
+	s.stopped = e.State.Name == types.InstanceStateNameStopped
 	if s.i.State == engine.Running && over(e.State.Name) {
 		if err := d.end(ctx, a, s, e); err != nil {
 			return nil, err
@@ -114,7 +118,8 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 func given(tags map[string]string) map[string]string {
 	m := maps.Clone(tags)
 	maps.DeleteFunc(m, func(k, _ string) bool {
-		return k == "Name" || k == tagEngine || k == tagKey || k == tagOffer || k == tagNodes || strings.HasPrefix(k, "aws:")
+		return k == "Name" || k == tagEngine || k == tagKey || k == tagOffer || k == tagNodes ||
+			strings.HasPrefix(k, "aws:")
 	})
 	return m
 }
@@ -134,7 +139,7 @@ func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
 	r := rates{currency: money.USD}
 	r.disk, r.address = d.besides(x)
 	if s.spot == "" {
-		r.machine = x.listed[s.kind]
+		r.machine = x.listed[s.kind].rate
 		return r, nil
 	}
 	list, err := d.prices(ctx, a, s.zone, s.kind, s.i.Launched, s.i.Launched.Add(time.Second))
@@ -147,9 +152,12 @@ func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
 // prices are the spot prices of a type in a zone over a span, the first from its begin on.
 func (d *Driver) prices(ctx context.Context, a *api, zone, kind string, from, to time.Time) ([]market.Segment, error) {
 	var list []market.Segment
-	pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2, &ec2.DescribeSpotPriceHistoryInput{StartTime: &from, EndTime: &to,
-		AvailabilityZone: &zone, InstanceTypes: []types.InstanceType{types.InstanceType(kind)},
-		ProductDescriptions: []string{linuxProduct}})
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(
+		a.ec2,
+		&ec2.DescribeSpotPriceHistoryInput{StartTime: &from, EndTime: &to,
+			AvailabilityZone: &zone, InstanceTypes: []types.InstanceType{types.InstanceType(kind)},
+			ProductDescriptions: []string{linuxProduct}},
+	)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -226,8 +234,13 @@ func causeOf(code string) engine.Cause {
 		return engine.Terminated
 	case "Client.InstanceInitiatedShutdown":
 		return engine.Stopped
-	case "Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.InternalError", "Server.ScheduledStop",
-		"Server.InsufficientInstanceCapacity", "Client.InternalError", "Client.VolumeLimitExceeded",
+	case "Server.SpotInstanceTermination",
+		"Server.SpotInstanceShutdown",
+		"Server.InternalError",
+		"Server.ScheduledStop",
+		"Server.InsufficientInstanceCapacity",
+		"Client.InternalError",
+		"Client.VolumeLimitExceeded",
 		"Client.InvalidSnapshot.NotFound":
 		return engine.Interrupted
 	}

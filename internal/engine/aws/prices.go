@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"runtime"
-	"slices"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -65,33 +64,44 @@ func (p *product) rate(unit string) (money.Rate, bool) {
 // readPrices reads what machines cost on demand, and what their disks do. Where the price list may not be read, the
 // catalogue says it.
 func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
-	x.listed, x.disk, x.diskKnown = map[string]money.Rate{}, d.with.diskRate, d.with.diskSaid
-	err := d.products(ctx, a, map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
-		"capacitystatus": "Used", "marketoption": "OnDemand"}, func(p *product) {
-		name := p.Product.Attributes["instanceType"]
-		if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
-			x.listed[name] = rate
-		}
-	})
-	if err == nil && !x.diskKnown {
-		err = d.products(ctx, a, map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}, func(p *product) {
-			if rate, ok := p.rate("GB-Mo"); ok {
-				x.disk, x.diskKnown = rate, true
+	x.listed, x.disk, x.diskKnown = map[string]listPrice{}, d.with.diskRate, d.with.diskSaid
+	err := d.products(
+		ctx,
+		a,
+		map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
+			"capacitystatus": "Used", "marketoption": "OnDemand"},
+		func(p *product) {
+			name := p.Product.Attributes["instanceType"]
+			if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
+				x.listed[name] = listPrice{rate, time.Now().UTC(), "aws"}
 			}
-		})
+		},
+	)
+	if err == nil && !x.diskKnown {
+		err = d.products(
+			ctx,
+			a,
+			map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"},
+			func(p *product) {
+				if rate, ok := p.rate("GB-Mo"); ok {
+					x.disk, x.diskKnown = rate, true
+				}
+			},
+		)
 	}
-	if slices.Contains(deniedCodes, codeOf(err)) {
-		d.log.Warn("the price list may not be read: prices are the catalogue's", "engine", d.name, "error", saidBy(err))
-		err = nil
-	}
+	x.pricesAt = time.Now()
 	if err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		d.log.Warn("the price list is not read: prices are the catalogue's", "engine", d.name, "error", saidBy(err))
+		x.pricesAt = time.Now().Add(pricesAgain - pricesFor)
 	}
 	for _, l := range catalog.Builtin().Listings {
 		o := l.Offer
 		if _, has := x.listed[o.Machine]; !has && o.Provider == "aws" && o.Region == d.with.Region && l.Quote.Priced &&
 			o.Capacity == market.OnDemand && d.with.wants(o.Machine) && o.Currency == money.USD {
-			x.listed[o.Machine] = l.Quote.Rate
+			x.listed[o.Machine] = listPrice{l.Quote.Rate, l.Quote.At, "catalogue"}
 		}
 	}
 	return nil
@@ -178,9 +188,20 @@ func (d *Driver) sales(x *index) []sale {
 					continue
 				}
 				s := sale{kind: k, zone: x.zones[name], image: image}
-				s.offer = market.Offer{ID: d.offerID(name, k.name, c), Provider: d.name, Region: d.with.Region, Zone: name,
-					Machine: k.name, Capacity: c, CPUs: k.cpus, Memory: k.memory, Accelerator: k.accelerator,
-					Accelerators: k.accelerators, Currency: money.USD, Billing: billing(c)}
+				s.offer = market.Offer{
+					ID:           d.offerID(name, k.name, c),
+					Provider:     d.name,
+					Region:       d.with.Region,
+					Zone:         name,
+					Machine:      k.name,
+					Capacity:     c,
+					CPUs:         k.cpus,
+					Memory:       k.memory,
+					Accelerator:  k.accelerator,
+					Accelerators: k.accelerators,
+					Currency:     money.USD,
+					Billing:      billing(c),
+				}
 				s.rates = rates{disk: disk, address: address, currency: money.USD}
 				s.quote = market.Quote{Offer: s.offer.ID, Available: true, At: x.pricesAt.UTC(), Source: "aws"}
 				if c == market.Spot {
@@ -188,7 +209,11 @@ func (d *Driver) sales(x *index) []sale {
 					p, ok := x.spot[spotKey{name, k.name}]
 					s.rates.machine, s.quote.Priced, s.quote.At = p.rate, ok, x.spotAt.UTC()
 				} else {
-					s.rates.machine, s.quote.Priced = x.listed[k.name], x.listed[k.name] > 0
+					p, ok := x.listed[k.name]
+					s.rates.machine, s.quote.Priced = p.rate, ok
+					if ok {
+						s.quote.At, s.quote.Source = p.at, p.source
+					}
 				}
 				s.quote.Priced = s.quote.Priced && x.diskKnown
 				if s.quote.Priced {

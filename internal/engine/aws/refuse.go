@@ -19,11 +19,21 @@ import (
 var (
 	capacityCodes = []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
 		"InsufficientReservedInstanceCapacity", "InsufficientCapacity", "UnfulfillableCapacity", "Unsupported",
-		"UnsupportedOperation", "ReservationCapacityExceeded", "InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
+		"UnsupportedOperation", "ReservationCapacityExceeded", "InsufficientFreeAddressesInSubnet",
+		"InsufficientAddressCapacity",
 		"InsufficientVolumeCapacity"}
-	quotaCodes = []string{"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded", "VolumeLimitExceeded",
-		"MaxIOPSLimitExceeded", "MaxSpotFleetRequestCountExceeded", "PlacementGroupLimitExceeded", "NetworkInterfaceLimitExceeded",
-		"AddressLimitExceeded", "InstanceCreditSpecification.NotSupported"}
+	quotaCodes = []string{
+		"MaxSpotInstanceCountExceeded",
+		"VcpuLimitExceeded",
+		"InstanceLimitExceeded",
+		"VolumeLimitExceeded",
+		"MaxIOPSLimitExceeded",
+		"MaxSpotFleetRequestCountExceeded",
+		"PlacementGroupLimitExceeded",
+		"NetworkInterfaceLimitExceeded",
+		"AddressLimitExceeded",
+		"InstanceCreditSpecification.NotSupported",
+	}
 	throttleCodes = []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException",
 		"RequestThrottled", "RequestThrottledException", "TooManyRequestsException", "EC2ThrottledException",
 		"BandwidthLimitExceeded", "SlowDown", "PriorRequestNotComplete"}
@@ -33,9 +43,18 @@ var (
 		"ExpiredTokenException", "UnrecognizedClientException", "MissingAuthenticationToken", "IncompleteSignature",
 		"InvalidAccessKeyId", "RequestExpired"}
 	priceCodes   = []string{"SpotMaxPriceTooLow", "MaxSpotPriceTooLow"}
-	requestCodes = []string{"InvalidParameterValue", "InvalidParameter", "InvalidParameterCombination", "MissingParameter",
-		"UnknownParameter", "InvalidSubnetID.NotFound", "InvalidSubnetId.NotFound", "InvalidGroup.NotFound", "InvalidInstanceType",
-		"InvalidBlockDeviceMapping"}
+	requestCodes = []string{
+		"InvalidParameterValue",
+		"InvalidParameter",
+		"InvalidParameterCombination",
+		"MissingParameter",
+		"UnknownParameter",
+		"InvalidSubnetID.NotFound",
+		"InvalidSubnetId.NotFound",
+		"InvalidGroup.NotFound",
+		"InvalidInstanceType",
+		"InvalidBlockDeviceMapping",
+	}
 )
 
 // codeOf is the code of an error that EC2 has answered with; "": it is none.
@@ -73,16 +92,27 @@ func (d *Driver) refused(code, text string) error {
 	case slices.Contains(priceCodes, code):
 		return fmt.Errorf("%w: %s: %s", engine.ErrPrice, code, text)
 	case code == "InsufficientFreeAddressesInSubnet":
-		return &engine.RefusalError{Err: fmt.Errorf("%w: %s: %s: use larger subnets", engine.ErrNoCapacity, code, text), Scope: "zone"}
+		return &engine.RefusalError{
+			Err:   fmt.Errorf("%w: %s: %s: use larger subnets", engine.ErrNoCapacity, code, text),
+			Scope: "zone",
+		}
 	case slices.Contains(capacityCodes, code):
 		return fmt.Errorf("%w: %s: %s", engine.ErrNoCapacity, code, text)
 	case slices.Contains(quotaCodes, code):
-		return &engine.RefusalError{Err: fmt.Errorf("%w: %s: %s: ask for more under Service Quotas in the console of %s, or "+
-			"allow other types under with", engine.ErrQuota, code, text, d.with.Region), Scope: "pool", Wait: quotaWait}
+		return &engine.RefusalError{
+			Err: fmt.Errorf("%w: %s: %s: ask for more under Service Quotas in the console of %s, or "+
+				"allow other types under with", engine.ErrQuota, code, text, d.with.Region),
+			Scope: "pool",
+			Wait:  quotaWait,
+		}
 	case slices.Contains(deniedCodes, code):
-		return &engine.RefusalError{Err: fmt.Errorf("%w: %s: %s: a policy, a service control policy or a budget action denies "+
-			"it: scrimp doctor %s prints the policy that is needed and what is granted of it", engine.ErrQuota, code, text, d.name),
-			Scope: "account", Wait: deniedWait}
+		return &engine.RefusalError{
+			Err: fmt.Errorf("%w: %s: %s: a policy, a service control policy or a budget action denies "+
+				"it: scrimp doctor %s prints the policy that is needed and what is granted of it",
+				engine.ErrQuota, code, text, d.name),
+			Scope: "account",
+			Wait:  deniedWait,
+		}
 	case strings.HasPrefix(code, "InvalidAMIID"):
 		return &engine.RefusalError{Err: fmt.Errorf("%w: %s: %s: write under with the id of an AMI that %s has",
 			engine.ErrRequest, code, text, d.with.Region), Scope: "account", Wait: deniedWait}
@@ -103,11 +133,17 @@ func (d *Driver) explain(err error) error {
 	case code == "RequestExpired":
 		return fmt.Errorf("AWS does not take the request's time (%s): set this machine's clock", saidBy(err))
 	case slices.Contains(credentialCodes, code):
-		return fmt.Errorf("AWS does not take the credentials (%s): renew them (aws sso login, or the keys in the environment or in "+
-			"~/.aws/credentials); they are read anew by themselves", saidBy(err))
+		return fmt.Errorf(
+			"AWS does not take the credentials (%s): renew them (aws sso login, or the keys in the environment or in "+
+				"~/.aws/credentials); they are read anew by themselves",
+			saidBy(err),
+		)
 	case slices.Contains(deniedCodes, code):
-		return fmt.Errorf("AWS does not let this user do so: %s: scrimp doctor %s prints the policy that is needed", saidBy(err),
-			d.name)
+		return fmt.Errorf(
+			"AWS does not let this user do so: %s: scrimp doctor %s prints the policy that is needed",
+			saidBy(err),
+			d.name,
+		)
 	case code != "":
 		return fmt.Errorf("AWS answers %s", saidBy(err))
 	}

@@ -78,7 +78,9 @@ func (d *Driver) templateOf(ctx context.Context, a *api, q *engine.Request, s *s
 	}
 	out, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name,
 		LaunchTemplateData: data, ClientToken: &name,
-		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagsOf(d.owner(q))}}})
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagsOf(d.owner(q))},
+		}})
 	t := template{name: name}
 	switch {
 	case err == nil:
@@ -113,8 +115,10 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String(s.image.root),
 			Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{DeleteOnTermination: yes, Encrypted: yes,
 				VolumeSize: sdk.Int32(int32(d.with.disk / size.GiB)), VolumeType: types.VolumeTypeGp3}}},
-		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: sdk.Int32(0),
-			DeleteOnTermination: yes, AssociatePublicIpAddress: sdk.Bool(d.with.public()), Groups: []string{group}}},
+		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			{DeviceIndex: sdk.Int32(0),
+				DeleteOnTermination: yes, AssociatePublicIpAddress: sdk.Bool(d.with.public()), Groups: []string{group}},
+		},
 	}
 	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume,
 		types.ResourceTypeNetworkInterface} {
@@ -138,9 +142,12 @@ func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc str
 	if err != nil || id != "" {
 		return id, err
 	}
-	out, err := a.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{GroupName: &name, Description: &about, VpcId: &vpc,
-		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
-			Tags: tagsOf(map[string]string{tagEngine: d.name, "Name": name})}}})
+	out, err := a.ec2.CreateSecurityGroup(
+		ctx,
+		&ec2.CreateSecurityGroupInput{GroupName: &name, Description: &about, VpcId: &vpc,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
+				Tags: tagsOf(map[string]string{tagEngine: d.name, "Name": name})}}},
+	)
 	if err != nil && codeOf(err) != "InvalidGroup.Duplicate" {
 		return "", err
 	}
@@ -172,7 +179,10 @@ func (d *Driver) groupNamed(ctx context.Context, a *api, vpc, name string) (stri
 		return id, nil
 	}
 	out, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
-		{Name: sdk.String("group-name"), Values: []string{name}}, {Name: sdk.String("vpc-id"), Values: []string{vpc}}}})
+		{
+			Name:   sdk.String("group-name"),
+			Values: []string{name},
+		}, {Name: sdk.String("vpc-id"), Values: []string{vpc}}}})
 	if err != nil || len(out.SecurityGroups) == 0 {
 		return "", err
 	}

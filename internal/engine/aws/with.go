@@ -35,7 +35,7 @@ type With struct {
 	Image     string `yaml:"image,omitempty"`
 	Disk      string `yaml:"disk,omitempty"`      // of a machine; "": 100GiB
 	DiskRate  string `yaml:"disk_rate,omitempty"` // of a GiB and month; "": what the price list says of gp3
-	PublicIP  *bool  `yaml:"public_ip,omitempty"` // nil: machines have a public address; false: the subnet has another way out
+	PublicIP  *bool  `yaml:"public_ip,omitempty"` // nil: machines have one; false: the subnet has another way out
 	Placement string `yaml:"placement,omitempty"` // of gangs: cluster, spread or none; "": none
 	CA        string `yaml:"ca,omitempty"`        // file of certificates that agents trust for the server; "": the image's
 	// Certificate signs identity documents where the endpoint is not AWS'.
@@ -78,19 +78,27 @@ func readWith(s *engine.Setting) (w With, err error) {
 	case !regionName.MatchString(w.Region):
 		return w, fmt.Errorf("with: region is %q: write one of AWS', such as us-east-1", w.Region)
 	case len(w.Types) == 0:
-		return w, errors.New("with: no types: write the instance types that may be rented, also as patterns: types: [g5.*, " +
-			"c7i.xlarge]")
+		return w, errors.New(
+			"with: no types: write the instance types that may be rented, also as patterns: types: [g5.*, " +
+				"c7i.xlarge]",
+		)
 	case w.SecurityGroup != "" && !idOf["sg"].MatchString(w.SecurityGroup):
 		return w, fmt.Errorf("with: security_group is %q: write its id, such as sg-0a1b2c3d", w.SecurityGroup)
 	case w.Image != "" && !idOf["ami"].MatchString(w.Image):
-		return w, fmt.Errorf("with: image is %q: write the id of an AMI of the region, such as ami-0a1b2c3d; a job's own "+
-			"container image is not run on AWS' machines", w.Image)
+		return w, fmt.Errorf(
+			"with: image is %q: write the id of an AMI of the region, such as ami-0a1b2c3d; a job's own "+
+				"container image is not run on AWS' machines",
+			w.Image,
+		)
 	case !slices.Contains([]string{"none", "cluster", "spread"}, w.Placement):
 		return w, fmt.Errorf("with: placement is %q: write cluster, spread or none", w.Placement)
 	}
 	for _, t := range w.Types {
 		if _, err := path.Match(t, "a.b"); err != nil || !typeName.MatchString(t) {
-			return w, fmt.Errorf("with: types has %q: write an instance type, such as g5.xlarge, or a pattern, such as g5.*", t)
+			return w, fmt.Errorf(
+				"with: types has %q: write an instance type, such as g5.xlarge, or a pattern, such as g5.*",
+				t,
+			)
 		}
 	}
 	for _, c := range w.Capacity {
@@ -119,8 +127,10 @@ func (w *With) measures() (err error) {
 	}
 	if w.Endpoint != "" {
 		if u, err := url.Parse(w.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("with: endpoint is %q: write a URL, such as http://127.0.0.1:4566, or leave it out for AWS",
-				w.Endpoint)
+			return fmt.Errorf(
+				"with: endpoint is %q: write a URL, such as http://127.0.0.1:4566, or leave it out for AWS",
+				w.Endpoint,
+			)
 		}
 	}
 	if w.CA != "" {
@@ -132,7 +142,10 @@ func (w *With) measures() (err error) {
 	}
 	if w.Certificate != "" {
 		if w.cert, err = os.ReadFile(w.Certificate); err != nil {
-			return fmt.Errorf("with: certificate: %w: write a file with the certificate in PEM by which the endpoint signs", err)
+			return fmt.Errorf(
+				"with: certificate: %w: write a file with the certificate in PEM by which the endpoint signs",
+				err,
+			)
 		}
 	}
 	return nil

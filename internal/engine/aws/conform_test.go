@@ -1,0 +1,59 @@
+//go:build !local
+
+package aws
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/wait"
+)
+
+// rig is a cloud whose spot machines of one type are interrupted soon after they run, and that has none of another.
+func (s *site) rig(c *clock) enginetest.Rig {
+	d := &again{Driver: s.driver()}
+	ctx := s.Context()
+	done := make(chan struct{})
+	go func() { // ends with the test
+		defer close(done)
+		for wait.For(ctx, 200*time.Millisecond) == nil {
+			for _, i := range s.Running() {
+				if i.Type == "m7i.large" && i.Spot {
+					s.Reclaim(i.ID)
+				}
+			}
+		}
+	}()
+	s.Cleanup(func() { <-done })
+	return enginetest.Rig{
+		Driver: d, Granted: "aws/us-east-1a/c7i.xlarge/on-demand", Empty: "aws/us-east-1a/g5.xlarge/on-demand",
+		Fails: "aws/us-east-1b/m7i.large/spot", Consistency: usual.Consistency, Limit: 30 * time.Second,
+		Parts: "", Refusals: []enginetest.Refusal{
+			{Offer: "aws/us-east-1a/g5.xlarge/spot", Err: engine.ErrQuota, Scope: "pool", Wait: quotaWait},
+		},
+		Restart: func(testing.TB) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.Driver = s.driver()
+		},
+		Foreign: func(t testing.TB) string { return s.Foreign(t) },
+	}
+}
+
+// The driver is held to the contract by a cloud that answers as EC2 does, and its page says by which cases.
+func TestDriverConforms(t *testing.T) {
+	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
+		c := &clock{}
+		s := newSite(
+			t,
+			awstest.Options{Now: c.now, Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
+				Quotas: map[string]int{"L-3819A6DF": 0}},
+		)
+		return s.rig(c)
+	})
+	enginetest.Page(t, filepath.Join("..", "..", "..", "docs", "engines", "aws.md"), results)
+}

@@ -1,0 +1,95 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+)
+
+// site is a cloud of its own with credentials for it in the environment.
+type site struct {
+	testing.TB
+	*awstest.Server
+	with With
+}
+
+// newSite starts a cloud. Tests that have one do not run beside each other: credentials are of the process.
+func newSite(t testing.TB, o awstest.Options) *site {
+	t.Helper()
+	c, err := awstest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+		"AWS_PROFILE": ""})
+	no := false
+	return &site{t, c, With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*", "m7i.large", "g5.xlarge"},
+		Image: "ami-0000000000000a64a", Disk: "20GiB", DiskRate: "0.08", PublicIP: &no}}
+}
+
+func setenv(t testing.TB, env map[string]string) {
+	t.Helper()
+	for k, v := range env {
+		t.Setenv(k, v)
+	}
+}
+
+// driver is one of the site's.
+func (s *site) driver() *Driver {
+	s.Helper()
+	e, err := Open(s.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
+		With: engine.WithOf(s.with)}, engine.Host{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	d, ok := e.Driver.(*Driver)
+	if !ok {
+		s.Fatal("another driver")
+	}
+	return d
+}
+
+// again is a driver that can be replaced by another one, as when its server is killed and started again.
+type again struct {
+	mu sync.Mutex
+	*Driver
+}
+
+func (a *again) now() *Driver {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Driver
+}
+
+func (a *again) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
+	return a.now().Launch(ctx, q)
+}
+func (a *again) Cancel(ctx context.Context, key string) error        { return a.now().Cancel(ctx, key) }
+func (a *again) Terminate(ctx context.Context, id string) error      { return a.now().Terminate(ctx, id) }
+func (a *again) List(ctx context.Context) ([]engine.Instance, error) { return a.now().List(ctx) }
+
+// clock is a cloud's time that a test moves.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
