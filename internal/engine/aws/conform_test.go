@@ -21,9 +21,9 @@ func (s *site) rig(c *clock) enginetest.Rig {
 	go func() { // ends with the test
 		defer close(done)
 		for wait.For(ctx, 200*time.Millisecond) == nil {
-			for _, i := range s.Running() {
-				if i.Type == "m7i.large" && i.Spot {
-					s.Reclaim(i.ID)
+			for _, i := range s.Bill() {
+				if i.Kind == "instance" && i.Type == "m7i.large" && i.Spot && i.Open {
+					_ = s.Interrupt(i.ID, "") // again while it waits for its end
 				}
 			}
 		}
@@ -40,7 +40,7 @@ func (s *site) rig(c *clock) enginetest.Rig {
 			defer d.mu.Unlock()
 			d.Driver = s.driver()
 		},
-		Foreign: func(t testing.TB) string { return s.Foreign(t) },
+		Foreign: func(t testing.TB) string { return s.foreign(t) },
 	}
 }
 
@@ -50,7 +50,7 @@ func TestDriverConforms(t *testing.T) {
 		c := &clock{}
 		s := newSite(
 			t,
-			awstest.Options{Now: c.now, Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
+			awstest.Options{Now: c.now, Spans: awstest.Spans{Notice: time.Second}, Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
 				Quotas: map[string]int{"L-3819A6DF": 0}},
 		)
 		return s.rig(c)

@@ -92,6 +92,7 @@ func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, inter
 			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency},
 		)
 	}
+	// What a GiB costs for a month is cut to seconds at the end only.
 	for _, part := range []struct {
 		rule string
 		rates

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/awstest"
 )
@@ -30,9 +33,8 @@ func newSite(t testing.TB, o awstest.Options) *site {
 	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
 		"AWS_PROFILE": ""})
-	no := false
 	return &site{t, c, With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*", "m7i.large", "g5.xlarge"},
-		Image: "ami-0000000000000a64a", Disk: "20GiB", DiskRate: "0.08", PublicIP: &no}}
+		Image: "ami-0000000000000a64a", Disk: "20GiB", DiskRate: "0.08"}}
 }
 
 func setenv(t testing.TB, env map[string]string) {
@@ -55,6 +57,21 @@ func (s *site) driver() *Driver {
 		s.Fatal("another driver")
 	}
 	return d
+}
+
+// foreign rents a machine that carries no tag of ours.
+func (s *site) foreign(t testing.TB) string {
+	t.Helper()
+	a, err := s.with.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.ec2.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: &s.with.Image, MinCount: sdk.Int32(1),
+		MaxCount: sdk.Int32(1), InstanceType: "c7i.xlarge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sdk.ToString(out.Instances[0].InstanceId)
 }
 
 // again is a driver that can be replaced by another one, as when its server is killed and started again.

@@ -55,6 +55,7 @@ type kind struct {
 
 type zone struct {
 	name, subnet, vpc string
+	public            bool // machines get a public address there
 }
 
 // listPrice is what an hour of a type costs on demand.
@@ -214,7 +215,8 @@ func (d *Driver) readZones(ctx context.Context, a *api, x *index) error {
 			if old, twice := x.zones[name]; twice && old.subnet < sdk.ToString(s.SubnetId) {
 				continue // of several in a zone the first by its id, always the same
 			}
-			x.zones[name] = zone{name, sdk.ToString(s.SubnetId), sdk.ToString(s.VpcId)}
+			x.zones[name] = zone{name, sdk.ToString(s.SubnetId), sdk.ToString(s.VpcId),
+				d.with.public(sdk.ToBool(s.MapPublicIpOnLaunch))}
 		}
 	}
 	if len(x.zones) == 0 {

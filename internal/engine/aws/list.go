@@ -137,7 +137,7 @@ func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
 		return rates{}, err
 	}
 	r := rates{currency: money.USD}
-	r.disk, r.address = d.besides(x)
+	r.disk, r.address = d.besides(x, s.zone)
 	if s.spot == "" {
 		r.machine = x.listed[s.kind].rate
 		return r, nil

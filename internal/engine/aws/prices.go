@@ -139,14 +139,15 @@ func (d *Driver) products(ctx context.Context, a *api, has map[string]string, ea
 // 2024-02-01 the same in all regions.
 const addressRate = "0.005"
 
-// monthHours are the hours of a month by which a price per GiB and month becomes one of an hour.
-const monthHours = 730
+// monthHours are the hours of a month by which a price per GiB and month becomes one of an hour: 30 days. Source:
+// aws.amazon.com/ebs/pricing, the examples.
+const monthHours = 720
 
-// besides is what a machine's disk and address cost an hour.
-func (d *Driver) besides(x *index) (disk, address money.Rate) {
+// besides is what a machine's disk and address cost an hour in a zone.
+func (d *Driver) besides(x *index, zone string) (disk, address money.Rate) {
 	whole := x.disk.Times(int(d.with.disk / size.GiB))
 	disk = (whole + monthHours - 1) / monthHours
-	if d.with.public() && d.with.Endpoint == "" {
+	if x.zones[zone].public {
 		address, _ = money.ParseRate(addressRate)
 	}
 	return disk, address
@@ -176,7 +177,6 @@ var archOf = map[ec2types.ArchitectureType]string{ec2types.ArchitectureTypeX8664
 // sales are what is sold, in the order of types, zones and capacities.
 func (d *Driver) sales(x *index) []sale {
 	var all []sale
-	disk, address := d.besides(x)
 	for _, k := range x.types {
 		image, ok := x.images[k.arch]
 		if !ok || archOf[k.arch] != runtime.GOARCH {
@@ -202,7 +202,8 @@ func (d *Driver) sales(x *index) []sale {
 					Currency:     money.USD,
 					Billing:      billing(c),
 				}
-				s.rates = rates{disk: disk, address: address, currency: money.USD}
+				s.rates = rates{currency: money.USD}
+				s.rates.disk, s.rates.address = d.besides(x, name)
 				s.quote = market.Quote{Offer: s.offer.ID, Available: true, At: x.pricesAt.UTC(), Source: "aws"}
 				if c == market.Spot {
 					s.offer.Notice = warning

@@ -115,10 +115,14 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String(s.image.root),
 			Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{DeleteOnTermination: yes, Encrypted: yes,
 				VolumeSize: sdk.Int32(int32(d.with.disk / size.GiB)), VolumeType: types.VolumeTypeGp3}}},
-		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+	}
+	if d.with.PublicIP == nil {
+		data.SecurityGroupIds = []string{group}
+	} else {
+		data.NetworkInterfaces = []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 			{DeviceIndex: sdk.Int32(0),
-				DeleteOnTermination: yes, AssociatePublicIpAddress: sdk.Bool(d.with.public()), Groups: []string{group}},
-		},
+				DeleteOnTermination: yes, AssociatePublicIpAddress: d.with.PublicIP, Groups: []string{group}},
+		}
 	}
 	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume,
 		types.ResourceTypeNetworkInterface} {

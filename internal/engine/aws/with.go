@@ -35,7 +35,7 @@ type With struct {
 	Image     string `yaml:"image,omitempty"`
 	Disk      string `yaml:"disk,omitempty"`      // of a machine; "": 100GiB
 	DiskRate  string `yaml:"disk_rate,omitempty"` // of a GiB and month; "": what the price list says of gp3
-	PublicIP  *bool  `yaml:"public_ip,omitempty"` // nil: machines have one; false: the subnet has another way out
+	PublicIP  *bool  `yaml:"public_ip,omitempty"` // whether machines get a public address; nil: as the subnet has it
 	Placement string `yaml:"placement,omitempty"` // of gangs: cluster, spread or none; "": none
 	CA        string `yaml:"ca,omitempty"`        // file of certificates that agents trust for the server; "": the image's
 	// Certificate signs identity documents where the endpoint is not AWS'.
@@ -159,8 +159,13 @@ func (w *With) wants(kind string) bool {
 // patterns are the types as EC2's filters take them.
 func (w *With) patterns() []string { return slices.Clone(w.Types) }
 
-// public reports whether machines get a public address.
-func (w *With) public() bool { return w.PublicIP == nil || *w.PublicIP }
+// public reports whether machines get a public address in a subnet that gives one or not.
+func (w *With) public(subnet bool) bool {
+	if w.PublicIP != nil {
+		return *w.PublicIP
+	}
+	return subnet
+}
 
 // isPattern reports whether a type stands for several.
 func isPattern(t string) bool { return strings.ContainsAny(t, "*?") }
