@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -66,6 +67,11 @@ type Server struct {
 	done   chan struct{}
 	stop   chan struct{}
 	once   sync.Once
+	// Host is this machine's address for instances that are processes.
+	Host     string
+	mock     string   // path of ec2-metadata-mock
+	lock     *os.File // of the net
+	machines sync.WaitGroup
 
 	mu        sync.Mutex
 	faults    faults
@@ -144,8 +150,15 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("net %q is no IPv4 prefix like 172.31.0.0/16", o.Net)
 	}
 	s.net = prefix
+	s.Host = lastOf(prefix)
+	if o.Run != nil {
+		if err := s.beginMachines(); err != nil {
+			return nil, fmt.Errorf("start the test cloud: %w", err)
+		}
+	}
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
+		s.Close()
 		return nil, fmt.Errorf("listen for the test cloud: %w", err)
 	}
 	s.URL = "http://" + listener.Addr().String()
@@ -202,8 +215,11 @@ func (o *Options) fill() {
 func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.stop)
-		_ = s.http.Close()
-		<-s.done
+		if s.http != nil {
+			_ = s.http.Close()
+			<-s.done
+		}
+		s.endMachines()
 	})
 }
 
@@ -221,6 +237,15 @@ func (s *Server) wall() time.Time {
 func (s *Server) id(prefix string) string {
 	s.seq++
 	return prefix + "-" + hash(fmt.Appendf(nil, "%d %d", s.o.Seed, s.seq))[:17]
+}
+
+// lastOf is the last address of a net but one.
+func lastOf(p netip.Prefix) string {
+	a := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < 31; bit++ {
+		a[bit/8] |= 1 << (7 - bit%8)
+	}
+	return netip.AddrFrom4(a).String()
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

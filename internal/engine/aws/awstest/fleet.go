@@ -193,7 +193,7 @@ func (c *call) fill(f *fleet, w marketWish, overrides []override, specs []tagSpe
 		}
 		ways = append(ways, c.way(o, w.spot, t, img, z))
 	}
-	order(ways, w.strategy)
+	prefer(ways, w.strategy)
 	if w.oneType || w.oneZone {
 		ways = c.one(ways, w)
 	}
@@ -238,8 +238,8 @@ func (w way) units() int {
 	return 1
 }
 
-// order sorts ways as a strategy prefers them. Price and capacity together: pools that have room first, then by price.
-func order(ways []way, strategy string) {
+// prefer sorts ways as a strategy prefers them. Price and capacity together: pools that have room first, then by price.
+func prefer(ways []way, strategy string) {
 	slices.SortStableFunc(ways, func(a, b way) int {
 		empty := func(w way) int {
 			if w.room == 0 {
@@ -284,16 +284,18 @@ func (c *call) one(ways []way, w marketWish) (best []way) {
 func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []error) {
 	plan, errs = make([]int, len(ways)), make([]error, len(ways))
 	taken := map[Pool]int{}
+	c.planned = map[string]int{}
+	defer func() { c.planned = nil }()
 	for k, v := range ways {
 		if got >= w.target {
 			break
 		}
 		want := (w.target - got + v.units() - 1) / v.units()
 		pool := Pool{v.t.Name, v.z.Name, w.spot}
-		n, err := c.afford(v.spec, v.t, v.z, want+taken[pool])
-		n = max(0, n-taken[pool])
-		plan[k], errs[k] = min(n, want), err
-		taken[pool] += plan[k]
+		n, err := c.afford(v.spec, v.t, v.z, want, taken[pool])
+		plan[k], errs[k] = n, err
+		taken[pool] += n
+		c.planned[v.t.quota(w.spot)] += n * v.t.VCPU
 		got += plan[k] * v.units()
 	}
 	return plan, got, errs

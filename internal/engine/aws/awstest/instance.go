@@ -96,9 +96,8 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 	}
 	if live(i.state) && !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
 		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
-		s.warn(i)
 	}
-	if live(i.state) && !i.rebalance.IsZero() && !i.rebalance.After(now) {
+	if live(i.state) && (due(i.rebalance, now) || due(i.notice, now)) {
 		s.warn(i)
 	}
 	if live(i.state) && !i.end.IsZero() && !i.end.After(now) {
@@ -106,7 +105,7 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 		s.finish(i, i.end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination",
 			"Server.SpotInstanceTermination", true)
 	}
-	if (i.state == shuttingDown || i.state == stopping) && !i.due.After(now) {
+	if (i.state == shuttingDown || i.state == stopping) && !i.due.After(now) && i.powerless() {
 		i.state += terminated - shuttingDown
 		if i.state == terminated {
 			i.ended = i.due
@@ -122,6 +121,11 @@ var launchFailures = map[string]string{
 	"Client.VolumeLimitExceeded":          "Volume limit exceeded",
 	"Client.InternalError":                "Client error on launch",
 }
+
+func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+
+// powerless reports whether nothing of the instance runs.
+func (i *instance) powerless() bool { return i.machine == nil || i.machine.over() }
 
 func live(state int) bool { return state == pending || state == running }
 
@@ -161,8 +165,8 @@ func (s *Server) finish(i *instance, at time.Time, code, text, transition string
 				"Your Spot instance was terminated because of a service failure.")
 		}
 	}
-	s.powerOff(i)
-	if !i.due.After(at) && s.o.Spans.Ending == 0 {
+	s.powerOff(i, code != "Server.InternalError")
+	if s.o.Spans.Ending == 0 && i.powerless() {
 		i.state, i.ended = terminated, at
 		s.release(i)
 	}

@@ -128,23 +128,23 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 	return max(0, n), true
 }
 
-// afford says how many of count a market gives now, and why not all.
-func (c *call) afford(d spec, t Type, z Zone, count int) (int, error) {
+// afford says how many of count a market gives now besides those taken by the same request, and why not all.
+func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
 	if d.spot && d.max > 0 {
 		if price := priceAt(c.s.spotHistory(t.Name, z.Name), c.now); d.max < price {
 			return 0, bad("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request "+
 				"fulfillment price of %s.", short(d.max), short(price))
 		}
 	}
-	n, err := c.quota(d, t, z, count)
-	if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); limited && room < n {
+	n, err := c.quota(d.spot, t, count)
+	if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); limited && room-taken < n {
 		text := fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our "+
 			"system will be working on provisioning additional capacity. You can currently get %s capacity by not specifying "+
 			"an Availability Zone in your request.", t.Name, z.Name, t.Name)
 		if d.spot {
 			text = "There is no Spot capacity available that matches your request."
 		}
-		n, err = room, refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity", "%s", text)
+		n, err = max(0, room-taken), refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity", "%s", text)
 	}
 	return n, err
 }
@@ -213,7 +213,7 @@ func runInstances(c *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.afford(d, t, z, most)
+	n, err := c.afford(d, t, z, most, 0)
 	if n < least {
 		return nil, err
 	}
