@@ -203,8 +203,8 @@ hostname "$(cat /run/ec2/hostname)"
 cd /
 set +e
 trap 'kill -TERM -1; exit 86' TERM
-trap 'kill -TERM -1; n=0; while [ $n -lt 20 ] && [ "$(ls -d /proc/[0-9]* | wc -l)" -gt 2 ]; do n=$((n+1)); ` +
-	`/bin/sleep 0.1; done; exit 0' USR1
+trap 'kill -TERM -1; n=0; while set -- /proc/[0-9]*; [ $# -gt 1 ] && [ $n -lt 40 ]; do n=$((n+1)); ` +
+	`/bin/sleep 0.05; done; exit 0' USR1
 if [ -x /var/lib/cloud/instance/scripts/part-001 ]; then
 	( trap - TERM USR1; /var/lib/cloud/instance/scripts/part-001; echo "cloud-init: user data ended with status $?" ) </dev/null &
 fi
