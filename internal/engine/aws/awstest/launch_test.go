@@ -67,6 +67,10 @@ func (c *cloud) run(t *testing.T, in *ec2.RunInstancesInput) []types.Instance {
 	return out.Instances
 }
 
+func script(text string) *string {
+	return aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n" + text)))
+}
+
 func one(typ string) *ec2.RunInstancesInput {
 	return &ec2.RunInstancesInput{InstanceType: types.InstanceType(typ), ImageId: aws.String(amd), MinCount: aws.Int32(1),
 		MaxCount: aws.Int32(1)}

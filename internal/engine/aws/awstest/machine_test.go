@@ -51,10 +51,6 @@ func (c *cloud) console(t *testing.T, id string) string {
 	return string(text)
 }
 
-func script(text string) *string {
-	return aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n" + text)))
-}
-
 const imds = `
 get() { T=$(curl -sS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
 	curl -sS -f -H "X-aws-ec2-metadata-token: $T" http://169.254.169.254/latest/$1; }
