@@ -29,7 +29,8 @@ func main() {
 func run() error {
 	listen := flag.String("listen", "127.0.0.1:0", "address to serve at")
 	dir := flag.String("dir", "", "folder for what instances write (needed with --machines)")
-	machines := flag.Bool("machines", false, "instances are processes of this machine that run their user data (needs root)")
+	machines := flag.Bool("machines", false, "instances are processes of this machine that run their user data (needs " +
+		"root)")
 	scale := flag.Int("scale", 1, "how much faster than EC2 spans pass: start, shutdown, the two minutes' notice")
 	speed := flag.Int("speed", 1, "how much faster than real time the cloud's clock runs, its bill included")
 	net := flag.String("net", "172.31.0.0/16", "network of the instances")
@@ -64,7 +65,8 @@ func run() error {
 		return err
 	}
 	defer s.Close()
-	fmt.Printf("export AWS_ENDPOINT_URL=%s AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s AWS_REGION=us-east-1\n", s.URL, s.Key,
+	fmt.Printf("export AWS_ENDPOINT_URL=%s AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s AWS_REGION=us-east-1\n", s.URL,
+		s.Key,
 		s.Secret)
 	fmt.Printf("export AWSCLOUD_TOKEN=%s\n", s.Token)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

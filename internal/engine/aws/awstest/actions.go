@@ -26,8 +26,9 @@ func init() {
 		"DeleteTags": changeTags, "DescribeTags": describeTags, "CreatePlacementGroup": createPlacementGroup,
 		"DescribePlacementGroups": describePlacementGroups, "DeletePlacementGroup": deletePlacementGroup,
 		"DescribeInstanceStatus": describeInstanceStatus, "DescribeSpotInstanceRequests": describeSpotInstanceRequests,
-		"CancelSpotInstanceRequests": cancelSpotInstanceRequests, "DescribeCapacityReservations": describeCapacityReservations,
-		"DescribeReservedInstances": describeReservedInstances, "DescribeAccountAttributes": describeAccountAttributes,
+		"CancelSpotInstanceRequests":   cancelSpotInstanceRequests,
+		"DescribeCapacityReservations": describeCapacityReservations,
+		"DescribeReservedInstances":    describeReservedInstances, "DescribeAccountAttributes": describeAccountAttributes,
 	} {
 		ec2[name] = do
 	}

@@ -53,17 +53,21 @@ func TestTypesAndZonesAreDescribedInPages(t *testing.T) {
 	}
 	regions := must[*ec2.DescribeRegionsOutput](t)(c.ec2.DescribeRegions(ctx, nil))
 	zones := must[*ec2.DescribeAvailabilityZonesOutput](t)(c.ec2.DescribeAvailabilityZones(ctx, nil))
-	images := must[*ec2.DescribeImagesOutput](t)(c.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"amazon"}}))
+	images := must[*ec2.DescribeImagesOutput](t)(c.ec2.DescribeImages(ctx,
+		&ec2.DescribeImagesInput{Owners: []string{"amazon"}}))
 	vpcs := must[*ec2.DescribeVpcsOutput](t)(c.ec2.DescribeVpcs(ctx, nil))
-	subnets := must[*ec2.DescribeSubnetsOutput](t)(c.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{
-		{Name: aws.String("availability-zone"), Values: []string{"us-east-1b"}}}}))
-	if len(regions.Regions) != 3 || len(zones.AvailabilityZones) != 3 || *zones.AvailabilityZones[0].ZoneId != "use1-az1" ||
+	subnets := must[*ec2.DescribeSubnetsOutput](t)(c.ec2.DescribeSubnets(ctx,
+		&ec2.DescribeSubnetsInput{Filters: []types.Filter{
+			{Name: aws.String("availability-zone"), Values: []string{"us-east-1b"}}}}))
+	if len(regions.Regions) != 3 || len(zones.AvailabilityZones) != 3 ||
+		*zones.AvailabilityZones[0].ZoneId != "use1-az1" ||
 		len(images.Images) != 2 || *images.Images[0].BlockDeviceMappings[0].Ebs.VolumeSize != 8 || len(vpcs.Vpcs) != 1 ||
 		len(subnets.Subnets) != 1 || *subnets.Subnets[0].VpcId != *vpcs.Vpcs[0].VpcId {
 		t.Errorf("%+v %+v %+v %+v %+v", regions, zones, images, vpcs, subnets)
 	}
-	scores := must[*ec2.GetSpotPlacementScoresOutput](t)(c.ec2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{
-		InstanceTypes: []string{"g5.xlarge"}, TargetCapacity: aws.Int32(4), SingleAvailabilityZone: aws.Bool(true)}))
+	scores := must[*ec2.GetSpotPlacementScoresOutput](t)(c.ec2.GetSpotPlacementScores(ctx,
+		&ec2.GetSpotPlacementScoresInput{
+			InstanceTypes: []string{"g5.xlarge"}, TargetCapacity: aws.Int32(4), SingleAvailabilityZone: aws.Bool(true)}))
 	if len(scores.SpotPlacementScores) == 0 || *scores.SpotPlacementScores[0].Score != 9 {
 		t.Errorf("%+v", scores)
 	}
@@ -102,7 +106,8 @@ func TestWhatInstancesLeaveBehindCanBeFoundAndDeleted(t *testing.T) {
 	ctx := t.Context()
 	named := []types.TagSpecification{}
 	for _, r := range []types.ResourceType{"instance", "volume", "network-interface"} {
-		named = append(named, types.TagSpecification{ResourceType: r, Tags: []types.Tag{{Key: aws.String("by"), Value: aws.String("me")}}})
+		named = append(named, types.TagSpecification{ResourceType: r, Tags: []types.Tag{{Key: aws.String("by"),
+			Value: aws.String("me")}}})
 	}
 	by := []types.Filter{{Name: aws.String("tag:by"), Values: []string{"me"}}}
 	sg := must[*ec2.CreateSecurityGroupOutput](t)(c.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
@@ -116,8 +121,9 @@ func TestWhatInstancesLeaveBehindCanBeFoundAndDeleted(t *testing.T) {
 	in.TagSpecifications, in.Placement = named, &types.Placement{GroupName: aws.String("gang")}
 	in.BlockDeviceMappings = []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/sdb"), Ebs: &types.EbsBlockDevice{
 		VolumeSize: aws.Int32(100), VolumeType: types.VolumeTypeGp3, DeleteOnTermination: aws.Bool(false)}}}
-	in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), InterfaceType: aws.String("efa"),
-		Groups: []string{*sg.GroupId}}, {DeviceIndex: aws.Int32(1), NetworkCardIndex: aws.Int32(1),
+	in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0),
+		InterfaceType: aws.String("efa"),
+		Groups:        []string{*sg.GroupId}}, {DeviceIndex: aws.Int32(1), NetworkCardIndex: aws.Int32(1),
 		DeleteOnTermination: aws.Bool(false), InterfaceType: aws.String("efa-only")}}
 	id := *c.run(t, in)[0].InstanceId
 	if got := c.see(t, id); len(got.NetworkInterfaces) != 2 || len(got.BlockDeviceMappings) != 2 ||
@@ -173,21 +179,25 @@ func TestTheOtherActionsAnswer(t *testing.T) {
 	c := start(t, awstest.Options{})
 	ctx := t.Context()
 	lt := must[*ec2.CreateLaunchTemplateOutput](t)(c.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String("worker"), ClientToken: aws.String("a"), LaunchTemplateData: &types.RequestLaunchTemplateData{
+		LaunchTemplateName: aws.String("worker"), ClientToken: aws.String("a"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{
 			ImageId: aws.String(amd), InstanceType: "m7i.large", UserData: script("true")}}))
-	must[*ec2.CreateLaunchTemplateVersionOutput](t)(c.ec2.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
-		LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, SourceVersion: aws.String("1"),
-		LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "c7i.xlarge"}}))
+	must[*ec2.CreateLaunchTemplateVersionOutput](t)(c.ec2.CreateLaunchTemplateVersion(ctx,
+		&ec2.CreateLaunchTemplateVersionInput{
+			LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, SourceVersion: aws.String("1"),
+			LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "c7i.xlarge"}}))
 	versions := must[*ec2.DescribeLaunchTemplateVersionsOutput](t)(c.ec2.DescribeLaunchTemplateVersions(ctx,
 		&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("worker")}))
 	if v := versions.LaunchTemplateVersions; len(v) != 2 || v[1].LaunchTemplateData.InstanceType != "c7i.xlarge" ||
 		*v[1].LaunchTemplateData.ImageId != amd {
 		t.Errorf("%+v", v)
 	}
-	i := c.run(t, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), LaunchTemplate: &types.LaunchTemplateSpecification{
-		LaunchTemplateName: aws.String("worker"), Version: aws.String("$Latest")}})[0]
-	attribute := must[*ec2.DescribeInstanceAttributeOutput](t)(c.ec2.DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{
-		InstanceId: i.InstanceId, Attribute: types.InstanceAttributeNameUserData}))
+	i := c.run(t, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		LaunchTemplate: &types.LaunchTemplateSpecification{
+			LaunchTemplateName: aws.String("worker"), Version: aws.String("$Latest")}})[0]
+	attribute := must[*ec2.DescribeInstanceAttributeOutput](t)(c.ec2.DescribeInstanceAttribute(ctx,
+		&ec2.DescribeInstanceAttributeInput{
+			InstanceId: i.InstanceId, Attribute: types.InstanceAttributeNameUserData}))
 	if i.InstanceType != "c7i.xlarge" || *attribute.UserData.Value != *script("true") {
 		t.Errorf("%v %+v", i.InstanceType, attribute)
 	}
@@ -212,26 +222,33 @@ func TestTheOtherActionsAnswer(t *testing.T) {
 			LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}}},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(3),
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand}}))
-	fleets := must[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx, &ec2.DescribeFleetsInput{FleetIds: []string{*fleet.FleetId}}))
+	fleets := must[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx,
+		&ec2.DescribeFleetsInput{FleetIds: []string{*fleet.FleetId}}))
 	none := must[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx, nil))
-	active := must[*ec2.DescribeFleetInstancesOutput](t)(c.ec2.DescribeFleetInstances(ctx, &ec2.DescribeFleetInstancesInput{FleetId: fleet.FleetId}))
+	active := must[*ec2.DescribeFleetInstancesOutput](t)(c.ec2.DescribeFleetInstances(ctx,
+		&ec2.DescribeFleetInstancesInput{FleetId: fleet.FleetId}))
 	if len(fleets.Fleets) != 1 || len(none.Fleets) != 0 || len(active.ActiveInstances) != 3 {
 		t.Errorf("%+v %+v %+v", fleets, none, active)
 	}
-	gone := must[*ec2.DeleteFleetsOutput](t)(c.ec2.DeleteFleets(ctx, &ec2.DeleteFleetsInput{TerminateInstances: aws.Bool(true),
-		FleetIds: []string{*fleet.FleetId, "fleet-0"}}))
+	gone := must[*ec2.DeleteFleetsOutput](t)(c.ec2.DeleteFleets(ctx,
+		&ec2.DeleteFleetsInput{TerminateInstances: aws.Bool(true),
+			FleetIds: []string{*fleet.FleetId, "fleet-0"}}))
 	if len(gone.SuccessfulFleetDeletions) != 1 || len(gone.UnsuccessfulFleetDeletions) != 1 {
 		t.Errorf("%+v", gone)
 	}
 	sp := c.run(t, spot("m7i.large", ""))[0]
-	must[*ec2.CancelSpotInstanceRequestsOutput](t)(c.ec2.CancelSpotInstanceRequests(ctx, &ec2.CancelSpotInstanceRequestsInput{
-		SpotInstanceRequestIds: []string{*sp.SpotInstanceRequestId}}))
+	must[*ec2.CancelSpotInstanceRequestsOutput](t)(c.ec2.CancelSpotInstanceRequests(ctx,
+		&ec2.CancelSpotInstanceRequestsInput{
+			SpotInstanceRequestIds: []string{*sp.SpotInstanceRequestId}}))
 	requests := must[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(ctx, nil))
-	if r := requests.SpotInstanceRequests[0]; r.State != "cancelled" || *r.Status.Code != "request-canceled-and-instance-running" {
+	if r := requests.SpotInstanceRequests[0]; r.State != "cancelled" ||
+		*r.Status.Code != "request-canceled-and-instance-running" {
 		t.Errorf("%+v", r)
 	}
-	must[*ec2.DeleteLaunchTemplateOutput](t)(c.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("worker")}))
-	if got := must[*ec2.DescribeLaunchTemplatesOutput](t)(c.ec2.DescribeLaunchTemplates(ctx, nil)); len(got.LaunchTemplates) != 0 {
+	must[*ec2.DeleteLaunchTemplateOutput](t)(c.ec2.DeleteLaunchTemplate(ctx,
+		&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("worker")}))
+	if got := must[*ec2.DescribeLaunchTemplatesOutput](t)(c.ec2.DescribeLaunchTemplates(ctx,
+		nil)); len(got.LaunchTemplates) != 0 {
 		t.Errorf("%+v", got)
 	}
 	groups := must[*ec2.DescribeSecurityGroupsOutput](t)(c.ec2.DescribeSecurityGroups(ctx, nil))

@@ -1,8 +1,11 @@
-// Package awstest is for tests and demonstrations only: a cloud that answers as EC2, STS, the price list, Savings Plans and
-// Service Quotas do, with capacity, prices, quotas, a bill of its own and faults to inject. It is written from the public
+// Package awstest is for tests and demonstrations only: a cloud that answers as EC2, STS, the price list, Savings
+// Plans and
+// Service Quotas do, with capacity, prices, quotas, a bill of its own and faults to inject. It is written from the
+// public
 // API references and imports neither an SDK nor anything of scrimp, so that it can be held against both.
 //
-// Each region that a signature names is a world of its own. Time is the cloud's (Options.Now); signatures are checked by
+// Each region that a signature names is a world of its own. Time is the cloud's (Options.Now); signatures are checked
+// by
 // the wall clock (Options.Wall), as a client signs by its own.
 package awstest
 

@@ -6,10 +6,13 @@ import (
 	"time"
 )
 
-// A Line is what one thing costs. Instances pay by the second from running on to shutting-down, for 60 seconds at least;
-// spot pays the price of each moment, and nothing where the cloud interrupts it in its first hour, while volumes and public
+// A Line is what one thing costs. Instances pay by the second from running on to shutting-down, for 60 seconds at
+// least;
+// spot pays the price of each moment, and nothing where the cloud interrupts it in its first hour, while volumes and
+// public
 // addresses are paid in any case. Sources: "Instance lifecycle" (billing by state) and "Billing for interrupted Spot
-// Instances", EC2 User Guide, read 2026-11; "Amazon EBS pricing" and "Amazon VPC pricing", by the second with 60 seconds
+// Instances", EC2 User Guide, read 2026-11; "Amazon EBS pricing" and "Amazon VPC pricing", by the second with 60
+// seconds
 // at least, a month of 30 days.
 type Line struct {
 	Kind     string // instance, volume, address

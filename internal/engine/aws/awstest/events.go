@@ -21,7 +21,8 @@ func (s *Server) change(id string, do func(*instance, time.Time) error) error {
 	return fmt.Errorf("instance %s is not listed", id)
 }
 
-// Interrupt makes the cloud take a spot instance back: a rebalance recommendation now, the notice after Spans.Rebalance,
+// Interrupt makes the cloud take a spot instance back: a rebalance recommendation now, the notice after
+// Spans.Rebalance,
 // the end after Spans.Notice. Code is the status of its request then; "" is instance-terminated-no-capacity.
 func (s *Server) Interrupt(id, code string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
@@ -159,7 +160,8 @@ func (s *Server) AddAddress(region string, labels map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq++
-	a := &address{seq: s.seq, id: s.id("eipalloc"), region: region, public: fmt.Sprintf("198.51.100.%d", s.seq%256), tags: labels,
+	a := &address{seq: s.seq, id: s.id("eipalloc"), region: region, public: fmt.Sprintf("198.51.100.%d", s.seq%256),
+		tags:    labels,
 		created: s.now()}
 	s.addresses = append(s.addresses, a)
 	return a.id

@@ -93,7 +93,8 @@ func matches(v string) func(string) bool {
 	}
 }
 
-// page cuts a list that is ordered by seq. The token names the last entry of the page before, so that what comes and goes
+// page cuts a list that is ordered by seq. The token names the last entry of the page before, so that what comes and
+// goes
 // meanwhile moves nothing.
 func page[T any](c *call, list []T, seq func(T) int, least, most int) (cutList []T, next *node, err error) {
 	size, token := c.number("MaxResults", 0), c.str("NextToken")

@@ -52,14 +52,13 @@ type instance struct {
 
 // A spotRequest is what a spot instance is fulfilled by.
 type spotRequest struct {
-	seq                        int
-	id, region, state          string
-	code, message              string
-	created, updated           time.Time
-	max                        int64 // price
-	instance                   *instance
-	tags                       tags
-	lastZone, behavior, reason string
+	seq               int
+	id, region, state string
+	code, message     string
+	created, updated  time.Time
+	max               int64 // price
+	instance          *instance
+	tags              tags
 }
 
 func (r *spotRequest) status(now time.Time, code, message string) {
@@ -172,13 +171,16 @@ func (s *Server) finish(i *instance, at time.Time, code, text, transition string
 	}
 }
 
-// interruptions are the status codes by which a spot request says why its instance ended. Source: "Spot Instance request
+// interruptions are the status codes by which a spot request says why its instance ended. Source: "Spot Instance
+// request
 // status codes", EC2 User Guide.
 var interruptions = map[string]string{
 	"instance-terminated-no-capacity": "Your Spot Instance was terminated because there was no longer enough Spot " +
 		"capacity available.",
-	"instance-terminated-by-price": "Your Spot Instance was terminated because the Spot price exceeded your maximum price.",
-	"instance-terminated-capacity-oversubscribed": "Your Spot Instance was terminated because the number of Spot requests " +
+	"instance-terminated-by-price": "Your Spot Instance was terminated because the Spot price exceeded your maximum " +
+		"price.",
+	"instance-terminated-capacity-oversubscribed": "Your Spot Instance was terminated because the number of Spot " +
+		"requests " +
 		"with maximum prices equal to or higher than yours exceeded the capacity.",
 	"instance-terminated-by-service":    "Your Spot Instance was terminated from a stopped state.",
 	"instance-terminated-by-experiment": "Your Spot Instance was terminated by an experiment.",

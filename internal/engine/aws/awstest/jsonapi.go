@@ -52,7 +52,7 @@ func (s *Server) jsonServices(w http.ResponseWriter, r *http.Request, who caller
 	}
 	m := s.meet(action)
 	if m.err != nil {
-		if e, ok := m.err.(*apiError); ok && e.code == "RequestLimitExceeded" {
+		if m.throttled {
 			m.err = bad("ThrottlingException", "Rate exceeded")
 		}
 		s.answerError(w, who.service, m.err)
@@ -142,7 +142,8 @@ func some[T any](list []T, size int, token string) (out []T, next string, err er
 	return list[from:to], next, nil
 }
 
-// getProducts answers the price list of on-demand instances, a JSON text for each product. Sources: "Finding services and
+// getProducts answers the price list of on-demand instances, a JSON text for each product. Sources: "Finding services
+// and
 // products using the AWS Price List Query API", and the fields of the AmazonEC2 price list.
 func getProducts(c *call, a *ask) (object, error) {
 	service, token, size := a.str("ServiceCode"), a.str("NextToken"), a.number("MaxResults", 100)
@@ -206,18 +207,21 @@ func (c *call) product(t Type, region string, attributes map[string]string) stri
 	sku := strings.ToUpper(hash([]byte(t.Name + region))[:16])
 	term, rate := sku+".JRTCKXETXF", sku+".JRTCKXETXF.6YS6EN2CT7"
 	price := c.s.onDemand(t, region)
-	text, _ := json.Marshal(object{"product": object{"productFamily": "Compute Instance", "attributes": attributes, "sku": sku},
+	text, _ := json.Marshal(object{"product": object{"productFamily": "Compute Instance", "attributes": attributes,
+		"sku": sku},
 		"serviceCode": "AmazonEC2", "version": "20260301000000", "publicationDate": "2026-03-01T00:00:00Z",
 		"terms": object{"OnDemand": object{term: object{"sku": sku, "offerTermCode": "JRTCKXETXF",
 			"effectiveDate": "2026-03-01T00:00:00Z", "termAttributes": object{}, "priceDimensions": object{rate: object{
 				"rateCode": rate, "unit": "Hrs", "beginRange": "0", "endRange": "Inf", "appliesTo": []string{},
-				"description":  fmt.Sprintf("$%s per On Demand Linux %s Instance Hour", short(price), t.Name),
-				"pricePerUnit": object{"USD": fmt.Sprintf("%d.%010d", price/1e12, price%1e12/100)}}}}}}}) // values of these types encode
+				"description": fmt.Sprintf("$%s per On Demand Linux %s Instance Hour", short(price), t.Name),
+				"pricePerUnit": object{"USD": fmt.Sprintf("%d.%010d", price/1e12,
+					price%1e12/100)}}}}}}}) // values of these types encode
 	return string(text)
 }
 
 func describeSavingsPlans(c *call, a *ask) (object, error) {
-	ids, arns, states, token, size := a.list("savingsPlanIds"), a.list("savingsPlanArns"), a.list("states"), a.str("nextToken"),
+	ids, arns, states, token, size := a.list("savingsPlanIds"), a.list("savingsPlanArns"), a.list("states"),
+		a.str("nextToken"),
 		a.number("maxResults", 1000)
 	if len(a.list("filters")) > 0 {
 		return nil, bad("ValidationException", "filters are not built")
@@ -228,7 +232,8 @@ func describeSavingsPlans(c *call, a *ask) (object, error) {
 			states != nil && !slices.Contains(states, any(p.State)) {
 			continue
 		}
-		list = append(list, object{"savingsPlanId": p.ID, "savingsPlanArn": p.ARN, "savingsPlanType": p.Type, "state": p.State,
+		list = append(list, object{"savingsPlanId": p.ID, "savingsPlanArn": p.ARN, "savingsPlanType": p.Type,
+			"state":      p.State,
 			"commitment": p.Commitment, "currency": "USD", "paymentOption": p.PaymentOption, "region": p.Region,
 			"ec2InstanceFamily": p.Family, "productTypes": []string{"EC2"}, "start": p.Start.UTC().Format(time.RFC3339),
 			"end": p.End.UTC().Format(time.RFC3339), "termDurationInSeconds": int(p.End.Sub(p.Start).Seconds()),
@@ -290,7 +295,8 @@ func (c *call) showQuota(code string) object {
 func getServiceQuota(c *call, a *ask) (object, error) {
 	service, code := a.str("ServiceCode"), a.str("QuotaCode")
 	if quotaNames[code] == "" || service != "ec2" {
-		return nil, bad("NoSuchResourceException", "The request failed because the specified service quota %s %s does not exist.",
+		return nil, bad("NoSuchResourceException", "The request failed because the specified service quota %s %s does "+
+			"not exist.",
 			service, code)
 	}
 	return object{"Quota": c.showQuota(code)}, nil

@@ -10,7 +10,6 @@ import (
 
 // A grant is what one launch gave, kept for its client token.
 type grant struct {
-	seq          int
 	id, question string
 	instances    []*instance
 }
@@ -138,7 +137,8 @@ func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
 	}
 	n, err := c.quota(d.spot, t, count)
 	if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); limited && room-taken < n {
-		text := fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our "+
+		text := fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested "+
+			"(%s). Our "+
 			"system will be working on provisioning additional capacity. You can currently get %s capacity by not specifying "+
 			"an Availability Zone in your request.", t.Name, z.Name, t.Name)
 		if d.spot {
@@ -156,7 +156,8 @@ func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, t
 	s := c.s
 	for k := range count {
 		s.seq++
-		i := &instance{seq: s.seq, id: s.id("i"), reservation: reservation, region: c.region, zone: z, typ: t, image: img, spec: d,
+		i := &instance{seq: s.seq, id: s.id("i"), reservation: reservation, region: c.region, zone: z, typ: t, image: img,
+			spec:  d,
 			token: token, fleet: fleet, index: k, launched: c.now, visible: c.now.Add(s.faults.late),
 			due: c.now.Add(s.o.Spans.Pending), tags: tagsFor(d.tags, "instance"), subnet: subnetID(z)}
 		i.address, _ = s.nextAddress() // a net is larger than any test
@@ -178,7 +179,7 @@ func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, t
 		if d.spot {
 			s.seq++
 			i.request = &spotRequest{seq: s.seq, id: "sir-" + s.id("x")[2:10], region: c.region, state: "active", created: c.now,
-				max: d.max, instance: i, tags: tagsFor(d.tags, "spot-instances-request"), behavior: "terminate"}
+				max: d.max, instance: i, tags: tagsFor(d.tags, "spot-instances-request")}
 			i.request.status(c.now, "fulfilled", "Your spot request is fulfilled.")
 			s.requests = append(s.requests, i.request)
 		}
@@ -229,7 +230,8 @@ func runInstances(c *call) (*node, error) {
 // IdempotentInstanceTerminated of "Error codes for the Amazon EC2 API".
 func (c *call) again(g *grant, question string) (*node, error) {
 	if g.question != question {
-		return nil, bad("IdempotentParameterMismatch", "The client token you have provided is associated with a resource that "+
+		return nil, bad("IdempotentParameterMismatch", "The client token you have provided is associated with a resource "+
+			"that "+
 			"is already deleted, or is used with other arguments. Please use a different client token.")
 	}
 	for _, i := range g.instances {

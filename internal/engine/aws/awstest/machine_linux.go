@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -171,7 +170,7 @@ func (m *machine) begin() error {
 				_ = m.s.Shutdown(m.i.id) // it may be terminated already
 				return nil
 			}
-			return fmt.Errorf("the first process ended: %v", err)
+			return fmt.Errorf("the first process ended: %s", outcome(err))
 		case <-m.ctx.Done():
 			m.mu.Lock()
 			soft := m.soft
@@ -191,7 +190,16 @@ func (m *machine) begin() error {
 	}
 }
 
-// initScript is the first process of a machine. It binds the folders of the instance over those of this machine, runs the
+// outcome is how a process ended.
+func outcome(err error) string {
+	if err == nil {
+		return "status 0"
+	}
+	return err.Error()
+}
+
+// initScript is the first process of a machine. It binds the folders of the instance over those of this machine, runs
+// the
 // user data and waits. USR1 is a shutdown from outside, TERM one from within.
 const initScript = `
 set -e
@@ -206,7 +214,8 @@ trap 'kill -TERM -1; exit 86' TERM
 trap 'kill -TERM -1; n=0; while set -- /proc/[0-9]*; [ $# -gt 1 ] && [ $n -lt 40 ]; do n=$((n+1)); ` +
 	`/bin/sleep 0.05; done; exit 0' USR1
 if [ -x /var/lib/cloud/instance/scripts/part-001 ]; then
-	( trap - TERM USR1; /var/lib/cloud/instance/scripts/part-001; echo "cloud-init: user data ended with status $?" ) </dev/null &
+	( trap - TERM USR1; /var/lib/cloud/instance/scripts/part-001; echo "cloud-init: user data ended with status " +
+		"$?" ) </dev/null &
 fi
 while :; do /bin/sleep 3600 </dev/null >/dev/null 2>&1 & wait $!; done
 `
@@ -226,7 +235,7 @@ func (m *machine) signal(parent int) {
 
 func (m *machine) folders() error {
 	for _, f := range []string{"opt", "var/lib/cloud/instance/scripts", "root", "run/ec2/bin", "tmp"} {
-		if err := os.MkdirAll(filepath.Join(m.dir, f), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(m.dir, f), 0o755); err != nil { //nolint:gosec // as /opt and the others are
 			return err
 		}
 	}
@@ -241,7 +250,7 @@ func (m *machine) folders() error {
 		files["var/lib/cloud/instance/scripts/part-001"] = script
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // they are run
 			return err
 		}
 	}
@@ -312,81 +321,4 @@ func endSpace(ns string) {
 		}
 	}
 	_ = ip("netns del " + ns)
-}
-
-func halt(cmd *exec.Cmd) {
-	if cmd != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	}
-}
-
-// imds starts the metadata service: the public ec2-metadata-mock, which answers a session token's holder only.
-func (m *machine) imds() (*exec.Cmd, error) {
-	m.mu.Lock()
-	level, end := m.level, m.end
-	m.mu.Unlock()
-	file := filepath.Join(m.dir, "imds.json")
-	text, err := json.Marshal(m.metadata())
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, err
-	}
-	const never, past = "2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
-	notice, rebalance := never, never
-	if level >= 1 {
-		rebalance = past
-	}
-	args := []string{"netns", "exec", m.ns, m.s.mock, "spot", "--action", "terminate", "--imdsv2", "-n", "169.254.169.254",
-		"-p", "80", "-c", file, "-x", "1000"}
-	if level >= 2 {
-		notice = past
-		args = append(args, "-t", end.UTC().Format(time.RFC3339))
-	}
-	cmd := exec.Command("ip", append(args, "--mock-trigger-time", notice, "--rebalance-trigger-time", rebalance)...)
-	cmd.Env = []string{"HOME=" + m.dir, "PATH=/usr/bin:/bin"}
-	cmd.Dir = m.dir
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for until := time.Now().Add(10 * time.Second); ; {
-		if listens(cmd.Process.Pid) {
-			return cmd, nil
-		}
-		if time.Now().After(until) || m.ctx.Err() != nil {
-			halt(cmd)
-			return nil, fmt.Errorf("%s does not answer: %s", m.s.mock, log.String())
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-m.ctx.Done():
-		}
-	}
-}
-
-func (m *machine) metadata() object {
-	i := m.i
-	life := "on-demand"
-	if i.request != nil {
-		life = "spot"
-	}
-	return object{"metadata": object{"values": object{"ami-id": i.image.ID, "ami-launch-index": itoa(i.index), "instance-id": i.id,
-		"instance-life-cycle": life, "instance-type": i.typ.Name, "local-ipv4": i.address.String(), "mac-local-ipv4s": i.address.String(),
-		"placement-availability-zone": i.zone.Name, "placement-availability-zone-id": i.zone.ID, "placement-region": i.region,
-		"placement-group-name": i.spec.group, "public-ipv4": i.public, "reservation-id": i.reservation,
-		"hostname": "ip-" + strings.ReplaceAll(i.address.String(), ".", "-") + ".ec2.internal"}},
-		"dynamic": object{"values": object{"instance-identity-document": object{"accountId": m.s.o.Account, "imageId": i.image.ID,
-			"availabilityZone": i.zone.Name, "version": "2017-09-30", "privateIp": i.address.String(), "instanceId": i.id,
-			"pendingTime": i.launched.Format(time.RFC3339), "architecture": i.typ.Arch, "instanceType": i.typ.Name,
-			"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
-}
-
-// listens reports whether a process's network has somebody at 169.254.169.254:80, as /proc writes it.
-func listens(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
-	return err == nil && bytes.Contains(text, []byte(" FEA9FEA9:0050 00000000:0000 0A "))
 }

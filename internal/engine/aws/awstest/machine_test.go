@@ -64,7 +64,7 @@ echo "id $(get meta-data/instance-id) zone $(get meta-data/placement/availabilit
 echo "life $(get meta-data/instance-life-cycle) doc $(get dynamic/instance-identity/document | tr -d ' \n')"
 echo "data $(get user-data | head -c 9)"
 curl -s -o /dev/null -w 'without token %{http_code}\n' http://169.254.169.254/latest/meta-data/instance-id
-echo "pid $$ $(hostname) $(ls /opt | wc -l)"; touch /opt/mine /var/lib/mine /tmp/mine /root/mine /run/mine
+echo "pid $$ $(hostname) $(ls /opt | wc -l)"; touch /opt/mine /var/lib/mine /tmp/mine /run/mine
 until get meta-data/spot/instance-action 2>/dev/null; do sleep 0.1; done
 echo noticed
 trap 'echo told to stop; exit 0' TERM
@@ -90,12 +90,18 @@ sleep 1000 & wait
 	if err := c.Interrupt(*i.InstanceId, ""); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the notice is in the metadata", func() bool { return strings.Contains(c.console(t, *i.InstanceId), "noticed") },
+	await.True(t, "the notice is in the metadata", func() bool {
+		return strings.Contains(c.console(t, *i.InstanceId),
+			"noticed")
+	},
 		func() string { return c.console(t, *i.InstanceId) })
 	if err := c.Terminate(*i.InstanceId); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "it ends", func() bool { return c.see(t, *i.InstanceId).State.Name == types.InstanceStateNameTerminated })
+	await.True(t, "it ends", func() bool {
+		return c.see(t,
+			*i.InstanceId).State.Name == types.InstanceStateNameTerminated
+	})
 	if text := c.console(t, *i.InstanceId); !strings.Contains(text, "told to stop") {
 		t.Errorf("its processes had no SIGTERM:\n%s", text)
 	}
@@ -152,7 +158,8 @@ func TestAClosedCloudLeavesNothing(t *testing.T) {
 	}
 	c.Close()
 	nothingLeft(t, dir)
-	if out, err := exec.Command("ip", "addr", "show", "dev", "lo").Output(); err != nil || strings.Contains(string(out), c.Host) {
+	if out, err := exec.Command("ip", "addr", "show", "dev", "lo").Output(); err != nil || strings.Contains(string(out),
+		c.Host) {
 		t.Errorf("%s is left: %v", c.Host, err)
 	}
 }

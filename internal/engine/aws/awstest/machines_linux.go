@@ -14,7 +14,8 @@ import (
 // prefix names the network namespaces of this cloud, by its net.
 func (s *Server) prefix() string { return "aws" + hash([]byte(s.net.String()))[:4] + "-" }
 
-// beginMachines says why instances cannot be processes here, or makes ready for them: the net is this cloud's alone, what
+// beginMachines says why instances cannot be processes here, or makes ready for them: the net is this cloud's alone,
+// what
 // a killed cloud left of it is removed, and instances reach this machine at Host.
 func (s *Server) beginMachines() error {
 	if os.Geteuid() != 0 {
@@ -32,7 +33,7 @@ func (s *Server) beginMachines() error {
 				"SCRIMP_EC2_METADATA_MOCK")
 		}
 	}
-	if err := os.MkdirAll(s.o.Run.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(s.o.Run.Dir, 0o750); err != nil {
 		return err
 	}
 	name := filepath.Join(os.TempDir(), "scrimp-"+s.prefix()+"net.lock")

@@ -48,20 +48,26 @@ func describeInstanceStatus(c *call) (*node, error) {
 }
 
 func describeSpotInstanceRequests(c *call) (*node, error) {
-	list := mine(c, c.s.requests, func(r *spotRequest) (int, string, string, tags) { return r.seq, r.id, r.region, r.tags })
+	list := mine(c, c.s.requests, func(r *spotRequest) (int, string, string, tags) {
+		return r.seq, r.id, r.region,
+			r.tags
+	})
 	list = slices.DeleteFunc(list, func(o owned[*spotRequest]) bool { return o.v.instance.visible.After(c.now) })
-	return describe(c, "SpotInstanceRequestId", "", "InvalidSpotInstanceRequestID", "spot instance request", "spotInstanceRequestSet",
-		list, []string{"tags", "state", "status-code", "instance-id", "spot-instance-request-id", "launched-availability-zone", "type"},
+	return describe(c, "SpotInstanceRequestId", "", "InvalidSpotInstanceRequestID", "spot instance request",
+		"spotInstanceRequestSet",
+		list, []string{"tags", "state", "status-code", "instance-id", "spot-instance-request-id",
+			"launched-availability-zone", "type"},
 		func(r *spotRequest, name string) []string {
 			return []string{map[string]string{"state": r.state, "status-code": r.code, "instance-id": r.instance.id,
 				"spot-instance-request-id": r.id, "launched-availability-zone": r.instance.zone.Name, "type": "one-time"}[name]}
 		}, func(r *spotRequest) *node {
 			i := r.instance
-			max := r.max
-			if max == 0 {
-				max = c.s.onDemand(i.typ, i.region) // what EC2 shows where none was named
+			limit := r.max
+			if limit == 0 {
+				limit = c.s.onDemand(i.typ, i.region) // what EC2 shows where none was named
 			}
-			return x("item", x("spotInstanceRequestId", r.id), x("spotPrice", usd(max)), x("type", "one-time"), x("state", r.state),
+			return x("item", x("spotInstanceRequestId", r.id), x("spotPrice", usd(limit)), x("type", "one-time"), x("state",
+				r.state),
 				x("status", x("code", r.code), x("updateTime", r.updated), x("message", r.message)), x("instanceId", i.id),
 				x("createTime", r.created), x("productDescription", "Linux/UNIX"), x("launchedAvailabilityZone", i.zone.Name),
 				x("instanceInterruptionBehavior", "terminate"), x("launchSpecification", x("imageId", i.image.ID),
@@ -69,7 +75,8 @@ func describeSpotInstanceRequests(c *call) (*node, error) {
 		})
 }
 
-// cancelSpotInstanceRequests ends requests and not their instances. Source: CancelSpotInstanceRequests, EC2 API reference.
+// cancelSpotInstanceRequests ends requests and not their instances. Source: CancelSpotInstanceRequests, EC2 API
+// reference.
 func cancelSpotInstanceRequests(c *call) (*node, error) {
 	wanted := c.list("SpotInstanceRequestId")
 	if err := c.ready(); err != nil {
@@ -86,7 +93,8 @@ func cancelSpotInstanceRequests(c *call) (*node, error) {
 	return x("out", items("spotInstanceRequestSet", chosen, func(r *spotRequest) *node {
 		if r.state == "active" {
 			r.state = "cancelled"
-			r.status(c.now, "request-canceled-and-instance-running", "Your Spot request is canceled, but your instance is still running.")
+			r.status(c.now, "request-canceled-and-instance-running",
+				"Your Spot request is canceled, but your instance is still running.")
 		}
 		return x("item", x("spotInstanceRequestId", r.id), x("state", r.state))
 	})), nil
@@ -109,7 +117,8 @@ func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to ti
 	defer s.mu.Unlock()
 	z, _ := s.zone(zone)
 	s.seq++
-	r := &reservation{seq: s.seq, region: z.Region, zone: zone, typ: typ, count: count, capacity: capacity, from: from, to: to, tags: tags{}}
+	r := &reservation{seq: s.seq, region: z.Region, zone: zone, typ: typ, count: count, capacity: capacity, from: from,
+		to: to, tags: tags{}}
 	r.id = requestID()
 	if capacity {
 		r.id = s.id("cr")
@@ -119,7 +128,10 @@ func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to ti
 }
 
 func (c *call) reservations(capacity bool) []owned[*reservation] {
-	list := mine(c, c.s.reserved, func(r *reservation) (int, string, string, tags) { return r.seq, r.id, r.region, r.tags })
+	list := mine(c, c.s.reserved, func(r *reservation) (int, string, string, tags) {
+		return r.seq, r.id, r.region,
+			r.tags
+	})
 	return slices.DeleteFunc(list, func(o owned[*reservation]) bool { return o.v.capacity != capacity })
 }
 
@@ -162,7 +174,8 @@ func describeReservedInstances(c *call) (*node, error) {
 		r := o.v
 		return x("item", x("reservedInstancesId", r.id), x("instanceType", r.typ), x("availabilityZone", r.zone),
 			x("instanceCount", r.count), x("state", "active"), x("start", r.from), x("end", r.to),
-			x("duration", int(r.to.Sub(r.from).Seconds())), x("productDescription", "Linux/UNIX"), x("instanceTenancy", "default"),
+			x("duration", int(r.to.Sub(r.from).Seconds())), x("productDescription", "Linux/UNIX"), x("instanceTenancy",
+				"default"),
 			x("currencyCode", "USD"), x("fixedPrice", "0.0"), x("usagePrice", "0.0"), x("offeringClass", "standard"),
 			x("offeringType", "No Upfront"), x("scope", "Availability Zone"))
 	})), nil
@@ -215,7 +228,8 @@ func assumeRole(c *call) (*node, error) {
 	role = role[max(0, lastSlash(role)+1):]
 	who.arn, who.id = "arn:aws:sts::"+c.s.o.Account+":assumed-role/"+role+"/"+name, "AROATESTTESTTESTTEST:"+name
 	c.s.keys[key] = who
-	return x("out", x("AssumedRoleUser", x("Arn", who.arn), x("AssumedRoleId", who.id)), x("Credentials", x("AccessKeyId", key),
+	return x("out", x("AssumedRoleUser", x("Arn", who.arn), x("AssumedRoleId", who.id)), x("Credentials", x("AccessKeyId",
+		key),
 		x("SecretAccessKey", who.secret), x("SessionToken", who.token), x("Expiration", who.until))), nil
 }
 

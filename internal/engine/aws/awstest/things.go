@@ -24,9 +24,11 @@ func describeSubnets(c *call) (*node, error) {
 		list = append(list, owned[Zone]{k, subnetID(z), nil, z})
 	}
 	return describe(c, "SubnetId", "subnet-", "InvalidSubnetID", "subnet", "subnetSet", list, []string{"tags", "vpc-id",
-		"availability-zone", "availability-zone-id", "default-for-az", "subnet-id", "state"}, func(z Zone, name string) []string {
-		return []string{map[string]string{"vpc-id": vpcID(c.region), "availability-zone": z.Name, "availability-zone-id": z.ID,
-			"default-for-az": "true", "subnet-id": subnetID(z), "state": "available"}[name]}
+		"availability-zone", "availability-zone-id", "default-for-az", "subnet-id", "state"}, func(z Zone,
+		name string) []string {
+		return []string{map[string]string{"vpc-id": vpcID(c.region), "availability-zone": z.Name,
+			"availability-zone-id": z.ID,
+			"default-for-az":       "true", "subnet-id": subnetID(z), "state": "available"}[name]}
 	}, func(z Zone) *node {
 		return x("item", x("subnetId", subnetID(z)), x("vpcId", vpcID(c.region)), x("state", "available"),
 			x("cidrBlock", c.s.net), x("availabilityZone", z.Name), x("availabilityZoneId", z.ID), x("defaultForAz", true),
@@ -44,8 +46,10 @@ func createSecurityGroup(c *call) (*node, error) {
 	if vpc != "" && vpc != vpcID(c.region) {
 		return nil, bad("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
 	}
-	if slices.ContainsFunc(c.s.groups, func(o *group) bool { return o.region == c.region && o.name == g.name }) || g.name == "default" {
-		return nil, bad("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", g.name, vpcID(c.region))
+	if slices.ContainsFunc(c.s.groups, func(o *group) bool { return o.region == c.region && o.name == g.name }) ||
+		g.name == "default" {
+		return nil, bad("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", g.name,
+			vpcID(c.region))
 	}
 	c.s.seq++
 	g.seq, g.id = c.s.seq, c.s.id("sg")
@@ -72,7 +76,8 @@ func describeSecurityGroups(c *call) (*node, error) {
 			if g.egress {
 				out.kids = append(out.kids, x("item", x("ipProtocol", "-1"), x("ipRanges", x("item", x("cidrIp", "0.0.0.0/0")))))
 			}
-			return x("item", x("groupId", g.id), x("groupName", g.name), x("groupDescription", g.about), x("ownerId", c.s.o.Account),
+			return x("item", x("groupId", g.id), x("groupName", g.name), x("groupDescription", g.about), x("ownerId",
+				c.s.o.Account),
 				x("vpcId", vpcID(g.region)), x("ipPermissions"), out, g.tags.show())
 		})
 }
@@ -146,8 +151,10 @@ func deleteVolume(c *call) (*node, error) {
 
 func describeNetworkInterfaces(c *call) (*node, error) {
 	list := mine(c, c.s.cards, func(k *card) (int, string, string, tags) { return k.seq, k.id, k.region, k.tags })
-	return describe(c, "NetworkInterfaceId", "eni-", "InvalidNetworkInterfaceID", "networkInterface", "networkInterfaceSet", list,
-		[]string{"tags", "status", "attachment.instance-id", "availability-zone", "network-interface-id", "group-id", "subnet-id",
+	return describe(c, "NetworkInterfaceId", "eni-", "InvalidNetworkInterfaceID", "networkInterface",
+		"networkInterfaceSet", list,
+		[]string{"tags", "status", "attachment.instance-id", "availability-zone", "network-interface-id", "group-id",
+			"subnet-id",
 			"vpc-id"}, func(k *card, name string) []string {
 			switch name {
 			case "attachment.instance-id":
@@ -220,7 +227,8 @@ func releaseAddress(c *call) (*node, error) {
 }
 
 func createPlacementGroup(c *call) (*node, error) {
-	p := &placement{region: c.region, name: c.must("GroupName"), strategy: or(c.oneOf("Strategy", "cluster", "spread"), "cluster"),
+	p := &placement{region: c.region, name: c.must("GroupName"), strategy: or(c.oneOf("Strategy", "cluster", "spread"),
+		"cluster"),
 		tags: tagsFor(c.tagSpecs(c.params), "placement-group")}
 	if err := c.ready(); err != nil {
 		return nil, err
@@ -364,7 +372,8 @@ func describeTags(c *call) (*node, error) {
 	for _, l := range c.labelled() {
 		for _, k := range slices.Sorted(maps.Keys(l.tags)) {
 			if pass(filters, nil, func(f string) []string {
-				return []string{map[string]string{"key": k, "value": l.tags[k], "resource-id": l.id, "resource-type": l.resource}[f]}
+				return []string{map[string]string{"key": k, "value": l.tags[k], "resource-id": l.id,
+					"resource-type": l.resource}[f]}
 			}) {
 				list = append(list, entry{l, k})
 			}
@@ -375,6 +384,7 @@ func describeTags(c *call) (*node, error) {
 		return nil, err
 	}
 	return x("out", items("tagSet", chosen, func(n numbered[entry]) *node {
-		return x("item", x("key", n.v.key), x("value", n.v.tags[n.v.key]), x("resourceId", n.v.id), x("resourceType", n.v.resource))
+		return x("item", x("key", n.v.key), x("value", n.v.tags[n.v.key]), x("resourceId", n.v.id), x("resourceType",
+			n.v.resource))
 	}), next), nil
 }

@@ -70,7 +70,8 @@ func TestASpotInstanceSaysWhyItEnded(t *testing.T) {
 			ask := &ec2.DescribeSpotInstanceRequestsInput{SpotInstanceRequestIds: []string{*i.SpotInstanceRequestId}}
 			r := must[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(t.Context(), ask))
 			if tt.reason == "Server.SpotInstanceTermination" {
-				if *r.SpotInstanceRequests[0].Status.Code != "marked-for-termination" || c.see(t, *i.InstanceId).State.Name != "running" {
+				if *r.SpotInstanceRequests[0].Status.Code != "marked-for-termination" || c.see(t,
+					*i.InstanceId).State.Name != "running" {
 					t.Errorf("in the notice: %+v", r.SpotInstanceRequests[0].Status)
 				}
 				c.at = c.at.Add(2 * time.Minute)
@@ -207,7 +208,8 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	}{
 		{awstest.Fault{Kind: "throttle", Count: 1}, "RequestLimitExceeded"},
 		{awstest.Fault{Kind: "error", Count: 1}, "InternalError"},
-		{awstest.Fault{Kind: "error", Count: 1, Code: "Unavailable", Status: 503, Action: "DescribeInstances"}, "Unavailable"},
+		{awstest.Fault{Kind: "error", Count: 1, Code: "Unavailable", Status: 503, Action: "DescribeInstances"},
+			"Unavailable"},
 		{awstest.Fault{Kind: "deny", Count: 1}, "UnauthorizedOperation"},
 	} {
 		if err := c.Inject(tt.f); err != nil {
@@ -236,7 +238,8 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	c.run(t, in) // with its token: the same
 	in.ClientToken = nil
 	c.run(t, one("m7i.large")) // the SDK makes up a token, so the second delivery is the same too
-	if got := must[*ec2.DescribeInstancesOutput](t)(c.ec2.DescribeInstances(t.Context(), nil)); len(got.Reservations) != 2 {
+	if got := must[*ec2.DescribeInstancesOutput](t)(c.ec2.DescribeInstances(t.Context(),
+		nil)); len(got.Reservations) != 2 {
 		t.Errorf("%d reservations", len(got.Reservations))
 	}
 	c.Skew(10 * time.Minute)
@@ -257,7 +260,8 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
 	c := start(t, awstest.Options{})
 	dry := func(o ec2.Options) string {
-		_, err := ec2.New(o).RunInstances(t.Context(), &ec2.RunInstancesInput{InstanceType: "m7i.large", ImageId: aws.String(amd),
+		_, err := ec2.New(o).RunInstances(t.Context(), &ec2.RunInstancesInput{InstanceType: "m7i.large",
+			ImageId:  aws.String(amd),
 			MinCount: aws.Int32(1), MaxCount: aws.Int32(1), DryRun: aws.Bool(true)})
 		return code(err)
 	}
@@ -296,13 +300,15 @@ func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
 
 func TestLaunchesAreRefusedAsDocumented(t *testing.T) {
 	c := start(t, awstest.Options{Quotas: map[string]int{"L-DB2E81BA": 4, "L-3819A6DF": 4},
-		Capacity: map[awstest.Pool]int{{Type: "p5.48xlarge", Zone: "us-east-1a"}: 0, {Type: "p5.48xlarge", Zone: "us-east-1b"}: 0,
+		Capacity: map[awstest.Pool]int{{Type: "p5.48xlarge", Zone: "us-east-1a"}: 0, {Type: "p5.48xlarge",
+			Zone: "us-east-1b"}: 0,
 			{Type: "p5.48xlarge", Zone: "us-east-1c"}: 0}})
 	two := func(in *ec2.RunInstancesInput) *ec2.RunInstancesInput {
 		in.MinCount, in.MaxCount = aws.Int32(2), aws.Int32(2)
 		return in
 	}
-	wrongArch, noImage, zone, group, subnet := one("c7g.xlarge"), one("m7i.large"), one("m7i.large"), one("m7i.large"), one("m7i.large")
+	wrongArch, noImage, zone, group, subnet := one("c7g.xlarge"), one("m7i.large"), one("m7i.large"), one("m7i.large"),
+		one("m7i.large")
 	noImage.ImageId = aws.String("ami-0123")
 	zone.Placement = &types.Placement{AvailabilityZone: aws.String("eu-west-1a")}
 	group.SecurityGroupIds = []string{"sg-01234567"}
@@ -352,7 +358,8 @@ func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 	client := pricing.New(pricing.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
 	found := map[string]string{}
 	pages := pricing.NewGetProductsPaginator(client, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"),
-		Filters: []ptypes.Filter{{Type: ptypes.FilterTypeTermMatch, Field: aws.String("regionCode"), Value: aws.String("us-east-1")}}})
+		Filters: []ptypes.Filter{{Type: ptypes.FilterTypeTermMatch, Field: aws.String("regionCode"),
+			Value: aws.String("us-east-1")}}})
 	for pages.HasMorePages() {
 		page := must[*pricing.GetProductsOutput](t)(pages.NextPage(t.Context()))
 		for _, text := range page.PriceList {
@@ -377,7 +384,8 @@ func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 	if len(found) != len(awstest.Types()) || found["g5.xlarge"] != "1.0060000000" {
 		t.Errorf("%v", found)
 	}
-	c.AddSavingsPlan(awstest.SavingsPlan{ID: "sp-1", Type: "Compute", Commitment: "1.50", Start: c.at, End: c.at.AddDate(1, 0, 0),
+	c.AddSavingsPlan(awstest.SavingsPlan{ID: "sp-1", Type: "Compute", Commitment: "1.50", Start: c.at,
+		End:           c.at.AddDate(1, 0, 0),
 		PaymentOption: "No Upfront", Rates: map[string]string{"g5.xlarge us-east-1": "0.7"}})
 	plans := savingsplans.New(savingsplans.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
 	list := must[*savingsplans.DescribeSavingsPlansOutput](t)(plans.DescribeSavingsPlans(t.Context(), nil))
@@ -387,8 +395,9 @@ func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 		t.Errorf("%+v %+v", list, rates)
 	}
 	quotas := servicequotas.New(servicequotas.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
-	q := must[*servicequotas.GetServiceQuotaOutput](t)(quotas.GetServiceQuota(t.Context(), &servicequotas.GetServiceQuotaInput{
-		ServiceCode: aws.String("ec2"), QuotaCode: aws.String("L-DB2E81BA")}))
+	q := must[*servicequotas.GetServiceQuotaOutput](t)(quotas.GetServiceQuota(t.Context(),
+		&servicequotas.GetServiceQuotaInput{
+			ServiceCode: aws.String("ec2"), QuotaCode: aws.String("L-DB2E81BA")}))
 	n := 0
 	for p := servicequotas.NewListServiceQuotasPaginator(quotas, &servicequotas.ListServiceQuotasInput{
 		ServiceCode: aws.String("ec2")}); p.HasMorePages(); {
