@@ -14,8 +14,23 @@ func init() {
 		"DeleteFleets": deleteFleets, "CreateLaunchTemplate": createLaunchTemplate,
 		"CreateLaunchTemplateVersion": createLaunchTemplateVersion, "DescribeLaunchTemplates": describeLaunchTemplates,
 		"DescribeLaunchTemplateVersions": describeLaunchTemplateVersions, "DeleteLaunchTemplate": deleteLaunchTemplate,
-		"DescribeVolumes": describeVolumes,
+		"DescribeRegions": describeRegions, "DescribeAvailabilityZones": describeAvailabilityZones,
+		"DescribeInstanceTypes": describeInstanceTypes, "DescribeInstanceTypeOfferings": describeInstanceTypeOfferings,
+		"DescribeSpotPriceHistory": describeSpotPriceHistory, "GetSpotPlacementScores": getSpotPlacementScores,
+		"DescribeImages": describeImages, "DescribeVpcs": describeVpcs, "DescribeSubnets": describeSubnets,
+		"CreateSecurityGroup": createSecurityGroup, "DescribeSecurityGroups": describeSecurityGroups,
+		"DeleteSecurityGroup": deleteSecurityGroup, "RevokeSecurityGroupEgress": revokeSecurityGroupEgress,
+		"DescribeVolumes": describeVolumes, "DeleteVolume": deleteVolume,
+		"DescribeNetworkInterfaces": describeNetworkInterfaces, "DeleteNetworkInterface": deleteNetworkInterface,
+		"DescribeAddresses": describeAddresses, "ReleaseAddress": releaseAddress, "CreateTags": changeTags,
+		"DeleteTags": changeTags, "DescribeTags": describeTags, "CreatePlacementGroup": createPlacementGroup,
+		"DescribePlacementGroups": describePlacementGroups, "DeletePlacementGroup": deletePlacementGroup,
+		"DescribeInstanceStatus": describeInstanceStatus, "DescribeSpotInstanceRequests": describeSpotInstanceRequests,
+		"CancelSpotInstanceRequests":   cancelSpotInstanceRequests,
+		"DescribeCapacityReservations": describeCapacityReservations,
+		"DescribeReservedInstances":    describeReservedInstances, "DescribeAccountAttributes": describeAccountAttributes,
 	} {
 		ec2[name] = do
 	}
+	sts["GetCallerIdentity"], sts["AssumeRole"] = getCallerIdentity, assumeRole
 }

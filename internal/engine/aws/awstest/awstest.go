@@ -1,8 +1,11 @@
-// Package awstest is for tests and demonstrations only: a cloud that answers as EC2, STS, the price list, Savings Plans and
-// Service Quotas do, with capacity, prices, quotas, a bill of its own and faults to inject. It is written from the public
+// Package awstest is for tests and demonstrations only: a cloud that answers as EC2, STS, the price list, Savings
+// Plans and
+// Service Quotas do, with capacity, prices, quotas, a bill of its own and faults to inject. It is written from the
+// public
 // API references and imports neither an SDK nor anything of scrimp, so that it can be held against both.
 //
-// Each region that a signature names is a world of its own. Time is the cloud's (Options.Now); signatures are checked by
+// Each region that a signature names is a world of its own. Time is the cloud's (Options.Now); signatures are checked
+// by
 // the wall clock (Options.Wall), as a client signs by its own.
 package awstest
 
@@ -13,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -66,6 +70,11 @@ type Server struct {
 	done   chan struct{}
 	stop   chan struct{}
 	once   sync.Once
+	// Host is this machine's address for instances that are processes.
+	Host     string
+	mock     string   // path of ec2-metadata-mock
+	lock     *os.File // of the net
+	machines sync.WaitGroup
 
 	mu        sync.Mutex
 	faults    faults
@@ -144,8 +153,15 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("net %q is no IPv4 prefix like 172.31.0.0/16", o.Net)
 	}
 	s.net = prefix
+	s.Host = lastOf(prefix)
+	if o.Run != nil {
+		if err := s.beginMachines(); err != nil {
+			return nil, fmt.Errorf("start the test cloud: %w", err)
+		}
+	}
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
+		s.Close()
 		return nil, fmt.Errorf("listen for the test cloud: %w", err)
 	}
 	s.URL = "http://" + listener.Addr().String()
@@ -202,8 +218,11 @@ func (o *Options) fill() {
 func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.stop)
-		_ = s.http.Close()
-		<-s.done
+		if s.http != nil {
+			_ = s.http.Close()
+			<-s.done
+		}
+		s.endMachines()
 	})
 }
 
@@ -221,6 +240,15 @@ func (s *Server) wall() time.Time {
 func (s *Server) id(prefix string) string {
 	s.seq++
 	return prefix + "-" + hash(fmt.Appendf(nil, "%d %d", s.o.Seed, s.seq))[:17]
+}
+
+// lastOf is the last address of a net but one.
+func lastOf(p netip.Prefix) string {
+	a := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < 31; bit++ {
+		a[bit/8] |= 1 << (7 - bit%8)
+	}
+	return netip.AddrFrom4(a).String()
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

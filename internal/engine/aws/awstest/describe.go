@@ -64,8 +64,10 @@ func or(a, b string) string {
 }
 
 var instanceFilters = []string{"tags", "instance-id", "instance-type", "instance-state-name", "instance-state-code",
-	"client-token", "availability-zone", "instance-lifecycle", "spot-instance-request-id", "image-id", "subnet-id", "vpc-id",
-	"private-ip-address", "reservation-id", "placement-group-name", "architecture", "owner-id", "network-interface.network-interface-id"}
+	"client-token", "availability-zone", "instance-lifecycle", "spot-instance-request-id", "image-id", "subnet-id",
+	"vpc-id",
+	"private-ip-address", "reservation-id", "placement-group-name", "architecture", "owner-id",
+	"network-interface.network-interface-id"}
 
 func (c *call) instanceValue(i *instance) func(string) []string {
 	return func(name string) []string {
@@ -155,7 +157,8 @@ func wellFormed(id, prefix string) bool {
 func describeInstances(c *call) (*node, error) {
 	wanted, filters := c.list("InstanceId"), c.filters(instanceFilters...)
 	if len(wanted) > 0 && c.has("MaxResults") {
-		return nil, bad("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+		return nil, bad("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter "+
+			"maxResults")
 	}
 	list, err := c.named(wanted)
 	if err != nil {

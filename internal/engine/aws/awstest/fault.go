@@ -83,6 +83,7 @@ func (s *Server) Calls(action string) int {
 type mishap struct {
 	err        error
 	cut, twice bool
+	throttled  bool
 	wait       time.Duration
 }
 
@@ -111,6 +112,7 @@ func (s *Server) meet(action string) (m mishap) {
 func (m *mishap) add(f *Fault, action string) {
 	switch f.Kind {
 	case "throttle":
+		m.throttled = true
 		m.err = refuse(http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded.")
 	case "error":
 		e := refuse(http.StatusInternalServerError, "InternalError", "An internal error has occurred")
@@ -135,7 +137,8 @@ func (m *mishap) add(f *Fault, action string) {
 	}
 }
 
-// unauthorized is how EC2 refuses what a policy does not allow. The message is encoded for sts:DecodeAuthorizationMessage;
+// unauthorized is how EC2 refuses what a policy does not allow. The message is encoded for
+// sts:DecodeAuthorizationMessage;
 // an explicit deny is what the action of a budget does.
 func unauthorized(action string, explicit bool) error {
 	return refuse(http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation. "+

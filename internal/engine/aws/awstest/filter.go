@@ -93,7 +93,8 @@ func matches(v string) func(string) bool {
 	}
 }
 
-// page cuts a list that is ordered by seq. The token names the last entry of the page before, so that what comes and goes
+// page cuts a list that is ordered by seq. The token names the last entry of the page before, so that what comes and
+// goes
 // meanwhile moves nothing.
 func page[T any](c *call, list []T, seq func(T) int, least, most int) (cutList []T, next *node, err error) {
 	size, token := c.number("MaxResults", 0), c.str("NextToken")
@@ -122,11 +123,13 @@ func page[T any](c *call, list []T, seq func(T) int, least, most int) (cutList [
 		return cutList, nil, nil
 	}
 	cutList = cutList[:size]
-	return cutList, x("nextToken", base64.StdEncoding.EncodeToString(
-		fmt2(c.action, seq(cutList[size-1])))), nil
+	return cutList, x("nextToken", c.token(seq(cutList[size-1]))), nil
 }
 
-func fmt2(action string, n int) []byte { return []byte(action + " " + strconv.Itoa(n)) }
+// token says where the next page begins: after entry n.
+func (c *call) token(n int) string {
+	return base64.StdEncoding.EncodeToString([]byte(c.action + " " + strconv.Itoa(n)))
+}
 
 // numbered gives the entries of a fixed list their numbers.
 type numbered[T any] struct {

@@ -2,23 +2,20 @@ package awstest
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
 type fleet struct {
-	seq                 int
-	id, region, token   string
-	state               string
-	created             time.Time
-	target, spot        int
-	tags                tags
-	instances           []*instance
-	errors              []fleetError
-	granted             []fleetGrant
-	strategy, spotState string
+	seq               int
+	id, region, token string
+	state             string
+	created           time.Time
+	target, spot      int
+	tags              tags
+	instances         []*instance
+	errors            []fleetError
+	granted           []fleetGrant
 }
 
 type fleetError struct {
@@ -87,7 +84,8 @@ func (c *call) wishes() (list []marketWish) {
 	t, so, oo := c.sub("TargetCapacitySpecification"), c.sub("SpotOptions"), c.sub("OnDemandOptions")
 	total := t.number("TotalTargetCapacity", -1)
 	if total < 0 {
-		c.fail(bad("MissingParameter", "The request must contain the parameter TargetCapacitySpecification.TotalTargetCapacity"))
+		c.fail(bad("MissingParameter", "The request must contain the parameter "+
+			"TargetCapacitySpecification.TotalTargetCapacity"))
 	}
 	spot, demand := t.number("SpotTargetCapacity", 0), t.number("OnDemandTargetCapacity", 0)
 	t.oneOf("TargetCapacityUnitType", "units")
@@ -103,9 +101,10 @@ func (c *call) wishes() (list []marketWish) {
 		}
 	}
 	so.oneOf("InstanceInterruptionBehavior", "terminate")
-	list = append(list, marketWish{spot: true, target: spot, least: so.number("MinTargetCapacity", 0), strategy: or(so.oneOf(
-		"AllocationStrategy", "lowest-price", "price-capacity-optimized", "capacity-optimized",
-		"capacity-optimized-prioritized", "diversified"), "lowest-price"), oneType: so.flag("SingleInstanceType", false),
+	list = append(list, marketWish{spot: true, target: spot, least: so.number("MinTargetCapacity", 0),
+		strategy: or(so.oneOf(
+			"AllocationStrategy", "lowest-price", "price-capacity-optimized", "capacity-optimized",
+			"capacity-optimized-prioritized", "diversified"), "lowest-price"), oneType: so.flag("SingleInstanceType", false),
 		oneZone: so.flag("SingleAvailabilityZone", false)},
 		marketWish{target: demand, least: oo.number("MinTargetCapacity", 0), strategy: or(oo.oneOf(
 			"AllocationStrategy", "lowest-price", "prioritized"), "lowest-price"), oneType: oo.flag("SingleInstanceType", false),
@@ -139,12 +138,14 @@ func (c *call) overrides() (list []override, err error) {
 		}
 		for _, w := range ways {
 			o := base
-			o.typ, o.subnet, o.zone, o.max = w.str("InstanceType"), w.str("SubnetId"), w.str("AvailabilityZone"), w.str("MaxPrice")
+			o.typ, o.subnet, o.zone, o.max = w.str("InstanceType"), w.str("SubnetId"), w.str("AvailabilityZone"),
+				w.str("MaxPrice")
 			o.image, o.priority, o.weight = w.str("ImageId"), w.fraction("Priority", 1e9), w.fraction("WeightedCapacity", 0)
 			if at := w.str("AvailabilityZoneId"); at != "" {
 				o.zone = c.zoneByID(at)
 			}
-			o.spec = base.spec.over(spec{typ: o.typ, subnet: o.subnet, zone: o.zone, image: o.image, group: w.sub("Placement").str("GroupName")})
+			o.spec = base.spec.over(spec{typ: o.typ, subnet: o.subnet, zone: o.zone, image: o.image,
+				group: w.sub("Placement").str("GroupName")})
 			o.spec.max = max(c.maxPrice(w), 0)
 			if o.max == "" {
 				o.spec.max = base.spec.max
@@ -193,7 +194,7 @@ func (c *call) fill(f *fleet, w marketWish, overrides []override, specs []tagSpe
 		}
 		ways = append(ways, c.way(o, w.spot, t, img, z))
 	}
-	order(ways, w.strategy)
+	prefer(ways, w.strategy)
 	if w.oneType || w.oneZone {
 		ways = c.one(ways, w)
 	}
@@ -238,8 +239,8 @@ func (w way) units() int {
 	return 1
 }
 
-// order sorts ways as a strategy prefers them. Price and capacity together: pools that have room first, then by price.
-func order(ways []way, strategy string) {
+// prefer sorts ways as a strategy prefers them. Price and capacity together: pools that have room first, then by price.
+func prefer(ways []way, strategy string) {
 	slices.SortStableFunc(ways, func(a, b way) int {
 		empty := func(w way) int {
 			if w.room == 0 {
@@ -284,16 +285,18 @@ func (c *call) one(ways []way, w marketWish) (best []way) {
 func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []error) {
 	plan, errs = make([]int, len(ways)), make([]error, len(ways))
 	taken := map[Pool]int{}
+	c.planned = map[string]int{}
+	defer func() { c.planned = nil }()
 	for k, v := range ways {
 		if got >= w.target {
 			break
 		}
 		want := (w.target - got + v.units() - 1) / v.units()
 		pool := Pool{v.t.Name, v.z.Name, w.spot}
-		n, err := c.afford(v.spec, v.t, v.z, want+taken[pool])
-		n = max(0, n-taken[pool])
-		plan[k], errs[k] = min(n, want), err
-		taken[pool] += plan[k]
+		n, err := c.afford(v.spec, v.t, v.z, want, taken[pool])
+		plan[k], errs[k] = n, err
+		taken[pool] += n
+		c.planned[v.t.quota(w.spot)] += n * v.t.VCPU
 		got += plan[k] * v.units()
 	}
 	return plan, got, errs
@@ -305,110 +308,4 @@ func (f *fleet) refused(o override, spot bool, err error) {
 		e = bad("InternalError", "%v", err)
 	}
 	f.errors = append(f.errors, fleetError{o, spot, e})
-}
-
-func lifecycle(spot bool) *node {
-	return x("lifecycle", map[bool]string{true: "spot", false: "on-demand"}[spot])
-}
-
-func (o override) show() *node {
-	n := x("launchTemplateAndOverrides", x("launchTemplateSpecification", opt("launchTemplateId", o.template),
-		opt("launchTemplateName", o.name), x("version", o.version)))
-	if o.typ != "" || o.subnet != "" || o.zone != "" {
-		over := x("overrides", opt("instanceType", o.typ), opt("subnetId", o.subnet), opt("availabilityZone", o.zone),
-			opt("maxPrice", o.max), opt("imageId", o.image))
-		if o.weight > 0 {
-			over.kids = append(over.kids, x("weightedCapacity", o.weight))
-		}
-		n.kids = append(n.kids, over)
-	}
-	return n
-}
-
-func (f *fleet) showErrors() *node {
-	return items("errorSet", f.errors, func(e fleetError) *node {
-		return x("item", e.o.show(), lifecycle(e.spot), x("errorCode", e.err.code), x("errorMessage", e.err.message))
-	})
-}
-
-func (f *fleet) showInstances() *node {
-	return items("fleetInstanceSet", f.granted, func(g fleetGrant) *node {
-		return x("item", g.o.show(), lifecycle(g.spot), x("instanceType", g.instances[0].typ.Name),
-			texts("instanceIds", ids(g.instances, func(i *instance) string { return i.id })))
-	})
-}
-
-// describe lists fleets. Those of type instant are shown only where they are named. Source: DescribeFleets, EC2 API
-// reference: "If a fleet is of type instant, you must specify the fleet ID in the request, otherwise the fleet does not
-// appear in the response."
-func describeFleets(c *call) (*node, error) {
-	if len(c.list("FleetId")) == 0 {
-		c.filters("activity-status", "excess-capacity-termination-policy", "fleet-state", "replace-unhealthy-instances", "type")
-		_, _, err := page(c, []int{}, func(int) int { return 0 }, 1, 1000)
-		return x("out", x("fleetSet")), first(c.ready(), err)
-	}
-	list := mine(c, c.s.fleets, func(f *fleet) (int, string, string, tags) { return f.seq, f.id, f.region, f.tags })
-	return describe(c, "FleetId", "", "InvalidFleetId", "fleet", "fleetSet", list, []string{"fleet-state", "type"},
-		func(f *fleet, name string) []string {
-			if name == "type" {
-				return []string{"instant"}
-			}
-			return []string{f.state}
-		}, func(f *fleet) *node {
-			return x("item", x("fleetId", f.id), x("fleetState", f.state), x("createTime", f.created), opt("clientToken", f.token),
-				x("type", "instant"), x("fulfilledCapacity", fmt.Sprint(float64(len(f.instances)))),
-				x("targetCapacitySpecification", x("totalTargetCapacity", f.target), x("spotTargetCapacity", f.spot),
-					x("onDemandTargetCapacity", f.target-f.spot)), f.showErrors(), f.showInstances(), f.tags.show())
-		})
-}
-
-func describeFleetInstances(c *call) (*node, error) {
-	id := c.must("FleetId")
-	filters := c.filters("instance-type")
-	k := slices.IndexFunc(c.s.fleets, func(f *fleet) bool { return f.id == id && f.region == c.region })
-	if k < 0 {
-		return nil, first(c.end(), bad("InvalidFleetId.NotFound", "The fleet ID '%s' does not exist", id))
-	}
-	list := slices.DeleteFunc(slices.Clone(c.s.fleets[k].instances), func(i *instance) bool {
-		return !live(i.state) || !pass(filters, nil, func(string) []string { return []string{i.typ.Name} })
-	})
-	list, next, err := page(c, list, func(i *instance) int { return i.seq }, 1, 1000)
-	if err := first(c.ready(), err); err != nil {
-		return nil, err
-	}
-	return x("out", x("fleetId", id), items("activeInstanceSet", list, func(i *instance) *node {
-		n := x("item", x("instanceId", i.id), x("instanceType", i.typ.Name), x("instanceHealth", "healthy"))
-		if i.request != nil {
-			n.kids = append(n.kids, x("spotInstanceRequestId", i.request.id))
-		}
-		return n
-	}), next), nil
-}
-
-// deleteFleets: a fleet of type instant goes only with its instances. Source: DeleteFleets, EC2 API reference.
-func deleteFleets(c *call) (*node, error) {
-	wanted, end := c.list("FleetId"), c.flag("TerminateInstances", true)
-	if err := c.ready(); err != nil {
-		return nil, err
-	}
-	if !end {
-		return nil, bad("InvalidParameterValue", "NoTerminateInstances option is not supported for instant fleet")
-	}
-	done, failed := x("successfulFleetDeletionSet"), x("unsuccessfulFleetDeletionSet")
-	for _, id := range wanted {
-		k := slices.IndexFunc(c.s.fleets, func(f *fleet) bool { return f.id == id && f.region == c.region })
-		if k < 0 {
-			failed.kids = append(failed.kids, x("item", x("fleetId", id), x("error", x("code", "fleetIdDoesNotExist"),
-				x("message", "The fleet "+strings.TrimSpace(id)+" does not exist"))))
-			continue
-		}
-		f := c.s.fleets[k]
-		before := f.state
-		f.state = "deleted_terminating"
-		for _, i := range f.instances {
-			c.s.endByUser(i, c.now)
-		}
-		done.kids = append(done.kids, x("item", x("fleetId", id), x("currentFleetState", f.state), x("previousFleetState", before)))
-	}
-	return x("out", done, failed), nil
 }

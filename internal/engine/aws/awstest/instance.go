@@ -52,14 +52,13 @@ type instance struct {
 
 // A spotRequest is what a spot instance is fulfilled by.
 type spotRequest struct {
-	seq                        int
-	id, region, state          string
-	code, message              string
-	created, updated           time.Time
-	max                        int64 // price
-	instance                   *instance
-	tags                       tags
-	lastZone, behavior, reason string
+	seq               int
+	id, region, state string
+	code, message     string
+	created, updated  time.Time
+	max               int64 // price
+	instance          *instance
+	tags              tags
 }
 
 func (r *spotRequest) status(now time.Time, code, message string) {
@@ -96,9 +95,8 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 	}
 	if live(i.state) && !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
 		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
-		s.warn(i)
 	}
-	if live(i.state) && !i.rebalance.IsZero() && !i.rebalance.After(now) {
+	if live(i.state) && (due(i.rebalance, now) || due(i.notice, now)) {
 		s.warn(i)
 	}
 	if live(i.state) && !i.end.IsZero() && !i.end.After(now) {
@@ -106,7 +104,7 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 		s.finish(i, i.end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination",
 			"Server.SpotInstanceTermination", true)
 	}
-	if (i.state == shuttingDown || i.state == stopping) && !i.due.After(now) {
+	if (i.state == shuttingDown || i.state == stopping) && !i.due.After(now) && i.powerless() {
 		i.state += terminated - shuttingDown
 		if i.state == terminated {
 			i.ended = i.due
@@ -122,6 +120,11 @@ var launchFailures = map[string]string{
 	"Client.VolumeLimitExceeded":          "Volume limit exceeded",
 	"Client.InternalError":                "Client error on launch",
 }
+
+func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+
+// powerless reports whether nothing of the instance runs.
+func (i *instance) powerless() bool { return i.machine == nil || i.machine.over() }
 
 func live(state int) bool { return state == pending || state == running }
 
@@ -161,20 +164,23 @@ func (s *Server) finish(i *instance, at time.Time, code, text, transition string
 				"Your Spot instance was terminated because of a service failure.")
 		}
 	}
-	s.powerOff(i)
-	if !i.due.After(at) && s.o.Spans.Ending == 0 {
+	s.powerOff(i, code != "Server.InternalError")
+	if s.o.Spans.Ending == 0 && i.powerless() {
 		i.state, i.ended = terminated, at
 		s.release(i)
 	}
 }
 
-// interruptions are the status codes by which a spot request says why its instance ended. Source: "Spot Instance request
+// interruptions are the status codes by which a spot request says why its instance ended. Source: "Spot Instance
+// request
 // status codes", EC2 User Guide.
 var interruptions = map[string]string{
 	"instance-terminated-no-capacity": "Your Spot Instance was terminated because there was no longer enough Spot " +
 		"capacity available.",
-	"instance-terminated-by-price": "Your Spot Instance was terminated because the Spot price exceeded your maximum price.",
-	"instance-terminated-capacity-oversubscribed": "Your Spot Instance was terminated because the number of Spot requests " +
+	"instance-terminated-by-price": "Your Spot Instance was terminated because the Spot price exceeded your maximum " +
+		"price.",
+	"instance-terminated-capacity-oversubscribed": "Your Spot Instance was terminated because the number of Spot " +
+		"requests " +
 		"with maximum prices equal to or higher than yours exceeded the capacity.",
 	"instance-terminated-by-service":    "Your Spot Instance was terminated from a stopped state.",
 	"instance-terminated-by-experiment": "Your Spot Instance was terminated by an experiment.",

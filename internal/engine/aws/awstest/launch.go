@@ -10,7 +10,6 @@ import (
 
 // A grant is what one launch gave, kept for its client token.
 type grant struct {
-	seq          int
 	id, question string
 	instances    []*instance
 }
@@ -128,23 +127,24 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 	return max(0, n), true
 }
 
-// afford says how many of count a market gives now, and why not all.
-func (c *call) afford(d spec, t Type, z Zone, count int) (int, error) {
+// afford says how many of count a market gives now besides those taken by the same request, and why not all.
+func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
 	if d.spot && d.max > 0 {
 		if price := priceAt(c.s.spotHistory(t.Name, z.Name), c.now); d.max < price {
 			return 0, bad("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request "+
 				"fulfillment price of %s.", short(d.max), short(price))
 		}
 	}
-	n, err := c.quota(d, t, z, count)
-	if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); limited && room < n {
-		text := fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our "+
+	n, err := c.quota(d.spot, t, count)
+	if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); limited && room-taken < n {
+		text := fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested "+
+			"(%s). Our "+
 			"system will be working on provisioning additional capacity. You can currently get %s capacity by not specifying "+
 			"an Availability Zone in your request.", t.Name, z.Name, t.Name)
 		if d.spot {
 			text = "There is no Spot capacity available that matches your request."
 		}
-		n, err = room, refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity", "%s", text)
+		n, err = max(0, room-taken), refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity", "%s", text)
 	}
 	return n, err
 }
@@ -156,7 +156,8 @@ func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, t
 	s := c.s
 	for k := range count {
 		s.seq++
-		i := &instance{seq: s.seq, id: s.id("i"), reservation: reservation, region: c.region, zone: z, typ: t, image: img, spec: d,
+		i := &instance{seq: s.seq, id: s.id("i"), reservation: reservation, region: c.region, zone: z, typ: t, image: img,
+			spec:  d,
 			token: token, fleet: fleet, index: k, launched: c.now, visible: c.now.Add(s.faults.late),
 			due: c.now.Add(s.o.Spans.Pending), tags: tagsFor(d.tags, "instance"), subnet: subnetID(z)}
 		i.address, _ = s.nextAddress() // a net is larger than any test
@@ -178,7 +179,7 @@ func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, t
 		if d.spot {
 			s.seq++
 			i.request = &spotRequest{seq: s.seq, id: "sir-" + s.id("x")[2:10], region: c.region, state: "active", created: c.now,
-				max: d.max, instance: i, tags: tagsFor(d.tags, "spot-instances-request"), behavior: "terminate"}
+				max: d.max, instance: i, tags: tagsFor(d.tags, "spot-instances-request")}
 			i.request.status(c.now, "fulfilled", "Your spot request is fulfilled.")
 			s.requests = append(s.requests, i.request)
 		}
@@ -213,7 +214,7 @@ func runInstances(c *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.afford(d, t, z, most)
+	n, err := c.afford(d, t, z, most, 0)
 	if n < least {
 		return nil, err
 	}
@@ -229,7 +230,8 @@ func runInstances(c *call) (*node, error) {
 // IdempotentInstanceTerminated of "Error codes for the Amazon EC2 API".
 func (c *call) again(g *grant, question string) (*node, error) {
 	if g.question != question {
-		return nil, bad("IdempotentParameterMismatch", "The client token you have provided is associated with a resource that "+
+		return nil, bad("IdempotentParameterMismatch", "The client token you have provided is associated with a resource "+
+			"that "+
 			"is already deleted, or is used with other arguments. Please use a different client token.")
 	}
 	for _, i := range g.instances {

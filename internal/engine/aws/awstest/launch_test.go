@@ -67,16 +67,20 @@ func (c *cloud) run(t *testing.T, in *ec2.RunInstancesInput) []types.Instance {
 	return out.Instances
 }
 
+func script(text string) *string {
+	return aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n" + text)))
+}
+
 func one(typ string) *ec2.RunInstancesInput {
 	return &ec2.RunInstancesInput{InstanceType: types.InstanceType(typ), ImageId: aws.String(amd), MinCount: aws.Int32(1),
 		MaxCount: aws.Int32(1)}
 }
 
-func spot(typ, max string) *ec2.RunInstancesInput {
+func spot(typ, most string) *ec2.RunInstancesInput {
 	in := one(typ)
 	in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot}
-	if max != "" {
-		in.InstanceMarketOptions.SpotOptions = &types.SpotMarketOptions{MaxPrice: &max}
+	if most != "" {
+		in.InstanceMarketOptions.SpotOptions = &types.SpotMarketOptions{MaxPrice: &most}
 	}
 	return in
 }
@@ -110,7 +114,8 @@ func TestAnInstanceRunsAndEndsAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := out.TerminatingInstances[0]
-	if change.PreviousState.Name != "running" || change.CurrentState.Name != "shutting-down" || *change.CurrentState.Code != 32 {
+	if change.PreviousState.Name != "running" || change.CurrentState.Name != "shutting-down" ||
+		*change.CurrentState.Code != 32 {
 		t.Errorf("terminated: %+v", change)
 	}
 	c.at = c.at.Add(30 * time.Second)
@@ -139,7 +144,8 @@ func TestALaunchIsDoneOnceByItsToken(t *testing.T) {
 		t.Errorf("another request with the token: %v", err)
 	}
 	in.InstanceType = "m7i.large"
-	if _, err := c.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{first}}); err != nil {
+	if _, err := c.ec2.TerminateInstances(t.Context(),
+		&ec2.TerminateInstancesInput{InstanceIds: []string{first}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.ec2.RunInstances(t.Context(), in); code(err) != "IdempotentInstanceTerminated" {
@@ -172,7 +178,8 @@ func TestAFleetSaysPerOverrideWhatItCouldNotGive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Instances) != 1 || len(out.Instances[0].InstanceIds) != 1 || out.Instances[0].InstanceType != "g5.xlarge" ||
+		if len(out.Instances) != 1 || len(out.Instances[0].InstanceIds) != 1 ||
+			out.Instances[0].InstanceType != "g5.xlarge" ||
 			out.Instances[0].Lifecycle != "spot" {
 			t.Fatalf("granted %+v", out.Instances)
 		}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A policy is of IAM, as far as this cloud evaluates it: effect and action of each statement, on all resources. One that
+// A policy is of IAM, as far as this cloud evaluates it: effect and action of each statement, on all resources. One
+// that
 // says more is refused when it is given, instead of being half evaluated.
 type policy struct {
 	Version   string

@@ -35,7 +35,7 @@ type address struct {
 	id, region, public string
 	instance           *instance
 	tags               tags
-	created, released  time.Time
+	created            time.Time
 }
 
 type group struct {
@@ -102,8 +102,9 @@ func (c *call) attach(i *instance) {
 	}
 	for _, d := range disks {
 		s.seq++
-		s.volumes = append(s.volumes, &volume{seq: s.seq, id: s.id("vol"), region: i.region, zone: i.zone.Name, device: d.device,
-			typ: or(d.typ, "gp2"), gb: d.gb, own: !d.keep, instance: i, maker: i.id, created: c.now,
+		s.volumes = append(s.volumes, &volume{seq: s.seq, id: s.id("vol"), region: i.region, zone: i.zone.Name,
+			device: d.device,
+			typ:    or(d.typ, "gp2"), gb: d.gb, own: !d.keep, instance: i, maker: i.id, created: c.now,
 			tags: tagsFor(i.spec.tags, "volume")})
 	}
 	cards := i.spec.cards
@@ -112,7 +113,8 @@ func (c *call) attach(i *instance) {
 	}
 	for k, d := range cards {
 		s.seq++
-		n := &card{seq: s.seq, id: s.id("eni"), region: i.region, zone: i.zone.Name, subnet: i.subnet, kind: or(d.kind, "interface"),
+		n := &card{seq: s.seq, id: s.id("eni"), region: i.region, zone: i.zone.Name, subnet: i.subnet, kind: or(d.kind,
+			"interface"),
 			index: d.index, network: d.network, own: !d.keep, instance: i, groups: d.groups, created: c.now,
 			tags: tagsFor(i.spec.tags, "network-interface")}
 		if k == 0 {
@@ -142,12 +144,14 @@ func (s *Server) cardsOf(i *instance) (list []*card) {
 
 func (c *call) showCard(k *card, inside bool) *node {
 	n := x("item", x("networkInterfaceId", k.id), x("subnetId", k.subnet), x("vpcId", vpcID(k.region)),
-		x("ownerId", c.s.o.Account), x("description", k.description), x("interfaceType", k.kind), opt("privateIpAddress", k.address),
+		x("ownerId", c.s.o.Account), x("description", k.description), x("interfaceType", k.kind), opt("privateIpAddress",
+			k.address),
 		x("sourceDestCheck", true), items("groupSet", c.groupsOf(spec{groups: k.groups}), showGroupName))
 	state := "available"
 	if k.instance != nil {
 		state = "in-use"
-		a := x("attachment", x("attachmentId", "eni-attach-"+k.id[4:]), x("deviceIndex", k.index), x("networkCardIndex", k.network),
+		a := x("attachment", x("attachmentId", "eni-attach-"+k.id[4:]), x("deviceIndex", k.index), x("networkCardIndex",
+			k.network),
 			x("status", "attached"), x("attachTime", k.created), x("deleteOnTermination", k.own))
 		if !inside {
 			a.kids = append(a.kids, x("instanceId", k.instance.id), x("instanceOwnerId", c.s.o.Account))
@@ -189,7 +193,8 @@ func describeVolumes(c *call) (*node, error) {
 				n.kids = append(n.kids, x("status", "available"))
 				return n
 			}
-			n.kids = append(n.kids, x("status", "in-use"), x("attachmentSet", x("item", x("volumeId", v.id), x("instanceId", v.instance.id),
+			n.kids = append(n.kids, x("status", "in-use"), x("attachmentSet", x("item", x("volumeId", v.id), x("instanceId",
+				v.instance.id),
 				x("device", v.device), x("status", "attached"), x("attachTime", v.created), x("deleteOnTermination", v.own))))
 			return n
 		})

@@ -20,6 +20,8 @@ type call struct {
 	region string
 	now    time.Time
 	dry    bool
+	// planned are vCPUs by quota that a fleet has divided and not launched yet.
+	planned map[string]int
 }
 
 // ready is asked by every action when it has read its parameters and before it changes anything.
@@ -58,7 +60,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case "ec2", "sts":
 		s.query(w, r, c, body)
 	case "pricing", "savingsplans", "servicequotas":
-		s.json(w, r, c, body)
+		s.jsonServices(w, r, c, body)
 	default:
 		s.answerError(w, c.service, refuse(http.StatusForbidden, "SignatureDoesNotMatch",
 			"Credential should be scoped to a service of this cloud, not %q", c.service))

@@ -118,7 +118,8 @@ func (c *call) maxPrice(p params) int64 {
 
 func readDisk(p params) disk {
 	e := p.sub("Ebs")
-	return disk{device: p.must("DeviceName"), typ: e.oneOf("VolumeType", "gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"),
+	return disk{device: p.must("DeviceName"), typ: e.oneOf("VolumeType", "gp2", "gp3", "io1", "io2", "st1", "sc1",
+		"standard"),
 		gb: e.number("VolumeSize", 0), keep: !e.flag("DeleteOnTermination", true), encrypted: e.flag("Encrypted", false),
 		snapshot: e.str("SnapshotId") + ignore(e, "Iops", "Throughput", "KmsKeyId")}
 }

@@ -12,7 +12,6 @@ import (
 type template struct {
 	seq              int
 	id, region, name string
-	token, question  string
 	created          time.Time
 	versions         []templateVersion
 	tags             tags
@@ -42,7 +41,8 @@ func createLaunchTemplate(c *call) (*node, error) {
 		return nil, err
 	}
 	if len(name) < 3 || len(name) > 128 {
-		return nil, bad("InvalidLaunchTemplateName.MalformedException", "The launch template name %q has not 3 to 128 characters", name)
+		return nil, bad("InvalidLaunchTemplateName.MalformedException",
+			"The launch template name %q has not 3 to 128 characters", name)
 	}
 	if done, err := c.before(token); done != nil || err != nil {
 		return done, err
@@ -67,7 +67,8 @@ func (c *call) before(token string) (*node, error) {
 		return nil, nil
 	}
 	if was.question != c.question() {
-		return nil, bad("IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical "+
+		return nil, bad("IdempotentParameterMismatch", "The request uses the same client token as a previous, but "+
+			"non-identical "+
 			"request.")
 	}
 	return was.answer, nil
@@ -98,7 +99,8 @@ func showTemplate(t *template) *node {
 }
 
 func createLaunchTemplateVersion(c *call) (*node, error) {
-	id, name, about, token := c.str("LaunchTemplateId"), c.str("LaunchTemplateName"), c.str("VersionDescription"), c.str("ClientToken")
+	id, name, about, token := c.str("LaunchTemplateId"), c.str("LaunchTemplateName"), c.str("VersionDescription"),
+		c.str("ClientToken")
 	source := c.str("SourceVersion")
 	data, sp := c.templateData(c.sub("LaunchTemplateData"))
 	if err := c.ready(); err != nil {
@@ -136,10 +138,12 @@ func (c *call) template(id, name string) (*template, error) {
 		}
 	}
 	if id != "" {
-		return nil, bad("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+		return nil, bad("InvalidLaunchTemplateId.NotFound",
+			"The specified launch template, with template ID %s, does not exist.", id)
 	}
-	return nil, bad("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does "+
-		"not exist.", name)
+	return nil, bad("InvalidLaunchTemplateName.NotFoundException",
+		"The specified launch template, with template name %s, does "+
+			"not exist.", name)
 }
 
 func (t *template) version(text string) (templateVersion, error) {
@@ -151,8 +155,9 @@ func (t *template) version(text string) (templateVersion, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > len(t.versions) {
-		return templateVersion{}, bad("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s for "+
-			"launch template %s", text, t.id)
+		return templateVersion{}, bad("InvalidLaunchTemplateId.VersionNotFound",
+			"Could not find launch template version %s for "+
+				"launch template %s", text, t.id)
 	}
 	return t.versions[n-1], nil
 }
@@ -160,7 +165,8 @@ func (t *template) version(text string) (templateVersion, error) {
 // showVersion shows of the data what a client may have given and looks at: what was given by name of the request is not
 // what answers call it.
 func showVersion(t *template, v templateVersion) *node {
-	d := x("launchTemplateData", opt("imageId", v.spec.image), opt("instanceType", v.spec.typ), opt("userData", v.spec.userData),
+	d := x("launchTemplateData", opt("imageId", v.spec.image), opt("instanceType", v.spec.typ), opt("userData",
+		v.spec.userData),
 		opt("keyName", v.spec.key), opt("instanceInitiatedShutdownBehavior", v.spec.shutdown),
 		texts("securityGroupIdSet", v.spec.groups))
 	if v.spec.spot {
@@ -229,7 +235,8 @@ func describeLaunchTemplateVersions(c *call) (*node, error) {
 	if err := first(c.ready(), err); err != nil {
 		return nil, err
 	}
-	return x("out", items("launchTemplateVersionSet", list, func(v templateVersion) *node { return showVersion(t, v) }), next), nil
+	return x("out", items("launchTemplateVersionSet", list, func(v templateVersion) *node { return showVersion(t, v) }),
+		next), nil
 }
 
 func deleteLaunchTemplate(c *call) (*node, error) {

@@ -55,7 +55,8 @@ type Price struct {
 }
 
 // Types is a small table of real types. Source of sizes: the instance type pages (docs.aws.amazon.com/ec2/latest/
-// instancetypes, read 2026-11); prices: the on-demand price list of us-east-1 for Linux with shared tenancy, as of 2025.
+// instancetypes, read 2026-11); prices: the on-demand price list of us-east-1 for Linux with shared tenancy, as of
+// 2025.
 func Types() []Type {
 	return []Type{
 		{Name: "t3.micro", VCPU: 2, Cores: 1, MiB: 1024, Arch: "x86_64", Maker: "Intel", Network: "Up to 5 Gigabit",

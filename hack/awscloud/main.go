@@ -1,0 +1,76 @@
+// Awscloud serves a cloud that answers as EC2 does, for demonstrations and fault injection on one machine:
+//
+//	go run ./hack/awscloud --listen 127.0.0.1:8099 --dir /tmp/cloud --machines
+//
+// It prints, as shell assignments, where it is and with which keys, and then runs until it is interrupted; then every
+// instance of it ends. Faults are injected by POST /_test/NAME: see orders in internal/engine/aws/awstest.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"scrimp/internal/engine/aws/awstest"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "awscloud:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	listen := flag.String("listen", "127.0.0.1:0", "address to serve at")
+	dir := flag.String("dir", "", "folder for what instances write (needed with --machines)")
+	machines := flag.Bool("machines", false, "instances are processes of this machine that run their user data (needs " +
+		"root)")
+	scale := flag.Int("scale", 1, "how much faster than EC2 spans pass: start, shutdown, the two minutes' notice")
+	speed := flag.Int("speed", 1, "how much faster than real time the cloud's clock runs, its bill included")
+	net := flag.String("net", "172.31.0.0/16", "network of the instances")
+	key := flag.String("key", "", "access key; made up unless given, with --secret")
+	secret := flag.String("secret", "", "its secret")
+	token := flag.String("token", "", "token of the control path; made up unless given")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("argument %q is not known: there are flags only, see --help", flag.Arg(0))
+	}
+	if *scale < 1 || *speed < 1 {
+		return fmt.Errorf("--scale and --speed are 1 or more")
+	}
+	by := time.Duration(*scale)
+	o := awstest.Options{Listen: *listen, Key: *key, Secret: *secret, Token: *token, Net: *net, Spans: awstest.Spans{
+		Pending: 8 * time.Second / by, Ending: 30 * time.Second / by, Boot: 20 * time.Second / by,
+		Rebalance: 60 * time.Second / by, Notice: 2 * time.Minute / by}}
+	begun := time.Now()
+	o.Now = func() time.Time { return begun.Add(time.Since(begun) * time.Duration(*speed)) }
+	if *machines {
+		if *dir == "" {
+			return fmt.Errorf("--machines needs a folder: --dir")
+		}
+		path, err := filepath.Abs(*dir)
+		if err != nil {
+			return err
+		}
+		o.Run = &awstest.Run{Dir: path}
+	}
+	s, err := awstest.New(o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Printf("export AWS_ENDPOINT_URL=%s AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s AWS_REGION=us-east-1\n", s.URL,
+		s.Key,
+		s.Secret)
+	fmt.Printf("export AWSCLOUD_TOKEN=%s\n", s.Token)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+	return nil
+}

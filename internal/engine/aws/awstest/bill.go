@@ -1,0 +1,110 @@
+package awstest
+
+import (
+	"math/big"
+	"slices"
+	"time"
+)
+
+// A Line is what one thing costs. Instances pay by the second from running on to shutting-down, for 60 seconds at
+// least;
+// spot pays the price of each moment, and nothing where the cloud interrupts it in its first hour, while volumes and
+// public
+// addresses are paid in any case. Sources: "Instance lifecycle" (billing by state) and "Billing for interrupted Spot
+// Instances", EC2 User Guide, read 2026-11; "Amazon EBS pricing" and "Amazon VPC pricing", by the second with 60
+// seconds
+// at least, a month of 30 days.
+type Line struct {
+	Kind     string // instance, volume, address
+	ID       string
+	Instance string // whose volume or address it is
+	Type     string
+	Zone     string
+	Region   string
+	Spot     bool
+	From, To time.Time // To is now where it goes on
+	Open     bool      // it goes on
+	Seconds  int64     // that are paid
+	Free     string    // why nothing is paid
+	USD      *big.Rat  // exactly
+	Tags     map[string]string
+}
+
+// prices that hold in every region here, USD: a GB of gp3 for a month of 30 days, a public address for an hour.
+var gbMonth = map[string]*big.Rat{"gp3": big.NewRat(8, 100), "gp2": big.NewRat(10, 100), "io1": big.NewRat(125, 1000),
+	"io2": big.NewRat(125, 1000), "st1": big.NewRat(45, 1000), "sc1": big.NewRat(15, 1000), "standard": big.NewRat(5, 100)}
+
+var (
+	month       = big.NewRat(30*24*3600, 1)
+	addressHour = big.NewRat(5, 1000)
+)
+
+// least is what is paid at least, in seconds.
+const least = 60
+
+// Bill are the costs of everything that ever was, until now.
+func (s *Server) Bill() (list []Line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	s.advance(now)
+	all := slices.Concat(s.ended, s.instances)
+	slices.SortFunc(all, func(a, b *instance) int { return a.seq - b.seq })
+	for _, i := range all {
+		if !i.running.IsZero() {
+			list = append(list, s.billInstance(i, now)...)
+		}
+	}
+	volumes := slices.Concat(s.deleted, s.volumes)
+	slices.SortFunc(volumes, func(a, b *volume) int { return a.seq - b.seq })
+	for _, v := range volumes {
+		l := Line{Kind: "volume", ID: v.id, Instance: v.maker, Type: v.typ, Zone: v.zone, Region: v.region, From: v.created,
+			Tags: v.tags}
+		l.span(v.deleted, now)
+		l.USD = new(big.Rat).Mul(gbMonth[v.typ], big.NewRat(l.Seconds*int64(v.gb), 1))
+		l.USD.Quo(l.USD, month)
+		list = append(list, l)
+	}
+	return list
+}
+
+func (l *Line) span(end, now time.Time) {
+	l.To, l.Open = end, end.IsZero()
+	if l.Open {
+		l.To = now
+	}
+	l.Seconds = max(least, int64(l.To.Sub(l.From)/time.Second))
+}
+
+func (s *Server) billInstance(i *instance, now time.Time) []Line {
+	l := Line{Kind: "instance", ID: i.id, Instance: i.id, Type: i.typ.Name, Zone: i.zone.Name, Region: i.region,
+		Spot: i.request != nil, From: i.running, Tags: i.tags}
+	l.span(i.billed, now)
+	sum := new(big.Int) // 1e-12 USD an hour × seconds
+	h := []step{{time.Time{}, s.onDemand(i.typ, i.region)}}
+	if l.Spot {
+		h = s.spotHistory(i.typ.Name, i.zone.Name)
+	}
+	for at, end := l.From, l.From.Add(time.Duration(l.Seconds)*time.Second); at.Before(end); {
+		next := end
+		for _, p := range h {
+			if p.from.After(at) && p.from.Before(next) {
+				next = p.from
+			}
+		}
+		part := new(big.Int).Mul(big.NewInt(priceAt(h, at)), big.NewInt(int64(next.Sub(at)/time.Second)))
+		sum.Add(sum, part)
+		at = next
+	}
+	l.USD = new(big.Rat).SetFrac(sum, big.NewInt(3600*1e12))
+	if i.byCloud && l.To.Sub(l.From) < time.Hour {
+		l.Free, l.Seconds, l.USD = "interrupted in the first hour", 0, new(big.Rat)
+	}
+	if i.public == "" {
+		return []Line{l}
+	}
+	a := Line{Kind: "address", ID: i.public, Instance: i.id, Zone: l.Zone, Region: l.Region, From: i.running, Tags: i.tags}
+	a.span(i.billed, now)
+	a.USD = new(big.Rat).Mul(addressHour, big.NewRat(a.Seconds, 3600))
+	return []Line{l, a}
+}

@@ -1,0 +1,209 @@
+package awstest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+func (s *Server) change(id string, do func(*instance, time.Time) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	s.advance(now)
+	for _, i := range s.instances {
+		if i.id == id {
+			err := do(i, now)
+			s.advanceOne(i, now)
+			return err
+		}
+	}
+	return fmt.Errorf("instance %s is not listed", id)
+}
+
+// Interrupt makes the cloud take a spot instance back: a rebalance recommendation now, the notice after
+// Spans.Rebalance,
+// the end after Spans.Notice. Code is the status of its request then; "" is instance-terminated-no-capacity.
+func (s *Server) Interrupt(id, code string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		if code == "" {
+			code = "instance-terminated-no-capacity"
+		}
+		switch {
+		case interruptions[code] == "":
+			return fmt.Errorf("%q is no status code of an interruption", code)
+		case i.request == nil:
+			return fmt.Errorf("instance %s is on-demand, which is not interrupted", id)
+		case !live(i.state):
+			return fmt.Errorf("instance %s is %s", id, stateNames[i.state])
+		case !i.notice.IsZero():
+			return nil
+		}
+		i.interruption, i.rebalance, i.notice = code, now, now.Add(s.o.Spans.Rebalance)
+		i.end = i.notice.Add(s.o.Spans.Notice)
+		return nil
+	})
+}
+
+// Rebalance recommends to leave a spot instance, and does not end it.
+func (s *Server) Rebalance(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		if i.request == nil {
+			return fmt.Errorf("instance %s is on-demand", id)
+		}
+		i.rebalance = now
+		return nil
+	})
+}
+
+// Kill ends an instance without a notice because its hardware failed.
+func (s *Server) Kill(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		s.finish(i, now, "Server.InternalError", "Server.InternalError: Internal error", "Server.InternalError", false)
+		return nil
+	})
+}
+
+// Impair makes an instance's status checks fail and all its processes end; it stays running, and is paid.
+func (s *Server) Impair(id string) error {
+	return s.change(id, func(i *instance, _ time.Time) error {
+		i.impaired = true
+		s.powerOff(i, false)
+		return nil
+	})
+}
+
+// Shutdown is what happens when the instance's own system is shut down.
+func (s *Server) Shutdown(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		s.ownShutdown(i, now)
+		return nil
+	})
+}
+
+func (s *Server) ownShutdown(i *instance, now time.Time) {
+	const code, text = "Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
+	if i.spec.shutdown == "terminate" || i.request != nil { // a one-time spot instance cannot be stopped
+		s.finish(i, now, code, text, "", false)
+		return
+	}
+	if i.state == running {
+		i.state, i.billed, i.due = stopping, now, now.Add(s.o.Spans.Ending)
+		i.reasonCode, i.reasonText, i.transition = code, text, ""
+		s.powerOff(i, true)
+	}
+}
+
+// Terminate ends an instance as an administrator does by hand.
+func (s *Server) Terminate(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		s.endByUser(i, now)
+		return nil
+	})
+}
+
+// SetCapacity says how many instances fit in a pool from now on; negative is no limit. Spot instances above it are
+// interrupted, the newest first.
+func (s *Server) SetCapacity(p Pool, n int) error {
+	s.mu.Lock()
+	delete(s.capacity, p)
+	if n >= 0 {
+		s.capacity[p] = n
+	}
+	var there []string
+	for _, i := range s.instances {
+		if p.Spot && i.request != nil && live(i.state) && i.typ.Name == p.Type && i.zone.Name == p.Zone {
+			there = append(there, i.id)
+		}
+	}
+	s.mu.Unlock()
+	if n < 0 || len(there) <= n {
+		return nil
+	}
+	slices.Reverse(there)
+	for _, id := range there[:len(there)-n] {
+		if err := s.Interrupt(id, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetSpotPrice changes a pool's price from now on. Instances whose maximum is below it are interrupted with a notice.
+func (s *Server) SetSpotPrice(typ, zone, price string) error {
+	p, err := pico(price)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	s.advance(now)
+	pool := Pool{typ, zone, true}
+	s.spot[pool] = append(slices.Clone(s.spotHistory(typ, zone)), step{now, p})
+	s.advance(now)
+	return nil
+}
+
+// SetQuota changes a quota; negative is no limit.
+func (s *Server) SetQuota(code string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.quotas, code)
+	if n >= 0 {
+		s.quotas[code] = n
+	}
+}
+
+// AddAddress gives the account a public address that nothing uses.
+func (s *Server) AddAddress(region string, labels map[string]string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seq++
+	a := &address{seq: s.seq, id: s.id("eipalloc"), region: region, public: fmt.Sprintf("198.51.100.%d", s.seq%256),
+		tags:    labels,
+		created: s.now()}
+	s.addresses = append(s.addresses, a)
+	return a.id
+}
+
+// Left lists what there still is, by sort: instances that are not terminated, volumes, network interfaces, addresses,
+// launch templates, security groups and placement groups, with their tags.
+func (s *Server) Left() (list []Thing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance(s.now())
+	add := func(kind, id, region string, t tags) { list = append(list, Thing{kind, id, region, t}) }
+	for _, i := range s.instances {
+		if i.state != terminated {
+			add("instance", i.id, i.region, i.tags)
+		}
+	}
+	for _, v := range s.volumes {
+		add("volume", v.id, v.region, v.tags)
+	}
+	for _, k := range s.cards {
+		add("network-interface", k.id, k.region, k.tags)
+	}
+	for _, a := range s.addresses {
+		add("address", a.id, a.region, a.tags)
+	}
+	for _, t := range s.templates {
+		add("launch-template", t.id, t.region, t.tags)
+	}
+	for _, g := range s.groups {
+		add("security-group", g.id, g.region, g.tags)
+	}
+	for _, p := range s.places {
+		add("placement-group", p.id, p.region, p.tags)
+	}
+	return list
+}
+
+// A Thing is one of the account.
+type Thing struct {
+	Kind   string            `json:"kind"`
+	ID     string            `json:"id"`
+	Region string            `json:"region"`
+	Tags   map[string]string `json:"tags,omitempty"`
+}

@@ -1,0 +1,92 @@
+package awstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func halt(cmd *exec.Cmd) {
+	if cmd != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}
+}
+
+// imds starts the metadata service: the public ec2-metadata-mock, which answers a session token's holder only.
+func (m *machine) imds() (*exec.Cmd, error) {
+	m.mu.Lock()
+	level, end := m.level, m.end
+	m.mu.Unlock()
+	file := filepath.Join(m.dir, "imds.json")
+	text, err := json.Marshal(m.metadata())
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	const never, past = "2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
+	notice, rebalance := never, never
+	if level >= 1 {
+		rebalance = past
+	}
+	args := []string{"netns", "exec", m.ns, m.s.mock, "spot", "--action", "terminate", "--imdsv2", "-n", "169.254.169.254",
+		"-p", "80", "-c", file, "-x", "1000"}
+	if level >= 2 {
+		notice = past
+		args = append(args, "-t", end.UTC().Format(time.RFC3339))
+	}
+	cmd := exec.Command("ip", append(args, "--mock-trigger-time", notice, "--rebalance-trigger-time", rebalance)...)
+	cmd.Env = []string{"HOME=" + m.dir, "PATH=/usr/bin:/bin"}
+	cmd.Dir = m.dir
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(10 * time.Second); ; {
+		if listens(cmd.Process.Pid) {
+			return cmd, nil
+		}
+		if time.Now().After(until) || m.ctx.Err() != nil {
+			halt(cmd)
+			return nil, fmt.Errorf("%s does not answer: %s", m.s.mock, log.String())
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-m.ctx.Done():
+		}
+	}
+}
+
+func (m *machine) metadata() object {
+	i := m.i
+	life := "on-demand"
+	if i.request != nil {
+		life = "spot"
+	}
+	return object{"metadata": object{"values": object{"ami-id": i.image.ID, "ami-launch-index": itoa(i.index),
+		"instance-id":         i.id,
+		"instance-life-cycle": life, "instance-type": i.typ.Name, "local-ipv4": i.address.String(),
+		"mac-local-ipv4s":             i.address.String(),
+		"placement-availability-zone": i.zone.Name, "placement-availability-zone-id": i.zone.ID, "placement-region": i.region,
+		"placement-group-name": i.spec.group, "public-ipv4": i.public, "reservation-id": i.reservation,
+		"hostname": "ip-" + strings.ReplaceAll(i.address.String(), ".", "-") + ".ec2.internal"}},
+		"dynamic": object{"values": object{"instance-identity-document": object{"accountId": m.s.o.Account,
+			"imageId":          i.image.ID,
+			"availabilityZone": i.zone.Name, "version": "2017-09-30", "privateIp": i.address.String(), "instanceId": i.id,
+			"pendingTime": i.launched.Format(time.RFC3339), "architecture": i.typ.Arch, "instanceType": i.typ.Name,
+			"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
+}
+
+// listens reports whether a process's network has somebody at 169.254.169.254:80, as /proc writes it.
+func listens(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	return err == nil && bytes.Contains(text, []byte(" FEA9FEA9:0050 00000000:0000 0A "))
+}

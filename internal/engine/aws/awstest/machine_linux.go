@@ -1,0 +1,324 @@
+package awstest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A machine is what runs for an instance: a tree of processes in namespaces of its own, and its metadata service.
+type machine struct {
+	s    *Server
+	i    *instance
+	dir  string
+	ns   string
+	link string
+	stop context.CancelFunc
+	ctx  context.Context
+	done chan struct{}
+	kick chan struct{} // a notice is due
+
+	mu      sync.Mutex
+	level   int // of the notice: 1 rebalance recommendation, 2 interruption
+	end     time.Time
+	soft    bool // processes get SIGTERM first
+	console []byte
+}
+
+// grace is how long processes have after SIGTERM, as systemd's shutdown gives them (shortened from 90 s).
+const grace = 3 * time.Second
+
+// shutdownStatus is how the first process says that the system was shut down from within.
+const shutdownStatus = 86
+
+// boot begins the machine of an instance that came to run.
+func (s *Server) boot(i *instance) {
+	if s.o.Run == nil {
+		return
+	}
+	m := &machine{s: s, i: i, dir: filepath.Join(s.o.Run.Dir, i.id), ns: s.prefix() + i.id[2:10],
+		link: "e" + hash([]byte(s.prefix() + i.id))[:10], done: make(chan struct{}), kick: make(chan struct{}, 1)}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	i.machine = m
+	s.machines.Go(func() {
+		defer close(m.done)
+		m.run()
+	})
+}
+
+// warn makes the metadata service say what is due.
+func (s *Server) warn(i *instance) {
+	m := i.machine
+	if m == nil {
+		return
+	}
+	level := 1
+	if !i.notice.IsZero() && !i.notice.After(s.now()) {
+		level = 2
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if level <= m.level {
+		return
+	}
+	m.level, m.end = level, i.end
+	select {
+	case m.kick <- struct{}{}:
+	default:
+	}
+}
+
+// powerOff ends the machine; soft gives its processes SIGTERM and a moment, as a shutdown of the system does.
+func (s *Server) powerOff(i *instance, soft bool) {
+	if m := i.machine; m != nil {
+		m.mu.Lock()
+		m.soft = soft
+		m.mu.Unlock()
+		m.stop()
+	}
+}
+
+func (m *machine) over() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m *machine) say(format string, args ...any) {
+	_, _ = m.Write(fmt.Appendf(nil, format+"\n", args...)) // always takes it
+}
+
+// Write adds to the console, of which the last 64 KiB are kept, as EC2 does.
+func (m *machine) Write(b []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.console = append(m.console, b...)
+	if over := len(m.console) - 64<<10; over > 0 {
+		m.console = bytes.Clone(m.console[over:])
+	}
+	return len(b), nil
+}
+
+func (m *machine) output() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bytes.Clone(m.console)
+}
+
+func (m *machine) run() {
+	select {
+	case <-time.After(m.s.o.Spans.Boot):
+	case <-m.ctx.Done():
+		return
+	}
+	defer m.clean()
+	if err := m.begin(); err != nil {
+		m.say("awstest: the machine did not start: %v", err)
+		_ = m.s.Kill(m.i.id) // it may be terminated already
+	}
+}
+
+// begin makes the machine and waits until it is over.
+func (m *machine) begin() error {
+	if err := m.folders(); err != nil {
+		return err
+	}
+	if err := m.network(); err != nil {
+		return err
+	}
+	imds, err := m.imds()
+	if err != nil {
+		return err
+	}
+	defer func() { halt(imds) }()
+	cmd := exec.Command("ip", "netns", "exec", m.ns, "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount", "--uts",
+		"--ipc", "/bin/sh", "-c", initScript)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, m, m
+	cmd.Env = []string{"PATH=/run/ec2/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case <-m.kick:
+			halt(imds)
+			if imds, err = m.imds(); err != nil {
+				m.say("awstest: metadata service: %v", err)
+			}
+		case err := <-ended:
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.ExitCode() == shutdownStatus {
+				_ = m.s.Shutdown(m.i.id) // it may be terminated already
+				return nil
+			}
+			return fmt.Errorf("the first process ended: %s", outcome(err))
+		case <-m.ctx.Done():
+			m.mu.Lock()
+			soft := m.soft
+			m.mu.Unlock()
+			if soft {
+				m.signal(cmd.Process.Pid)
+				select {
+				case <-ended:
+					return nil
+				case <-time.After(grace):
+				}
+			}
+			_ = cmd.Process.Kill() // its child, the first process, goes with it, and all others with that
+			<-ended
+			return nil
+		}
+	}
+}
+
+// outcome is how a process ended.
+func outcome(err error) string {
+	if err == nil {
+		return "status 0"
+	}
+	return err.Error()
+}
+
+// initScript is the first process of a machine. It binds the folders of the instance over those of this machine, runs
+// the
+// user data and waits. USR1 is a shutdown from outside, TERM one from within.
+const initScript = `
+set -e
+mount --make-rprivate /
+mount -t proc proc /proc
+for f in opt var/lib root run tmp; do mount --bind ./$f /$f; done
+mount -t tmpfs tmpfs /dev/shm
+hostname "$(cat /run/ec2/hostname)"
+cd /
+set +e
+trap 'kill -TERM -1; exit 86' TERM
+trap 'kill -TERM -1; n=0; while set -- /proc/[0-9]*; [ $# -gt 1 ] && [ $n -lt 40 ]; do n=$((n+1)); ` +
+	`/bin/sleep 0.05; done; exit 0' USR1
+if [ -x /var/lib/cloud/instance/scripts/part-001 ]; then
+	( trap - TERM USR1; /var/lib/cloud/instance/scripts/part-001; echo "cloud-init: user data ended with status " +
+		"$?" ) </dev/null &
+fi
+while :; do /bin/sleep 3600 </dev/null >/dev/null 2>&1 & wait $!; done
+`
+
+// signal tells the first process to shut down.
+func (m *machine) signal(parent int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	if err != nil {
+		return // it is over
+	}
+	for _, f := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(f); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGUSR1) // it may be over
+		}
+	}
+}
+
+func (m *machine) folders() error {
+	for _, f := range []string{"opt", "var/lib/cloud/instance/scripts", "root", "run/ec2/bin", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(m.dir, f), 0o755); err != nil { //nolint:gosec // as /opt and the others are
+			return err
+		}
+	}
+	if err := os.Chmod(filepath.Join(m.dir, "tmp"), 0o1777|os.ModeSticky); err != nil {
+		return err
+	}
+	files := map[string]string{"run/ec2/hostname": "ip-" + strings.ReplaceAll(m.i.address.String(), ".", "-")}
+	for _, name := range []string{"shutdown", "poweroff", "halt"} {
+		files["run/ec2/bin/"+name] = "#!/bin/sh\nkill -TERM 1\n"
+	}
+	if script := m.userData(); script != "" {
+		files["var/lib/cloud/instance/scripts/part-001"] = script
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // they are run
+			return err
+		}
+	}
+	return nil
+}
+
+// userData is the script to run, "" where there is none.
+func (m *machine) userData() string {
+	raw, err := base64.StdEncoding.DecodeString(m.i.spec.userData)
+	if err != nil || len(raw) == 0 {
+		return ""
+	}
+	if z, err := gzip.NewReader(bytes.NewReader(raw)); err == nil { // cloud-init unpacks it too
+		if raw, err = io.ReadAll(z); err != nil {
+			m.say("cloud-init: user data: %v", err)
+			return ""
+		}
+	}
+	if !bytes.HasPrefix(raw, []byte("#!")) {
+		m.say("cloud-init: Unhandled non-multipart (text/x-not-multipart) userdata: only scripts that begin with #! run here")
+		return ""
+	}
+	return string(raw)
+}
+
+func (m *machine) network() error {
+	host := m.i.address.Prev().String()
+	for _, args := range []string{
+		"netns add " + m.ns,
+		"link add " + m.link + " type veth peer name eth0 netns " + m.ns,
+		"addr add " + host + "/30 dev " + m.link,
+		"link set " + m.link + " up",
+		"-n " + m.ns + " addr add " + m.i.address.String() + "/30 dev eth0",
+		"-n " + m.ns + " link set eth0 up",
+		"-n " + m.ns + " link set lo up",
+		"-n " + m.ns + " addr add 169.254.169.254/32 dev lo",
+		"-n " + m.ns + " route add default via " + host,
+	} {
+		if err := ip(args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ip(args string) error {
+	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", args, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// clean removes what there was of the machine.
+func (m *machine) clean() {
+	endSpace(m.ns)
+	_ = ip("link del " + m.link) // it goes with the namespace, but later
+	_ = os.RemoveAll(m.dir)
+}
+
+// endSpace ends what runs in a namespace and removes it.
+func endSpace(ns string) {
+	for range 3 { // what forks meanwhile
+		out, _ := exec.Command("ip", "netns", "pids", ns).Output()
+		for _, f := range strings.Fields(string(out)) {
+			if pid, err := strconv.Atoi(f); err == nil && pid != os.Getpid() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	_ = ip("netns del " + ns)
+}
