@@ -43,12 +43,13 @@ type Driver struct {
 	api      *api   // nil: not connected
 	index    *index // nil: not read
 	turns    engine.Turns
-	requests map[string]*request  // by key
-	seen     map[string]*seen     // by id of the instance
-	recent   map[string]time.Time // ids that EC2 has named, and when
-	template map[string]template  // by what is in it
-	swept    time.Time            // when what is left over was removed last
-	groups   map[string]string    // security groups by network and name
+	requests map[string]*request          // by key
+	seen     map[string]*seen             // by id of the instance
+	recent   map[string]time.Time         // ids that EC2 has named, and when
+	template map[string]template          // by what is in it
+	full     map[market.OfferID]time.Time // when there was no capacity last
+	swept    time.Time                    // when what is left over was removed last
+	groups   map[string]string            // security groups by network and name
 }
 
 // request is what this server has asked for with a key.
@@ -113,7 +114,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 func newDriver(name string, with With) *Driver {
 	return &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), looking: make(chan struct{}, 1),
 		requests: map[string]*request{}, seen: map[string]*seen{}, recent: map[string]time.Time{},
-		template: map[string]template{}, groups: map[string]string{}}
+		template: map[string]template{}, groups: map[string]string{}, full: map[market.OfferID]time.Time{}}
 }
 
 // connected is AWS, once it has said who we are.

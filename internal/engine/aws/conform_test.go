@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -29,8 +30,12 @@ func (s *site) rig(c *clock) enginetest.Rig {
 		}
 	}()
 	s.Cleanup(func() { <-done })
+	const empty = "aws/us-east-1a/g5.xlarge/on-demand"
+	if _, err := d.Launch(ctx, engine.Request{Key: "tries", Offer: empty}); !errors.Is(err, engine.ErrNoCapacity) {
+		s.Fatalf("where there is none: %v", err) // EC2 says so to who asks only
+	}
 	return enginetest.Rig{
-		Driver: d, Granted: "aws/us-east-1a/c7i.xlarge/on-demand", Empty: "aws/us-east-1a/g5.xlarge/on-demand",
+		Driver: d, Granted: "aws/us-east-1a/c7i.xlarge/on-demand", Empty: empty,
 		Fails: "aws/us-east-1b/m7i.large/spot", Consistency: usual.Consistency, Limit: 30 * time.Second,
 		Parts: "", Refusals: []enginetest.Refusal{
 			{Offer: "aws/us-east-1a/g5.xlarge/spot", Err: engine.ErrQuota, Scope: "pool", Wait: quotaWait},

@@ -136,7 +136,13 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	if len(ids) > 0 {
 		return ids, nil
 	}
-	return nil, d.notGranted(out)
+	err = d.notGranted(out)
+	if errors.Is(err, engine.ErrNoCapacity) {
+		d.mu.Lock()
+		d.full[q.Offer] = time.Now()
+		d.mu.Unlock()
+	}
+	return nil, err
 }
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.

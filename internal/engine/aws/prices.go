@@ -220,11 +220,22 @@ func (d *Driver) sales(x *index) []sale {
 				if s.quote.Priced {
 					s.quote.Rate = s.rates.sum()
 				}
+				s.quote.Available = !d.isFull(s.offer.ID)
 				all = append(all, s)
 			}
 		}
 	}
 	return all
+}
+
+// fullFor is how long an offer counts as not to be had after EC2 had none.
+const fullFor = 2 * time.Minute
+
+func (d *Driver) isFull(o market.OfferID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, full := d.full[o]
+	return full && time.Since(at) < fullFor
 }
 
 func (d *Driver) offerID(zone, kind string, c market.Capacity) market.OfferID {

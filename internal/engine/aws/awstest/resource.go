@@ -43,6 +43,7 @@ type group struct {
 	id, region, name, about string
 	tags                    tags
 	egress                  bool // the rule that lets everything out is there
+	within                  bool // its members reach each other
 }
 
 type placement struct {

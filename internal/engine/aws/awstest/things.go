@@ -76,9 +76,13 @@ func describeSecurityGroups(c *call) (*node, error) {
 			if g.egress {
 				out.kids = append(out.kids, x("item", x("ipProtocol", "-1"), x("ipRanges", x("item", x("cidrIp", "0.0.0.0/0")))))
 			}
+			in := x("ipPermissions")
+			if g.within {
+				in.kids = append(in.kids, x("item", x("ipProtocol", "-1"), x("groups", x("item", x("groupId", g.id)))))
+			}
 			return x("item", x("groupId", g.id), x("groupName", g.name), x("groupDescription", g.about), x("ownerId",
 				c.s.o.Account),
-				x("vpcId", vpcID(g.region)), x("ipPermissions"), out, g.tags.show())
+				x("vpcId", vpcID(g.region)), in, out, g.tags.show())
 		})
 }
 

@@ -1,0 +1,28 @@
+package awstest
+
+// authorizeSecurityGroupIngress lets the members of a group in, and nobody else: more is not built.
+func authorizeSecurityGroupIngress(c *call) (*node, error) {
+	id := c.must("GroupId")
+	for _, p := range c.each("IpPermissions") {
+		p.oneOf("IpProtocol", "-1")
+		for _, g := range p.each("Groups") {
+			if g.must("GroupId") != id {
+				g.fail(bad("InvalidParameterValue", "only the group itself is let in by this cloud"))
+			}
+		}
+	}
+	if err := c.ready(); err != nil {
+		return nil, err
+	}
+	for _, g := range c.s.groups {
+		if g.region != c.region || g.id != id {
+			continue
+		}
+		if g.within {
+			return nil, bad("InvalidPermission.Duplicate", "the specified rule already exists")
+		}
+		g.within = true
+		return x("out", x("return", true)), nil
+	}
+	return nil, bad("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+}
