@@ -69,6 +69,13 @@ func run() error {
 		s.Key,
 		s.Secret)
 	fmt.Printf("export AWSCLOUD_TOKEN=%s\n", s.Token)
+	if *dir != "" {
+		path := filepath.Join(*dir, "certificate.pem")
+		if err := os.WriteFile(path, s.Certificate(), 0o644); err != nil { // it is public
+			return fmt.Errorf("write the certificate: %w", err)
+		}
+		fmt.Printf("export AWSCLOUD_CERTIFICATE=%s\n", path)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	<-ctx.Done()

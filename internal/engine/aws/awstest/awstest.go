@@ -66,6 +66,7 @@ type Server struct {
 	Secret string
 	Token  string
 	o      Options
+	signer *signer
 	http   *http.Server
 	done   chan struct{}
 	stop   chan struct{}
@@ -158,6 +159,9 @@ func New(o Options) (*Server, error) {
 		if err := s.beginMachines(); err != nil {
 			return nil, fmt.Errorf("start the test cloud: %w", err)
 		}
+	}
+	if s.signer, err = newSigner(); err != nil {
+		return nil, err
 	}
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {

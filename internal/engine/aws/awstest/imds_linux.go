@@ -52,7 +52,15 @@ func (m *machine) imds() (*exec.Cmd, error) {
 	}
 	for until := time.Now().Add(10 * time.Second); ; {
 		if listens(cmd.Process.Pid) {
-			return cmd, nil
+			if m.signature != "" {
+				return cmd, nil
+			}
+			err := m.sign()
+			halt(cmd)
+			if err != nil {
+				return nil, err
+			}
+			return m.imds() // it knows its signature now
 		}
 		if time.Now().After(until) || m.ctx.Err() != nil {
 			halt(cmd)
@@ -78,11 +86,25 @@ func (m *machine) metadata() object {
 		"placement-availability-zone": i.zone.Name, "placement-availability-zone-id": i.zone.ID, "placement-region": i.region,
 		"placement-group-name": i.spec.group, "public-ipv4": i.public, "reservation-id": i.reservation,
 		"hostname": "ip-" + strings.ReplaceAll(i.address.String(), ".", "-") + ".ec2.internal"}},
-		"dynamic": object{"values": object{"instance-identity-document": object{"accountId": m.s.o.Account,
+		"dynamic": object{"values": object{"instance-identity-signature": m.signature, "instance-identity-document": object{"accountId": m.s.o.Account,
 			"imageId":          i.image.ID,
 			"availabilityZone": i.zone.Name, "version": "2017-09-30", "privateIp": i.address.String(), "instanceId": i.id,
 			"pendingTime": i.launched.Format(time.RFC3339), "architecture": i.typ.Arch, "instanceType": i.typ.Name,
 			"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
+}
+
+// sign signs the identity document as the metadata service writes it.
+func (m *machine) sign() error {
+	const ask = `T=$(curl -sS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
+exec curl -sSf -H "X-aws-ec2-metadata-token: $T" http://169.254.169.254/latest/dynamic/instance-identity/document`
+	document, err := exec.CommandContext(m.ctx, "ip", "netns", "exec", m.ns, "sh", "-c", ask).Output()
+	if err == nil {
+		m.signature, err = m.s.Sign(document)
+	}
+	if err != nil {
+		return fmt.Errorf("sign the identity document: %w", err)
+	}
+	return nil
 }
 
 // listens reports whether a process's network has somebody at 169.254.169.254:80, as /proc writes it.

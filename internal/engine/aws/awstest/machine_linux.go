@@ -30,6 +30,8 @@ type machine struct {
 	done chan struct{}
 	kick chan struct{} // a notice is due
 
+	signature string // of its identity document; of its own goroutine
+
 	mu      sync.Mutex
 	level   int // of the notice: 1 rebalance recommendation, 2 interruption
 	end     time.Time
