@@ -89,9 +89,9 @@ var refusals = map[string]*apiError{
 	"SpotMaxPriceTooLow": bad("SpotMaxPriceTooLow",
 		"Your Spot request price is lower than the minimum required Spot request fulfillment price."),
 	"MaxSpotInstanceCountExceeded": bad("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"),
-	"VcpuLimitExceeded":            bad("VcpuLimitExceeded",
+	"VcpuLimitExceeded": bad("VcpuLimitExceeded",
 		"You have requested more vCPU capacity than your current vCPU limit."),
-	"Unsupported":                  bad("Unsupported", "The requested configuration is currently not supported."),
+	"Unsupported": bad("Unsupported", "The requested configuration is currently not supported."),
 }
 
 // Refuse makes a pool answer the next launches there with a code, whatever room it has; Zone "" is every zone, and a
