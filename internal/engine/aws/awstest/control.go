@@ -41,6 +41,9 @@ var orders = map[string]func(*Server, order) (any, error){
 	"capacity": func(s *Server, o order) (any, error) {
 		return nil, s.SetCapacity(Pool{o.Type, o.Zone, o.Spot}, o.N)
 	},
+	"refuse": func(s *Server, o order) (any, error) {
+		return nil, s.Refuse(Pool{o.Type, o.Zone, o.Spot}, o.Code, o.Count)
+	},
 	"price":   func(s *Server, o order) (any, error) { return nil, s.SetSpotPrice(o.Type, o.Zone, o.USD) },
 	"quota":   func(s *Server, o order) (any, error) { s.SetQuota(o.Quota, o.N); return nil, nil },
 	"address": func(s *Server, o order) (any, error) { return s.AddAddress(o.Region, nil), nil },

@@ -14,6 +14,7 @@ type faults struct {
 	late   time.Duration
 	skew   time.Duration
 	broken []string // codes that the next launches fail with
+	pools  []*refusal
 }
 
 // A Fault is met by requests.
@@ -70,6 +71,56 @@ func (s *Server) BreakLaunch(codes ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults.broken = append(s.faults.broken, codes...)
+}
+
+// A refusal is a pool that gives nothing, for a reason.
+type refusal struct {
+	pool  Pool
+	code  string
+	count int
+}
+
+// refusals are what a pool can answer for a while, with their documented texts: "Error codes for the Amazon EC2 API".
+var refusals = map[string]*apiError{
+	"InsufficientInstanceCapacity": refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity",
+		"There is not enough capacity to fulfill your request."),
+	"UnfulfillableCapacity": refuse(http.StatusInternalServerError, "UnfulfillableCapacity",
+		"At this time there isn't enough spare capacity to fulfill your request."),
+	"SpotMaxPriceTooLow": bad("SpotMaxPriceTooLow",
+		"Your Spot request price is lower than the minimum required Spot request fulfillment price."),
+	"MaxSpotInstanceCountExceeded": bad("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"),
+	"VcpuLimitExceeded": bad("VcpuLimitExceeded",
+		"You have requested more vCPU capacity than your current vCPU limit."),
+	"Unsupported": bad("Unsupported", "The requested configuration is currently not supported."),
+}
+
+// Refuse makes a pool answer the next launches there with a code, whatever room it has; Zone "" is every zone, and a
+// count
+// of 0 is until Clear.
+func (s *Server) Refuse(p Pool, code string, count int) error {
+	if refusals[code] == nil {
+		return fmt.Errorf("%q is no code that a pool answers with", code)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.pools = append(s.faults.pools, &refusal{p, code, count})
+	return nil
+}
+
+// refused is what a pool answers now instead of giving anything. A trial only asks.
+func (f *faults) refused(p Pool, trial bool) error {
+	for _, r := range f.pools {
+		if r.pool.Type != p.Type || r.pool.Spot != p.Spot || r.pool.Zone != "" && r.pool.Zone != p.Zone {
+			continue
+		}
+		if r.count > 0 && !trial {
+			if r.count--; r.count == 0 {
+				f.pools = slices.DeleteFunc(f.pools, func(o *refusal) bool { return o == r })
+			}
+		}
+		return refusals[r.code]
+	}
+	return nil
 }
 
 // Calls is how many requests of an action came, faults included.

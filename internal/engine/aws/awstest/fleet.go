@@ -270,6 +270,8 @@ func prefer(ways []way, strategy string) {
 // one keeps the ways of the one type or zone that gives most, the preferred one of equals.
 func (c *call) one(ways []way, w marketWish) (best []way) {
 	most := -1
+	c.trial = true
+	defer func() { c.trial = false }()
 	for _, lead := range ways {
 		set := slices.DeleteFunc(slices.Clone(ways), func(o way) bool {
 			return w.oneType && o.t.Name != lead.t.Name || w.oneZone && o.z.Name != lead.z.Name

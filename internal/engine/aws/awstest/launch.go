@@ -129,6 +129,9 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 
 // afford says how many of count a market gives now besides those taken by the same request, and why not all.
 func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
+	if err := c.s.faults.refused(Pool{t.Name, z.Name, d.spot}, c.trial); err != nil {
+		return 0, err
+	}
 	if d.spot && d.max > 0 {
 		if price := priceAt(c.s.spotHistory(t.Name, z.Name), c.now); d.max < price {
 			return 0, bad("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request "+

@@ -22,6 +22,7 @@ type call struct {
 	dry    bool
 	// planned are vCPUs by quota that a fleet has divided and not launched yet.
 	planned map[string]int
+	trial   bool // what is divided is not launched
 }
 
 // ready is asked by every action when it has read its parameters and before it changes anything.

@@ -250,6 +250,14 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	if err := c.Inject(awstest.Fault{Kind: "sunshine"}); err == nil {
 		t.Error("an unknown fault was accepted")
 	}
+	for _, want := range []string{"UnfulfillableCapacity", "InsufficientInstanceCapacity"} {
+		if err := c.Refuse(awstest.Pool{Type: "m7i.large"}, want, 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.ec2.RunInstances(t.Context(), one("m7i.large")); code(err) != want {
+			t.Errorf("want %s, got %v", want, err)
+		}
+	}
 	c.BreakLaunch("Server.InternalError")
 	i := c.run(t, one("m7i.large"))[0]
 	if got := c.see(t, *i.InstanceId); got.State.Name != "terminated" || *got.StateReason.Code != "Server.InternalError" {
