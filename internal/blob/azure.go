@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
@@ -54,9 +56,17 @@ func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket
 	return r.reach(ctx, b)
 }
 
+// azureRetries and its pauses are how often a call to Azure is made again: 5 s in all, and the caller tries again itself.
+const (
+	azureRetries = 4
+	azurePause   = 200 * time.Millisecond
+)
+
 // azureClient takes the first credential there is: the account's key, a SAS, an identity.
 func azureClient(ctx context.Context, r remote, at *url.URL, name, account string) (*container.Client, error) {
 	u := at.JoinPath(name)
+	options := &container.ClientOptions{}
+	options.Retry = policy.RetryOptions{MaxRetries: azureRetries, RetryDelay: azurePause}
 	key, sas := os.Getenv("AZURE_STORAGE_KEY"), os.Getenv("AZURE_STORAGE_SAS_TOKEN")
 	if of := os.Getenv("AZURE_STORAGE_ACCOUNT"); of != "" && of != account {
 		key, sas = "", "" // they are another account's
@@ -66,14 +76,14 @@ func azureClient(ctx context.Context, r remote, at *url.URL, name, account strin
 		if err != nil {
 			return nil, fmt.Errorf("%s: AZURE_STORAGE_KEY is no key of an account: %w", r.name, err)
 		}
-		return container.NewClientWithSharedKeyCredential(u.String(), signs, nil)
+		return container.NewClientWithSharedKeyCredential(u.String(), signs, options)
 	}
 	if !within(at, azureDomains...) {
 		return nil, r.unsigned(fmt.Errorf("%s is not Microsoft's, and gets no SAS and no token of an identity", at.Host))
 	}
 	if sas != "" {
-		u.RawQuery = strings.TrimPrefix(sas, "?")
-		return container.NewClientWithNoCredential(u.String(), nil)
+		options.Transport = sasCarrier{sas: strings.TrimPrefix(sas, "?"), client: http.DefaultClient}
+		return container.NewClientWithNoCredential(u.String(), options)
 	}
 	identity, err := azidentity.NewDefaultAzureCredential(nil)
 	if err == nil {
@@ -82,5 +92,5 @@ func azureClient(ctx context.Context, r remote, at *url.URL, name, account strin
 	if err != nil {
 		return nil, r.unsigned(err)
 	}
-	return container.NewClient(u.String(), identity, nil)
+	return container.NewClient(u.String(), identity, options)
 }

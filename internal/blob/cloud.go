@@ -15,7 +15,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
@@ -94,8 +93,8 @@ func elsewhere(err error) bool {
 		return true
 	}
 	var nowhere *net.DNSError
-	var gone *types.NoSuchBucket
-	return errors.As(err, &nowhere) || errors.As(err, &gone) ||
+	var amazon interface{ ErrorCode() string }
+	return errors.As(err, &nowhere) || errors.As(err, &amazon) && amazon.ErrorCode() == "NoSuchBucket" ||
 		bloberror.HasCode(err, bloberror.ContainerNotFound, bloberror.ContainerBeingDeleted)
 }
 

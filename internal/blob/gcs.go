@@ -5,16 +5,21 @@ package blob
 import (
 	"context"
 	"net/url"
+	"time"
 
 	"cloud.google.com/go/storage"
+	"github.com/googleapis/gax-go/v2"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/gcsblob"
 	"golang.org/x/oauth2/google"
 	"google.golang.org/api/option"
 )
 
-// gcsTries is how often a call to Google is made; its kit would not give up.
+// gcsTries is how often a call to Google is made, within 6 s; its kit would not give up, and the caller tries again itself.
 const gcsTries = 6
+
+// gcsPauses are those between them.
+var gcsPauses = gax.Backoff{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Multiplier: 2}
 
 // openGCS opens a bucket of Google Cloud Storage. Its credential is a token, good for whoever has it: an endpoint that
 // is not Google's is asked without.
@@ -55,7 +60,8 @@ func openGCS(ctx context.Context, bucket string, query url.Values) (*blob.Bucket
 		return nil, r.explain(ctx, err)
 	}
 	// All that is done here may be done twice: parts are named by their content, and who creates a name reads it back.
-	client.SetRetry(storage.WithMaxAttempts(gcsTries), storage.WithPolicy(storage.RetryAlways))
+	client.SetRetry(storage.WithMaxAttempts(gcsTries), storage.WithPolicy(storage.RetryAlways),
+		storage.WithBackoff(gcsPauses))
 	b, err := gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})
 	if err != nil {
 		return nil, r.explain(ctx, err)
