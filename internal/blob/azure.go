@@ -43,8 +43,8 @@ func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket
 		}
 	}
 	r := remote{name: "container " + name + " of the Azure storage account " + account, at: at.Host,
-		keys: "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, run az login, or give the machine an " +
-			"identity with the role Storage Blob Data Contributor"}
+		keys: "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, run az login, or give the machine " +
+			"an identity with the role Storage Blob Data Contributor"}
 	client, err := azureClient(ctx, r, at, name, account)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket
 	return r.reach(ctx, b)
 }
 
-// azureRetries and its pauses are how often a call to Azure is made again: 5 s in all, and the caller tries again itself.
+// azureRetries and its pauses are how often a call to Azure is made again: 5 s in all. The caller tries again itself.
 const (
 	azureRetries = 4
 	azurePause   = 200 * time.Millisecond

@@ -52,8 +52,8 @@ func (r remote) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fmt.Errorf("%s: access denied: let these credentials list, read, write and delete there, or give others: %s: %w",
-			r.name, r.keys, err)
+		return fmt.Errorf("%s: access denied: let these credentials list, read, write and delete there, or give others: %s: "+
+			"%w", r.name, r.keys, err)
 	case status == http.StatusNotFound:
 		return fmt.Errorf("there is no %s: make it, or correct the name: %w", r.name, err)
 	case errors.As(err, &unreached), errors.As(err, &nowhere), errors.Is(err, context.DeadlineExceeded):

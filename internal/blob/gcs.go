@@ -15,7 +15,7 @@ import (
 	"google.golang.org/api/option"
 )
 
-// gcsTries is how often a call to Google is made, within 6 s; its kit would not give up, and the caller tries again itself.
+// gcsTries is how often a call to Google is made, within 6 s; its kit would not give up. The caller tries again itself.
 const gcsTries = 6
 
 // gcsPauses are those between them.

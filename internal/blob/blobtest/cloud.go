@@ -28,7 +28,8 @@ func GCS(t testing.TB) (address string) {
 	}
 	serve(t, at, path, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
 		"-external-url", "http://"+at, "-public-host", at, "-log-level", "error")
-	r, err := http.Post("http://"+at+"/storage/v1/b?project=test", "application/json", strings.NewReader(`{"name":"`+bucket+`"}`))
+	r, err := http.Post("http://"+at+"/storage/v1/b?project=test", "application/json",
+		strings.NewReader(`{"name":"`+bucket+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
