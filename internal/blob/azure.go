@@ -43,8 +43,8 @@ func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket
 		}
 	}
 	r := remote{name: "container " + name + " of the Azure storage account " + account, at: at.Host,
-		keys: "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, run az login, or give the machine " +
-			"an identity with the role Storage Blob Data Contributor"}
+		keys: "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, run az login, or give the " +
+			"machine an identity with the role Storage Blob Data Contributor"}
 	client, err := azureClient(ctx, r, at, name, account)
 	if err != nil {
 		return nil, err
