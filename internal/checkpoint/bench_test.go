@@ -85,7 +85,7 @@ func BenchmarkRestore(b *testing.B) {
 	for _, c := range []struct {
 		files int
 		size  int64 // of all
-	}{{1, benchSize}, {16, 1 << 30}, {10000, 10000 * 16 << 10}} {
+	}{{1, benchSize}, {16, 1 << 30}, {2000, 2000 * 16 << 10}} {
 		b.Run(fmt.Sprintf("files=%d", c.files), func(b *testing.B) {
 			top := b.TempDir()
 			dir := filepath.Join(top, "c")
