@@ -158,7 +158,7 @@ func (g *attempt) sharesNoFolder() error {
 	for _, address := range []string{g.a.Checkpoint.URL, g.a.OutputsURL, g.a.Workdir} {
 		if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
 			return fmt.Errorf("%s: a folder of the machine cannot be a store where programs run as users of their own: take "+
-				"the server's store or s3://, or set users: same for the engine", address)
+				"the server's store or a bucket, or set users: same for the engine", address)
 		}
 	}
 	return nil

@@ -1,5 +1,6 @@
 // Package blob opens the stores that hold checkpoints, outputs and caches:
-// folders, through a driver of our own that survives a crash, and S3.
+// folders, through a driver of our own that survives a crash, and buckets in S3, Google
+// Cloud Storage and Azure Blob Storage.
 package blob
 
 import (
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
 )
 
 // ErrURL says that a store's address cannot be understood; trying again is useless.
@@ -24,8 +26,10 @@ var ErrNone = errors.New("there is no such folder")
 //
 //	file:///dir?prefix=P                               a folder, made where it is missing
 //	s3://bucket?endpoint=U&region=R&profile=N&prefix=P a bucket, which is never made or deleted
+//	gs://bucket?endpoint=U&prefix=P                    likewise
+//	azblob://container?account=N&endpoint=U&prefix=P   likewise
 //
-// The address holds no secret: S3 credentials come from where the AWS SDK looks.
+// The address holds no secret: credentials come from where the provider's own tools look.
 // The caller closes the bucket.
 func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	return open(ctx, address, true)
@@ -53,12 +57,13 @@ func open(ctx context.Context, address string, makes bool) (*blob.Bucket, error)
 	case "file":
 		b, err = openFolder(u, query, makes)
 	case "s3":
-		b, err = openS3(ctx, u.Host, query)
-		if strings.Trim(u.Path, "/") != "" {
-			err = errors.Join(err, fmt.Errorf("%w: a bucket has no path: write ?prefix=%s", ErrURL, strings.Trim(u.Path, "/")))
-		}
+		b, err = openBucket(ctx, u, query, openS3)
+	case "gs":
+		b, err = openBucket(ctx, u, query, openGCS)
+	case "azblob":
+		b, err = openBucket(ctx, u, query, openAzure)
 	default:
-		err = fmt.Errorf("%w: begin it with file:// or s3://", ErrURL)
+		err = fmt.Errorf("%w: begin it with file://, s3://, gs:// or azblob://", ErrURL)
 	}
 	if err != nil {
 		if b != nil {
@@ -71,6 +76,22 @@ func open(ctx context.Context, address string, makes bool) (*blob.Bucket, error)
 	}
 	return b, nil
 }
+
+// openBucket opens a bucket by name: what lies in it has a prefix and no path.
+func openBucket(ctx context.Context, u *url.URL, query url.Values,
+	opens func(context.Context, string, url.Values) (*blob.Bucket, error)) (*blob.Bucket, error) {
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		return nil, fmt.Errorf("%w: a bucket has no path: write ?prefix=%s", ErrURL, path)
+	}
+	return opens(ctx, u.Host, query)
+}
+
+// noName says what an address lacks.
+func noName(what string) error { return fmt.Errorf("%w: write %s", ErrURL, what) }
+
+// Missing reports whether a store says that it has no such blob. A host without an address, a bucket that is gone and
+// a denied access are told as NotFound too by some stores, and are no word about the blob.
+func Missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound && !elsewhere(err) }
 
 func openFolder(u *url.URL, query url.Values, makes bool) (*blob.Bucket, error) {
 	if u.Host != "" && u.Host != "localhost" {

@@ -13,9 +13,11 @@ import (
 // A wrong address gives an error that says what to write.
 func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct{ address, says string }{
-		{"", "file:// or s3://"},
-		{"gs://bucket", "file:// or s3://"},
-		{"/plain/path", "file:// or s3://"},
+		{"", "file://, s3://, gs:// or azblob://"},
+		{"az://container", "file://, s3://, gs:// or azblob://"},
+		{"/plain/path", "file://, s3://, gs:// or azblob://"},
+		{"gs://bucket/path", "write ?prefix=path"},
+		{"azblob://container/path", "write ?prefix=path"},
 		{"file://dir/x", "three slashes"},
 		{"file:///x?region=y", "no parameter but prefix"},
 		{"file:relative", "absolute"},

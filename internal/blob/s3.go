@@ -3,6 +3,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -17,7 +18,7 @@ import (
 // by path, because a bucket's name before an address such as 127.0.0.1 is no host.
 func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket, error) {
 	if bucket == "" {
-		return nil, fmt.Errorf("%w: write the bucket's name, s3://NAME", ErrURL)
+		return nil, noName("the bucket's name, s3://NAME")
 	}
 	own := query.Get("endpoint") != ""
 	if own {
@@ -33,19 +34,16 @@ func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket,
 		}
 		config.Region = "us-east-1" // servers other than Amazon's take any
 	}
+	r := remote{name: "S3 bucket " + bucket, at: cmp.Or(query.Get("endpoint"), "Amazon S3 in "+config.Region),
+		keys: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws configure, or give the machine a role"}
+	if _, err := config.Credentials.Retrieve(ctx); err != nil {
+		return nil, r.unsigned(err)
+	}
 	client := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = own })
 	b, err := s3blob.OpenBucket(ctx, client, bucket,
 		&s3blob.Options{RequestChecksumCalculation: config.RequestChecksumCalculation})
 	if err != nil {
 		return nil, err
 	}
-	found, err := b.IsAccessible(ctx)
-	if err == nil && !found {
-		err = fmt.Errorf("there is no bucket %s: make it, or correct the name", bucket)
-	}
-	if err != nil {
-		_ = b.Close() // nothing was written
-		return nil, err
-	}
-	return b, nil
+	return r.reach(ctx, b)
 }

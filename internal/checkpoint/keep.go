@@ -64,7 +64,8 @@ func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string
 	if err != nil {
 		return Manifest{}, Stats{}, err
 	}
-	m := Manifest{Form: form, Writer: rand.Text(), Published: time.Now().UTC(), Bytes: up.stats.Bytes, Files: files}
+	m := Manifest{Form: form, Writer: rand.Text(), Published: time.Now().UTC(), Bytes: up.stats.Bytes,
+		Files: untagged(files)}
 	seq := 1
 	if len(versions) > 0 {
 		seq = versions[0] + 1

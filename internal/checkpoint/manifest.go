@@ -64,6 +64,8 @@ type Part struct {
 	Sum  string `json:"sum"` // SHA-256, hexadecimal
 	Size int64  `json:"size"`
 	Home string `json:"home"` // the claim under which it was stored, or "kept"
+	// Tag is the content's tag under Sum, for a restore that has no time for SHA-256; "": there is none.
+	Tag string `json:"tag,omitempty"`
 }
 
 func (p Part) key() string { return "objects/" + p.Home + "/" + p.Sum }
@@ -182,7 +184,7 @@ func (f File) check() error {
 	var size int64
 	for _, p := range f.Parts {
 		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > partSize ||
-			p.Home == "" || strings.ContainsAny(p.Home, "/.") {
+			p.Home == "" || strings.ContainsAny(p.Home, "/.") || p.Tag != "" && len(p.Tag) != tagLength {
 			return fmt.Errorf("part %+v", p)
 		}
 		size += p.Size

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gocloud.dev/gcerrors"
+	"scrimp/internal/blob"
 )
 
 // Keep says which checkpoints stay. The newest always does.
@@ -164,7 +164,7 @@ func (w *Writer) mayDrop(home string) bool {
 
 // remove deletes an object; one that is gone is what was wanted.
 func (w *Writer) remove(ctx context.Context, key string) error {
-	if err := w.store.bucket.Delete(ctx, w.store.prefix+key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	if err := w.store.bucket.Delete(ctx, w.store.prefix+key); err != nil && !blob.Missing(err) {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
 	return nil

@@ -97,6 +97,7 @@ func (w *Writer) publish(ctx context.Context, c *Capture, meta Meta) (Manifest, 
 
 // create gives the manifest the next name and makes it visible.
 func (w *Writer) create(ctx context.Context, m *Manifest) error {
+	m.Files = untagged(m.Files)
 	for {
 		if err := w.unfenced(ctx); err != nil {
 			return err
@@ -182,7 +183,7 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 		return Part{}, fmt.Errorf("read %s: %w", f.Path, err)
 	}
 	sum := sha256.Sum256(buffer)
-	part := Part{Sum: hex.EncodeToString(sum[:]), Size: s.size, Home: u.home}
+	part := Part{Sum: hex.EncodeToString(sum[:]), Size: s.size, Home: u.home, Tag: tagOf(sum, buffer)}
 	u.mu.Lock()
 	known, ok := u.known[part.Sum]
 	begun := inFlight[part.Sum]
@@ -190,6 +191,7 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 	u.mu.Unlock()
 	switch {
 	case ok:
+		known.Tag = part.Tag // it may be of a time before there were any
 		return known, nil
 	case begun: // if that fails, the whole publish does
 		return part, nil

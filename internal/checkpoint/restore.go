@@ -176,7 +176,7 @@ func (s *Store) write(ctx context.Context, m Manifest, dir string) (err error) {
 	}
 	err = s.parallel(ctx, len(places), s.bufferFor(m.parts()), func(ctx context.Context, buffer []byte, i int) error {
 		p := places[i]
-		if err := s.readPart(ctx, p.Part, buffer[:p.Size]); err != nil {
+		if err := s.readTagged(ctx, p.Part, buffer[:p.Size]); err != nil {
 			return err
 		}
 		p.turn.Lock()

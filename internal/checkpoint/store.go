@@ -17,6 +17,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	ours "scrimp/internal/blob"
 	"scrimp/internal/blob/httpblob"
 )
 
@@ -139,7 +140,7 @@ func readError(key string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case gcerrors.Code(err) == gcerrors.NotFound:
+	case ours.Missing(err):
 		return fmt.Errorf("read %s: %w: it is missing", key, ErrDamaged)
 	case errors.Is(err, syscall.EIO):
 		return fmt.Errorf("read %s: %w: %w", key, ErrDamaged, err)

@@ -87,7 +87,7 @@ func (a *app) serveCmd() *cobra.Command {
 	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil,
 		"`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
 	f.StringArrayVar(&o.Stores, "stores", nil, "`address` of a store that job files may name in checkpoint.store, such "+
-		"as s3://BUCKET?region=NAME; may be repeated (default none)")
+		"as s3://BUCKET?region=NAME or gs://BUCKET; may be repeated (default none)")
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd

@@ -254,6 +254,12 @@ func (c *checker) nodes() {
 	c.wrong(n.Max > mostNodes || n.Min > mostNodes, "nodes", fmt.Sprintf("is above %d", mostNodes), "ask for fewer")
 }
 
+// IsStore reports whether an address is of a kind that keeps checkpoints. What lies behind it is not asked.
+func IsStore(address string) bool {
+	scheme, _, _ := strings.Cut(address, "://")
+	return urlForm.MatchString(address) && slices.Contains([]string{"file", "s3", "gs", "azblob"}, scheme)
+}
+
 func (c *checker) saving() {
 	s := c.j.Checkpoint
 	c.wrong(c.j.Grace > MaxGrace, "grace", "is above 1h", "give 1h or less, and save at intervals what takes longer")
@@ -261,8 +267,8 @@ func (c *checker) saving() {
 		d, err := ParseDuration(i)
 		c.wrong(err != nil || d <= 0, "checkpoint.interval", fmt.Sprintf("is %q", i), "write auto or a span such as 10m")
 	}
-	c.wrong(s.Store != "" && !urlForm.MatchString(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store),
-		"write file:///… or s3://…")
+	c.wrong(s.Store != "" && !IsStore(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store),
+		"write file:///…, s3://…, gs://… or azblob://…")
 	c.nodes()
 	c.wrong(s.AllRanks() && c.j.MostNodes() == 1, "checkpoint.ranks", "is all, and the job runs on one machine",
 		"give nodes above 1, or leave it out")

@@ -181,7 +181,8 @@ var meanings = map[string]meaning{
 	"Checkpoint.keep":      {doc: "Newest versions that are kept."},
 	"Checkpoint.best":      {doc: "Keep the best by the metric too."},
 	"Checkpoint.every_nth": {doc: "Keep every Nth version too."},
-	"Checkpoint.store":     {doc: "Where they are kept: file:///… or s3://…. The server's data folder unless set."},
+	"Checkpoint.store": {doc: "Where they are kept: file:///…, s3://…, gs://… or azblob://…. The server's data " +
+		"folder unless set."},
 	"Checkpoint.ranks": {doc: "Whose folder a checkpoint is, of a job on several machines: that of the first, which " +
 		"every machine gets back; or of all, of which each gets its own part back, on as many " +
 		"machines as before: nodes is one number then."},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"scrimp/internal/server/auth"
+	"scrimp/internal/spec"
 )
 
 // Stores are the stores that job files may name in checkpoint.store. The address is a submitter's word, and the
@@ -27,7 +28,8 @@ func NewStores(all bool, addresses []string, data string) (Stores, error) {
 	for _, a := range addresses {
 		u := storeAt(a)
 		if u == nil {
-			return s, fmt.Errorf("--stores %s: it is no address of a store: write file:///FOLDER or s3://BUCKET?region=NAME", a)
+			return s, fmt.Errorf("--stores %s: it is no address of a store: write file:///FOLDER, s3://BUCKET?region=NAME, "+
+				"gs://BUCKET or azblob://CONTAINER?account=NAME", a)
 		}
 		s.within = append(s.within, u)
 	}
@@ -37,10 +39,10 @@ func NewStores(all bool, addresses []string, data string) (Stores, error) {
 // storeAt reads an address; nil: it is none that a job may have. The user is left to internal/blob, which refuses it.
 func storeAt(address string) *url.URL {
 	u, err := url.Parse(address)
-	if err != nil || u.User != nil || u.Opaque != "" || u.Scheme != "file" && u.Scheme != "s3" {
+	if err != nil || u.User != nil || u.Opaque != "" || !spec.IsStore(address) {
 		return nil
 	}
-	if u.Scheme == "s3" && u.Host == "" || u.Scheme == "file" && !path.IsAbs(u.Path) {
+	if u.Scheme != "file" && u.Host == "" || u.Scheme == "file" && !path.IsAbs(u.Path) {
 		return nil
 	}
 	return u

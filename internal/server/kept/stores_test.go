@@ -9,7 +9,7 @@ import (
 // A job file names the stores that an admin allows and what lies within them, and nothing else, however it is written.
 func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
 	s, err := kept.NewStores(false, []string{"s3://models?region=eu-west-1&prefix=team", "file:///srv/keep",
-		"s3://own?endpoint=http://10.0.0.9:9000"}, "/srv/keep/scrimp")
+		"s3://own?endpoint=http://10.0.0.9:9000", "gs://models?prefix=team", "azblob://models?account=lab"}, "/srv/keep/scrimp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,18 +27,26 @@ func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
 		"s3://own?endpoint=http://10.0.0.9:9000&endpoint=http://evil":              false,
 		"s3://own?endpoint=http://evil":                                            false,
 		"s3://user@own?endpoint=http://10.0.0.9:9000":                              false,
-		"file:///srv/keep":                       true,
-		"file:///srv/keep/a?prefix=b":            true,
-		"file:///srv/keepers":                    false,
-		"file:///srv/keep/../../etc":             false,
-		"file:///srv/keep?prefix=../../etc":      false,
-		"file:///srv/keep/%2e%2e/%2e%2e/etc":     false,
-		"file:///srv/keep/scrimp":                false,
-		"file:///srv/keep?prefix=scrimp/folders": false,
-		"file:///":                               false,
-		"file://elsewhere/srv/keep":              false,
-		"http://models":                          false,
-		"mem://":                                 false,
+		"gs://models?prefix=team/red":                                              true,
+		"gs://models?prefix=team&endpoint=http://evil":                             false,
+		"gs://models?prefix=teams":                                                 false,
+		"gs://other?prefix=team":                                                   false,
+		"azblob://models?account=lab&prefix=a":                                     true,
+		"azblob://models?account=other":                                            false,
+		"azblob://models":                                                          false,
+		"azblob://models?account=lab&endpoint=https://x.y":                         false,
+		"file:///srv/keep":                                                         true,
+		"file:///srv/keep/a?prefix=b":                                              true,
+		"file:///srv/keepers":                                                      false,
+		"file:///srv/keep/../../etc":                                               false,
+		"file:///srv/keep?prefix=../../etc":                                        false,
+		"file:///srv/keep/%2e%2e/%2e%2e/etc":                                       false,
+		"file:///srv/keep/scrimp":                                                  false,
+		"file:///srv/keep?prefix=scrimp/folders":                                   false,
+		"file:///":                                                                 false,
+		"file://elsewhere/srv/keep":                                                false,
+		"http://models":                                                            false,
+		"mem://":                                                                   false,
 	} {
 		if got := s.Allows(address); got != want {
 			t.Errorf("%q is allowed: %v", address, got)
@@ -51,7 +59,7 @@ func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
 	if err != nil || none.Allows("file:///tmp/x") || !none.Allows("") {
 		t.Error("where none is allowed one is taken")
 	}
-	for _, wrong := range []string{"/plain", "http://x", "s3://", "file:relative", "s3://user:pass@b"} {
+	for _, wrong := range []string{"/plain", "http://x", "s3://", "gs://", "azblob://?account=a", "file:relative", "s3://user:pass@b"} {
 		if _, err := kept.NewStores(false, []string{wrong}, "/srv"); err == nil {
 			t.Errorf("--stores %s is taken", wrong)
 		}

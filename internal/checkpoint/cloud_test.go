@@ -10,9 +10,17 @@ import (
 	"scrimp/internal/blob/blobtest"
 )
 
-// What holds for folders holds for a real S3 server.
+// What holds for folders holds for real servers of S3, Google Cloud Storage and Azure Blob.
 func TestS3(t *testing.T) {
 	address, _ := blobtest.S3(t)
+	inBucket(t, address)
+}
+
+func TestGCS(t *testing.T) { inBucket(t, blobtest.GCS(t)) }
+
+func TestAzure(t *testing.T) { inBucket(t, blobtest.Azure(t)) }
+
+func inBucket(t *testing.T, address string) {
 	for i, s := range suite {
 		t.Run(s.name, func(t *testing.T) {
 			b, err := blob.Open(t.Context(), fmt.Sprintf("%s&prefix=case%d", address, i))

@@ -1,0 +1,70 @@
+//go:build !local
+
+package blobtest
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+)
+
+// azuriteKey is that of Azurite's own account, as Microsoft publishes it.
+const (
+	azuriteAccount = "devstoreaccount1"
+	azuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// GCS starts a fake-gcs-server with one empty bucket for this test, and returns the bucket's address.
+func GCS(t testing.TB) (address string) {
+	t.Helper()
+	path := program(t, "SCRIMP_FAKE_GCS_SERVER", "fake-gcs-server")
+	at := freePort(t)
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, at, path, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
+		"-external-url", "http://"+at, "-public-host", at, "-log-level", "error")
+	r, err := http.Post("http://"+at+"/storage/v1/b?project=test", "application/json",
+		strings.NewReader(`{"name":"`+bucket+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Fatalf("make a bucket: %s", r.Status)
+	}
+	return "gs://" + bucket + "?endpoint=http://" + at
+}
+
+// Azure starts an Azurite with one empty container for this test, sets the credentials in the environment, and
+// returns the container's address.
+func Azure(t testing.TB) (address string) {
+	t.Helper()
+	path := program(t, "SCRIMP_AZURITE", "azurite-blob")
+	at := freePort(t)
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, at, path, "--blobHost", host, "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry",
+		"--skipApiVersionCheck")
+	t.Setenv("AZURE_STORAGE_ACCOUNT", azuriteAccount)
+	t.Setenv("AZURE_STORAGE_KEY", azuriteKey)
+	endpoint := "http://" + at + "/" + azuriteAccount
+	signs, err := container.NewSharedKeyCredential(azuriteAccount, azuriteKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := container.NewClientWithSharedKeyCredential(endpoint+"/"+bucket, signs, nil)
+	if err == nil {
+		_, err = c.Create(t.Context(), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "azblob://" + bucket + "?account=" + azuriteAccount + "&endpoint=" + endpoint
+}

@@ -1,0 +1,37 @@
+//go:build !local
+
+package blob
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A shared access signature reaches the service, and no error that the service or the way to it gives.
+func TestASignatureIsInNoError(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.RawQuery }))
+	for _, on := range []bool{true, false} {
+		if !on {
+			server.Close()
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/c?comp=list", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := sasCarrier{sas: "sv=1&sig=hunter2", client: server.Client()}.Do(r)
+		if (err == nil) != on {
+			t.Fatalf("the server is there: %v; %v", on, err)
+		}
+		if on {
+			_ = answer.Body.Close()
+			if got != "comp=list&sv=1&sig=hunter2" || strings.Contains(answer.Request.URL.String(), "hunter2") {
+				t.Errorf("the server got %q, and the answer is to %s", got, answer.Request.URL)
+			}
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the signature is told: %v", err)
+		}
+	}
+}
