@@ -68,7 +68,7 @@ func run() error {
 	fmt.Printf("export AWS_ENDPOINT_URL=%s AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s AWS_REGION=us-east-1\n", s.URL,
 		s.Key,
 		s.Secret)
-	fmt.Printf("export AWSCLOUD_TOKEN=%s\n", s.Token)
+	fmt.Printf("export AWSCLOUD_TOKEN=%s AWSCLOUD_HOST=%s\n", s.Token, s.Host)
 	if *dir != "" {
 		path := filepath.Join(*dir, "certificate.pem")
 		if err := os.WriteFile(path, s.Certificate(), 0o644); err != nil { // it is public

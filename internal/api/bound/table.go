@@ -73,6 +73,10 @@ var table = map[string]Bound{
 	"NewToken.user":    {Bytes: 63},
 	"NewToken.note":    {Bytes: 200},
 
+	"Identification.engine":    {Bytes: name},
+	"Identification.document":  {Bytes: 8 << 10},
+	"Identification.signature": {Bytes: 4 << 10},
+
 	"Registration.instance": {Bytes: name},
 	"Registration.key":      {Bytes: 128},
 	"Registration.version":  {Bytes: 128},
@@ -115,6 +119,7 @@ var bodies = map[reflect.Type]int64{
 	reflect.TypeFor[client.Exec]():         128 << 10,
 	reflect.TypeFor[client.ExecInput]():    128 << 10,
 	reflect.TypeFor[client.GC]():           4 << 20,
+	reflect.TypeFor[api.Identification]():  16 << 10,
 	reflect.TypeFor[api.Report]():          2 << 20,
 	reflect.TypeFor[api.Pull]():            256 << 10,
 	reflect.TypeFor[client.ExecResult]():   2 << 20,

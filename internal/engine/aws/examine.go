@@ -61,7 +61,7 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 		)
 		return f
 	}
-	f.OK = true
+	f.OK = unpriced < len(sales)
 	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales))
 	var lacks []string
 	for _, k := range x.types {
@@ -74,6 +74,9 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	}
 	if unpriced > 0 {
 		f.Text += fmt.Sprintf("; %d offers have no price that anybody says, and are not rented", unpriced)
+		if !x.diskKnown {
+			f.Text += ": that of disks is not known: write disk_rate under with, dollars of a GiB of gp3 and month"
+		}
 	}
 	return f
 }

@@ -96,6 +96,7 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		}
 		switch a.Scope {
 		case Open:
+			sentBy(r, g.AgentBodies, "from "+sourceOf(r))
 			do(w, r)
 		case Bootstraps, Attempts:
 			name, known := g.ticketHolder(a, r)
