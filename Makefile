@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo demo-ssh demo-slurm demo-kube build test check sim chaos chaos-ssh chaos-slurm chaos-kube fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check sim chaos chaos-ssh chaos-slurm chaos-kube fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -26,6 +26,9 @@ demo-slurm: build/scrimp ## a job on a real Slurm cluster of this machine, preem
 
 demo-kube: build ## a job on a real Kubernetes cluster of this machine, evicted on the way: needs root, containerd and ten minutes to build it once
 	@./examples/demo-kube.sh build/scrimp-full build/demo-kube
+
+demo-aws: build build/chargpt ## the demo's trainer on spot machines of a cloud on this machine that answers as EC2 does: needs root
+	@./examples/demo-aws.sh build/scrimp-full build/chargpt build/demo-aws
 
 build: ## the whole program, object stores included, as build/scrimp-full
 	CGO_ENABLED=0 $(GO) build -trimpath -o build/scrimp-full ./cmd/scrimp

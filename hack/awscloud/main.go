@@ -8,8 +8,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"math/big"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,7 +31,7 @@ func main() {
 func run() error {
 	listen := flag.String("listen", "127.0.0.1:0", "address to serve at")
 	dir := flag.String("dir", "", "folder for what instances write (needed with --machines)")
-	machines := flag.Bool("machines", false, "instances are processes of this machine that run their user data (needs " +
+	machines := flag.Bool("machines", false, "instances are processes of this machine that run their user data (needs "+
 		"root)")
 	scale := flag.Int("scale", 1, "how much faster than EC2 spans pass: start, shutdown, the two minutes' notice")
 	speed := flag.Int("speed", 1, "how much faster than real time the cloud's clock runs, its bill included")
@@ -37,7 +39,13 @@ func run() error {
 	key := flag.String("key", "", "access key; made up unless given, with --secret")
 	secret := flag.String("secret", "", "its secret")
 	token := flag.String("token", "", "token of the control path; made up unless given")
+	pending := flag.Duration("pending", 8*time.Second, "how long an instance takes from its launch to running, where its "+
+		"bill begins, before --scale")
+	sum := flag.String("sum", "", "print a bill as a table and its sum instead: a `file` with what POST /_test/bill answered")
 	flag.Parse()
+	if *sum != "" {
+		return table(*sum)
+	}
 	if flag.NArg() > 0 {
 		return fmt.Errorf("argument %q is not known: there are flags only, see --help", flag.Arg(0))
 	}
@@ -46,7 +54,7 @@ func run() error {
 	}
 	by := time.Duration(*scale)
 	o := awstest.Options{Listen: *listen, Key: *key, Secret: *secret, Token: *token, Net: *net, Spans: awstest.Spans{
-		Pending: 8 * time.Second / by, Ending: 30 * time.Second / by, Boot: 20 * time.Second / by,
+		Pending: *pending / by, Ending: 30 * time.Second / by, Boot: 20 * time.Second / by,
 		Rebalance: 60 * time.Second / by, Notice: 2 * time.Minute / by}}
 	begun := time.Now()
 	o.Now = func() time.Time { return begun.Add(time.Since(begun) * time.Duration(*speed)) }
@@ -79,5 +87,28 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	<-ctx.Done()
+	return nil
+}
+
+// table prints a bill, exactly, and its sum.
+func table(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the bill: %w", err)
+	}
+	var lines []struct{ Kind, Instance, Type, Zone, Free, USD string }
+	if err := json.Unmarshal(text, &lines); err != nil {
+		return fmt.Errorf("read the bill %s: %w", path, err)
+	}
+	all := new(big.Rat)
+	for _, l := range lines {
+		cost, ok := new(big.Rat).SetString(l.USD)
+		if !ok {
+			return fmt.Errorf("read the bill %s: %q is no number of dollars", path, l.USD)
+		}
+		all.Add(all, cost)
+		fmt.Printf("%-20s %-9s %-11s %-11s $%s  %s\n", l.Instance, l.Kind, l.Type, l.Zone, cost.FloatString(6), l.Free)
+	}
+	fmt.Printf("%-20s %-9s %-11s %-11s $%s\n", "sum", "", "", "", all.FloatString(6))
 	return nil
 }
