@@ -145,7 +145,8 @@ func (i azureItem) unfit() (why, name, detail string) {
 
 // otherUse reports whether it is of another service, term, system or tenancy.
 func (i azureItem) otherUse() bool {
-	return i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" && i.Type != "Reservation" ||
+	return i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" &&
+		i.Type != "Reservation" ||
 		strings.HasSuffix(i.Product, "Windows") || strings.HasSuffix(i.Product, " Win") ||
 		strings.Contains(i.label(), "Low Priority") || strings.Contains(i.Product, "Dedicated") ||
 		strings.Contains(i.Product, "CloudServices")

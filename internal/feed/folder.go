@@ -44,7 +44,8 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	if err != nil {
 		return c, copies, fmt.Errorf("%w: correct %s", err, filepath.Join(dir, PricesName))
 	}
-	return over.Managed(), append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")}), nil
+	copies = append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")})
+	return over.Managed(), copies, nil
 }
 
 // Published is Load without the user's own prices: what a source is read against,

@@ -24,12 +24,13 @@ func Public() Endpoints {
 	return Endpoints{
 		AWS:       "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current",
 		SageMaker: "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonSageMaker/current",
-		Savings:   "https://pricing.us-east-1.amazonaws.com/savingsPlan/v1.0/aws/AWSComputeSavingsPlan/current/region_index.json",
-		Vertex:    "https://cloudbilling.googleapis.com/v1/services/C7E2-9256-1C43/skus",
-		Advisor:   "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json",
-		Azure:     "https://prices.azure.com/api/retail/prices",
-		GCP:       "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus",
-		SkyPilot:  "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8",
+		Savings: "https://pricing.us-east-1.amazonaws.com/savingsPlan/v1.0/aws/AWSComputeSavingsPlan/current/" +
+			"region_index.json",
+		Vertex:   "https://cloudbilling.googleapis.com/v1/services/C7E2-9256-1C43/skus",
+		Advisor:  "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json",
+		Azure:    "https://prices.azure.com/api/retail/prices",
+		GCP:      "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus",
+		SkyPilot: "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8",
 	}
 }
 

@@ -258,7 +258,8 @@ func (r *ranking) fallbacks() {
 	needs.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
-		if l.Offer.Capacity == market.Spot || !l.Plain() || l.Offer.MaxLifetime > 0 || !l.Quote.Priced || l.Offer.Currency != r.Currency || !needs.Takes(*l) {
+		if l.Offer.Capacity == market.Spot || !l.Plain() || l.Offer.MaxLifetime > 0 || !l.Quote.Priced ||
+			l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
 		}
 		s := shape(l, 1).alike()

@@ -42,11 +42,12 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 	s.StringSliceVar(&f.regions, "region", nil, "`pattern` of regions or zones: eu-*, us-east-1a (may be repeated)")
 	s.StringSliceVar(&f.providers, "provider", nil, "`pattern` of providers: aws, gcp (may be repeated)")
 	s.StringSliceVar(&f.machines, "machine", nil, "`pattern` of machine types: p5*, g2-standard-* (may be repeated)")
-	s.StringSliceVar(&f.zones, "zone", nil, "`pattern` of zones, of what is sold by the zone: us-east-1* (may be repeated)")
-	s.StringSliceVar(&f.terms, "term", nil, "`pattern` of terms: reserved-1y-*, savings-plan-*, committed-*, preemptible; "+
-		"* is all (default none: paid while it is used; with --reserved all; may be repeated)")
-	s.StringSliceVar(&f.platforms, "platform", nil, "`pattern` of managed platforms: sagemaker, vertex, azureml; * is all, "+
-		"with the raw machines (default raw; may be repeated)")
+	s.StringSliceVar(&f.zones, "zone", nil,
+		"`pattern` of zones, of what is sold by the zone: us-east-1* (may be repeated)")
+	s.StringSliceVar(&f.terms, "term", nil, "`pattern` of terms: reserved-1y-*, savings-plan-*, committed-*, "+
+		"preemptible; * is all (default none: paid while it is used; with --reserved all; may be repeated)")
+	s.StringSliceVar(&f.platforms, "platform", nil, "`pattern` of managed platforms: sagemaker, vertex, azureml; "+
+		"* is all, with the raw machines (default raw; may be repeated)")
 	s.BoolVar(&f.spot, "spot", false, "spot capacity only, or besides other kinds that are asked for")
 	s.BoolVar(&f.onDemand, "on-demand", false, "on-demand capacity, likewise")
 	s.BoolVar(&f.reserved, "reserved", false, "reserved and owned capacity, likewise")
