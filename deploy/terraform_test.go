@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -67,14 +68,14 @@ var arguments = map[string]string{
 func names(text string) map[string]bool {
 	found, path := map[string]bool{}, ""
 	for _, word := range strings.Fields(text) {
-		switch name, opens := strings.CutSuffix(word, "{"); {
-		case word == "}":
+		if word == "}" {
 			path = path[:strings.LastIndex(strings.TrimSuffix(path, "."), ".")+1]
-		default:
-			found[path+name] = true
-			if opens {
-				path += name + "."
-			}
+			continue
+		}
+		name, opens := strings.CutSuffix(word, "{")
+		found[path+name] = true
+		if opens {
+			path += name + "."
 		}
 	}
 	return found
@@ -109,7 +110,7 @@ func TestTheModuleIsFormattedAsTerraformDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(hclwrite.Format(text)) != string(text) {
+		if !bytes.Equal(hclwrite.Format(text), text) {
 			t.Errorf("%s is not formatted: terraform fmt writes it", name)
 		}
 	}
