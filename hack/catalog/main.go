@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ func run(from, to string) error {
 	}
 	out := [][]string{{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators",
 		"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
-		"risk_low", "risk_high"}}
+		"risk_low", "risk_high", "term", "platform", "upfront", "hourly"}}
 	col := columns(machines[0])
 	for _, m := range machines[1:] {
 		cell := func(name string) string { return m[col[name]] }
@@ -62,11 +63,35 @@ func run(from, to string) error {
 				}
 				out = append(out, []string{cell("provider"), region, "", cell("instance_type"), sale[0], kind, count,
 					cell("accel_mem_gb_each"), cell("vcpu"), cell("ram_gib"), cell("local_nvme_gb"), cell("network_gbps"), sale[1],
-					"USD", at, dated, "", ""})
+					"USD", at, dated, "", "", "", "", "", ""})
+				if cell("provider") == "gcp" && sale[0] == "spot" && !strings.HasPrefix(kind, "TPU") {
+					out = append(out, preemptible(out[len(out)-1]))
+				}
 			}
 		}
 	}
-	return write(filepath.Join(to, "listings.csv"), out)
+	more, err := read("hack/catalog/more.csv")
+	if err != nil {
+		return err
+	}
+	if strings.Join(more[0], ",") != strings.Join(out[0], ",") {
+		return fmt.Errorf("more.csv has other columns than the listings: %v", more[0])
+	}
+	for _, row := range more[1:] {
+		if row[columns(more[0])["at"]] == "" || row[columns(more[0])["source"]] == "" {
+			return fmt.Errorf("a row of more.csv has no date or no source: %v", row)
+		}
+	}
+	return write(filepath.Join(to, "listings.csv"), append(out, more[1:]...))
+}
+
+// preemptible is a spot row of Google Cloud as its older kind, which has the same prices and ends after 24 h.
+func preemptible(spot []string) []string {
+	row := slices.Clone(spot)
+	row[15] += "; preemptible machines have the prices of spot: docs.cloud.google.com/compute/docs/instances/" +
+		"create-use-preemptible"
+	row[18] = "preemptible"
+	return row
 }
 
 func columns(head []string) map[string]int {

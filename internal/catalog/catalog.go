@@ -70,6 +70,16 @@ type Listing struct {
 	Stated bool
 	// RuleSource says where billing rule and notice come from; "" where they are unknown.
 	RuleSource string
+
+	// Term is the terms on which the price holds; "" is the ordinary ones. Of one that commits, Upfront is paid
+	// once and Hourly for every hour of it; the quote's rate is both over its hours (Term.Effective).
+	Term    Term
+	Upfront money.Amount
+	Hourly  money.Rate
+	// Platform is the managed platform that sells the machine; "" is the raw machine.
+	Platform string
+	// RawPrice is that of the raw machine, where Beside has found it.
+	RawPrice *money.Rate
 }
 
 // Spec returns the facts of the listing's accelerator, and false where none are known.
@@ -227,7 +237,7 @@ func (c *Catalog) sort() {
 // whatever region and capacity, and false where there is none.
 func (c Catalog) Machine(provider, machine string) (Listing, bool) {
 	i := slices.IndexFunc(c.Listings, func(l Listing) bool {
-		return l.Offer.Provider == provider && strings.EqualFold(l.Offer.Machine, machine)
+		return l.Offer.Provider == provider && l.Platform == "" && strings.EqualFold(l.Offer.Machine, machine)
 	})
 	if i < 0 {
 		return Listing{}, false
@@ -240,7 +250,7 @@ func (c Catalog) Machines(provider string) []Listing {
 	var out []Listing
 	seen := map[string]bool{}
 	for _, l := range c.Listings {
-		if l.Offer.Provider == provider && !seen[l.Offer.Machine] {
+		if l.Offer.Provider == provider && l.Platform == "" && !seen[l.Offer.Machine] {
 			seen[l.Offer.Machine] = true
 			out = append(out, l)
 		}
@@ -255,8 +265,7 @@ func Sell(shape Listing, region, zone string, capacity market.Capacity, q market
 	currency money.Currency) Listing {
 	l := shape
 	l.Offer.Region, l.Offer.Zone, l.Offer.Capacity, l.Offer.Currency = region, zone, capacity, currency
-	l.Quote, l.Risk, l.Listed = q, Risk{}, nil
-	return l.settle()
+	return SellTerm(l, Terms{}, q)
 }
 
 // settle gives the listing its name and the provider's rules.
@@ -266,8 +275,15 @@ func (l Listing) settle() Listing {
 		place.Zone = place.Region // sold by the region
 	}
 	l.Offer.ID = market.ID(place)
+	if l.Term != "" {
+		l.Offer.ID += market.OfferID("/" + l.Term)
+	}
+	if l.Platform != "" {
+		l.Offer.ID += market.OfferID("@" + l.Platform)
+	}
 	l.Quote.Offer, l.Quote.Available = l.Offer.ID, false
-	rule, ok := RuleOf(l.Offer.Provider, l.Offer.Capacity)
+	rule, ok := ruleOn(l.Offer.Provider, l.Offer.Capacity, l.Term)
+	ok = ok && l.Platform == "" // a platform bills and warns in its own way
 	l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = market.Billing{}, 0, 0, ""
 	if ok {
 		l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = rule.Billing, rule.Notice,

@@ -326,7 +326,8 @@ func TestFilters(t *testing.T) {
 	}
 	f.Memory, f.Regions, f.Capacity = 80*size.GB, []string{"us-*"}, []market.Capacity{market.Spot}
 	got := c.Match(f)
-	if len(got) != 1 || got[0].Offer.ID != "gcp/us-central1/a3-highgpu-8g/spot" {
+	if len(got) != 2 || got[0].Offer.ID != "gcp/us-central1/a3-highgpu-8g/spot" ||
+		got[1].Offer.ID != "gcp/us-central1/a3-highgpu-8g/spot/preemptible" {
 		t.Errorf("H100:8 spot in us-*: %v", got)
 	}
 	if got := c.Match(catalog.Filter{Regions: []string{"eu-*"}}); len(got) != 0 {

@@ -19,9 +19,6 @@ import (
 //go:embed listings.csv
 var listingRows string
 
-//go:embed rules.csv
-var ruleRows string
-
 // Builtin returns the catalogue that is built in.
 func Builtin() Catalog {
 	c, err := Read("built in", listingRows)
@@ -36,7 +33,7 @@ func Builtin() Catalog {
 // may stand in any order, and others beside them.
 var head = []string{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators",
 	"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
-	"risk_low", "risk_high"}
+	"risk_low", "risk_high", "term", "platform", "upfront", "hourly"}
 
 // table reads CSV into rows by the names of the first.
 func table(text string) ([]map[string]string, error) {
@@ -121,6 +118,9 @@ func listing(r map[string]string) (Listing, Skip) {
 		return l, Skip{Why: BadRow, Detail: fmt.Sprintf("capacity %q is not spot, on-demand or reserved", r["capacity"])}
 	}
 	if skip := l.quote(r); skip.Why != "" {
+		return l, skip
+	}
+	if skip := l.terms(r); skip.Why != "" {
 		return l, skip
 	}
 	if bad := l.machine(r); bad != "" || l.Risk.Known && l.Risk.Low > l.Risk.High {
@@ -284,6 +284,10 @@ func Write(list []Listing) string {
 		if l.Quote.Priced {
 			price = l.Quote.Rate.String()
 		}
+		upfront, hourly := "", ""
+		if l.Term.Commits() {
+			upfront, hourly = l.Upfront.String(), l.Hourly.String()
+		}
 		if !l.Quote.At.IsZero() {
 			at = l.Quote.At.UTC().Format(time.RFC3339)
 		}
@@ -292,55 +296,9 @@ func Write(list []Listing) string {
 			l.Offer.Accelerator, whole(float64(l.Offer.Accelerators)), whole(float64(l.AcceleratorMemory) / float64(size.GB)),
 			whole(float64(l.Offer.CPUs)), whole(float64(l.Offer.Memory) / float64(size.GiB)), text(l.Disk), text(l.Network),
 			price, string(l.Offer.Currency), at, l.Quote.Source, text(Figure{l.Risk.Low, l.Risk.Known}),
-			text(Figure{l.Risk.High, l.Risk.Known}),
+			text(Figure{l.Risk.High, l.Risk.Known}), string(l.Term), l.Platform, upfront, hourly,
 		})
 	}
 	w.Flush()
 	return b.String()
-}
-
-// Rule is how a provider bills a kind of capacity, and how long before an interruption it warns.
-type Rule struct {
-	Provider    string
-	Capacity    market.Capacity
-	Billing     market.Billing
-	Notice      time.Duration
-	MaxLifetime time.Duration
-	Confidence  string // as of an accelerator
-	Source      string
-}
-
-var rules = mustRules()
-
-func mustRules() map[string]Rule {
-	rows, err := table(ruleRows)
-	if err != nil {
-		panic("catalog: " + err.Error())
-	}
-	out := map[string]Rule{}
-	for _, r := range rows {
-		span := func(name string) time.Duration {
-			if r[name] == "" {
-				return 0
-			}
-			d, err := time.ParseDuration(r[name])
-			if err != nil {
-				panic("catalog: rule of " + r["provider"] + ": " + err.Error())
-			}
-			return d
-		}
-		out[r["provider"]+"/"+r["capacity"]] = Rule{
-			Provider: r["provider"], Capacity: market.Capacity(r["capacity"]),
-			Confidence: r["confidence"], Source: r["source"] + ", " + r["date"],
-			Billing: market.Billing{Minimum: span("minimum"), FreeIfInterruptedWithin: span("free_if_interrupted_within")},
-			Notice:  span("notice"), MaxLifetime: span("max_lifetime"),
-		}
-	}
-	return out
-}
-
-// RuleOf returns how a provider bills a kind of capacity, and false where no source says.
-func RuleOf(provider string, c market.Capacity) (Rule, bool) {
-	r, ok := rules[provider+"/"+string(c)]
-	return r, ok
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -30,6 +31,9 @@ type Filter struct {
 	Machines  []string   // patterns
 	Capacity  []market.Capacity
 	MaxRate   money.Rate // of an hour, in whatever currency; 0 is no limit
+	Zones     []string   // patterns, of the zone of what is sold by the zone
+	Terms     []string   // patterns, of the term; NoTerm is without one
+	Platforms []string   // patterns, of the managed platform; Raw is none
 }
 
 // ParseAccelerator reads a kind with a count into f: H100, H100:8, H100:2+ or H100:1..8.
@@ -59,7 +63,7 @@ func (f *Filter) ParseAccelerator(s string) error {
 
 // Check says what is wrong with the patterns.
 func (f Filter) Check() error {
-	for _, p := range slices.Concat(f.Providers, f.Regions, f.Machines) {
+	for _, p := range slices.Concat(f.Providers, f.Regions, f.Machines, f.Zones, f.Terms, f.Platforms) {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("pattern %q: %w", p, err)
 		}
@@ -100,6 +104,9 @@ func (c Catalog) Nearly(f Filter) []Wish {
 		{"provider", len(f.Providers) > 0, func(f *Filter) { f.Providers = nil }},
 		{"machine", len(f.Machines) > 0, func(f *Filter) { f.Machines = nil }},
 		{"capacity", len(f.Capacity) > 0, func(f *Filter) { f.Capacity = nil }},
+		{"zone", len(f.Zones) > 0, func(f *Filter) { f.Zones = nil }},
+		{"term", len(f.Terms) > 0, func(f *Filter) { f.Terms = nil }},
+		{"platform", len(f.Platforms) > 0, func(f *Filter) { f.Platforms = nil }},
 		{"max-price", f.MaxRate > 0, func(f *Filter) { f.MaxRate = 0 }},
 	} {
 		if !w.on {
@@ -121,6 +128,8 @@ func (f Filter) Takes(l Listing) bool {
 		o.Memory >= f.RAM && (f.MostRAM == 0 || o.Memory <= f.MostRAM) &&
 		(len(f.Capacity) == 0 || slices.Contains(f.Capacity, o.Capacity)) &&
 		(f.MaxRate == 0 || l.Quote.Priced && l.Quote.Rate <= f.MaxRate) &&
+		(len(f.Zones) == 0 || o.Zone != "" && matchAny(f.Zones, o.Zone)) &&
+		matchAny(f.Terms, cmp.Or(string(l.Term), NoTerm)) && matchAny(f.Platforms, cmp.Or(l.Platform, Raw)) &&
 		matchAny(f.Providers, o.Provider) && matchAny(f.Machines, o.Machine) &&
 		(matchAny(f.Regions, o.Region) || o.Zone != "" && matchAny(f.Regions, o.Zone))
 }

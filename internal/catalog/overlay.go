@@ -21,7 +21,9 @@ import (
 //	slurm,cluster,a100-node,reserved,0.90,USD,,A100-SXM-80GB,8,64,512,2026-11-01
 //	aws,,storage-gb-month,,0.021,USD,,,,,,2026-11-01
 //
-// A discount applies to each listing that the row names. A price replaces theirs,
+// A discount applies to each listing that the row names. Columns term and platform may stand too:
+// a row without them is of raw machines that are paid while they are used. A price of a term is
+// what an hour of it costs in all. A price replaces theirs,
 // or where the row has no pattern and names none, adds a machine of the user's
 // own; of storage-gb-month, transfer-gb-region and transfer-gb-out it is the price of a
 // gigabyte. Rows apply in their order. A price of zero is taken here as it stands: the
@@ -78,7 +80,8 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 		}
 		return skip
 	}
-	f := Filter{Providers: []string{r["provider"]}, Machines: []string{r["machine"]}}
+	f := Filter{Providers: []string{r["provider"]}, Machines: []string{r["machine"]},
+		Terms: []string{cmp.Or(r["term"], NoTerm)}, Platforms: []string{cmp.Or(r["platform"], Raw)}}
 	if r["region"] != "" {
 		f.Regions = []string{r["region"]}
 	}
@@ -114,6 +117,9 @@ func (c *Catalog) discount(share, source string, takes func(Listing) bool) Skip 
 			c.Listings[i].Listed = &listed
 		}
 		c.Listings[i].Quote.Rate = off(listed, part)
+		if l.Term.Commits() {
+			c.Listings[i].cheaper(part)
+		}
 		c.Listings[i].Quote.Source = l.Quote.Source + "; discount of " + source
 		touched = true
 	}
@@ -152,6 +158,9 @@ func (c *Catalog) reprice(q market.Quote, currency money.Currency, takes func(Li
 		if l := &c.Listings[i]; takes(*l) {
 			q.Offer = l.Offer.ID
 			l.Quote, l.Offer.Currency, l.Listed, l.Stated = q, currency, nil, true
+			if l.Term.Commits() {
+				l.Upfront, l.Hourly = money.Amount{}, q.Rate
+			}
 			touched = true
 		}
 	}
@@ -167,6 +176,9 @@ func (c *Catalog) add(r map[string]string, q market.Quote, currency money.Curren
 	if r["cpus"] == "" && r["accelerator"] == "" {
 		return Skip{Why: NoMachine, Detail: "it says neither cpus nor accelerator"}
 	}
+	if r["term"] != "" {
+		return Skip{Why: BadRow, Detail: "a term is added with scrimp catalog import, which reads upfront and hourly"}
+	}
 	r["price"], r["currency"] = "1", string(currency) // replaced below: a listings file knows no zero
 	l, skip := listing(r)
 	if skip.Why != "" {
@@ -176,6 +188,17 @@ func (c *Catalog) add(r map[string]string, q market.Quote, currency money.Curren
 	l.Quote, l.Stated = q, true
 	c.Listings = append(c.Listings, l)
 	return Skip{}
+}
+
+// cheaper takes parts of a million off both payments of a term.
+func (l *Listing) cheaper(part int64) {
+	n := new(big.Int).Mul(l.Upfront.Big(), big.NewInt(million-part))
+	if upfront, ok := money.FromBig(n.Quo(n, big.NewInt(million))); ok {
+		l.Upfront, l.Hourly = upfront, off(l.Hourly, part)
+	}
+	if rate, ok := l.Term.Effective(l.Upfront, l.Hourly); ok {
+		l.Quote.Rate = rate
+	}
 }
 
 // million is how many parts a discount is counted in.

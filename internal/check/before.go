@@ -165,14 +165,14 @@ func (c *Case) rank(l catalog.Listing) (below, all int) {
 	price := l.Quote.Rate
 	for _, o := range c.Offers { // on-demand prices are compared with each other
 		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider &&
-			o.Offer.Capacity == market.OnDemand && o.Quote.Priced && o.Offer.Currency == "USD" {
+			o.Offer.Capacity == market.OnDemand && o.Plain() && o.Quote.Priced && o.Offer.Currency == "USD" {
 			price = max(price, o.Quote.Rate)
 		}
 	}
 	seen := map[string]bool{}
 	for _, o := range c.Offers {
 		name := o.Offer.Provider + "/" + o.Offer.Machine
-		if !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand ||
+		if !o.Plain() || !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand ||
 			(o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
 			continue
 		}

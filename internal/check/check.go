@@ -321,7 +321,7 @@ func cheapestOf(offers []catalog.Listing, f catalog.Filter, memory size.Bytes) (
 	var best catalog.Listing
 	found := false
 	for _, l := range (catalog.Catalog{Listings: offers}).Match(f) {
-		if l.Quote.Priced && l.Offer.Currency == "USD" && (!found || l.Quote.Rate < best.Quote.Rate) {
+		if l.Plain() && l.Quote.Priced && l.Offer.Currency == "USD" && (!found || l.Quote.Rate < best.Quote.Rate) {
 			best, found = l, true
 		}
 	}

@@ -56,7 +56,7 @@ func NewListed(c catalog.Catalog) Listed {
 	at := map[string]int{} // of kinds, by machine type
 	for _, x := range c.Listings {
 		o := x.Offer
-		if o.Capacity != market.OnDemand || !x.Quote.Priced || x.Quote.Rate <= 0 || o.Currency != money.USD {
+		if o.Capacity != market.OnDemand || !x.Plain() || !x.Quote.Priced || x.Quote.Rate <= 0 || o.Currency != money.USD {
 			continue
 		}
 		y := machineOf(x)

@@ -34,6 +34,8 @@ type awsProduct struct {
 		Option    string `json:"marketoption"`
 		Network   string `json:"networkPerformance"` // "3200 Gigabit", "Up to 25 Gigabit"
 		UsageType string `json:"usagetype"`
+		Name      string `json:"instanceName"` // of SageMaker: ml.p4d.24xlarge
+		Component string `json:"component"`    // of SageMaker: Training, Hosting, Notebook
 	} `json:"attributes"`
 }
 
@@ -46,8 +48,20 @@ func (p awsProduct) plain() bool {
 		(a.Status == "Used" || a.Status == "") && (a.Option == "OnDemand" || a.Option == "")
 }
 
+// training reports whether it is a machine of a SageMaker training job, paid by the hour.
+func (p awsProduct) training() bool {
+	a := p.Attributes
+	return strings.HasPrefix(p.Family, "ML Instance") && !strings.Contains(a.UsageType, "Spot") &&
+		(a.Component == "Training" || a.Component == "" && strings.Contains(a.UsageType, "-Train"))
+}
+
 // awsTerm is what a product costs under one offer term.
 type awsTerm struct {
+	Attributes struct {
+		Lease  string `json:"LeaseContractLength"` // 1yr, 3yr
+		Class  string `json:"OfferingClass"`       // standard, convertible
+		Option string `json:"PurchaseOption"`      // No Upfront, Partial Upfront, All Upfront
+	} `json:"termAttributes"`
 	Dimensions map[string]struct {
 		Unit  string            `json:"unit"`
 		Price map[string]string `json:"pricePerUnit"` // by currency
@@ -58,11 +72,11 @@ type awsTerm struct {
 // several hundred megabytes, and all that is kept of it are plain machines.
 func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
 	l := awsList{d: json.NewDecoder(r), t: tally{source: p.Source}, at: p.At,
-		kept: map[string]awsProduct{}, terms: map[string]map[string]awsTerm{}}
+		kept: map[string]awsProduct{}, terms: map[string]map[string]awsTerm{}, reserved: map[string]map[string]awsTerm{}}
 	if err := object(l.d, l.field); err != nil {
 		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: %w", p.Source, errForm, err)
 	}
-	if l.code != "AmazonEC2" || !l.sawProducts || !l.sawTerms {
+	if l.code != "AmazonEC2" && l.code != "AmazonSageMaker" || !l.sawProducts || !l.sawTerms {
 		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: it is of %q, products %v, on-demand terms %v",
 			p.Source, errForm, l.code, l.sawProducts, l.sawTerms)
 	}
@@ -72,22 +86,42 @@ func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
 	}
 	var rows []catalog.Listing
 	for _, sku := range slices.Sorted(maps.Keys(l.kept)) {
-		product := l.kept[sku]
-		a := product.Attributes
-		shape, ok := awsShape(p.Shapes, product)
-		if !ok || a.Region == "" {
-			l.t.skip(catalog.BadRow, a.Type, "region, processors or memory are missing")
-			continue
-		}
-		rate, currency, why, detail := awsRate(l.terms[sku])
+		rows = append(rows, l.listings(p, sku)...)
+	}
+	return catalog.New(p.Source, rows, l.t.skips), nil
+}
+
+// listings are what a product is sold at: on demand, and for one or three years.
+func (l *awsList) listings(p Page, sku string) []catalog.Listing {
+	product := l.kept[sku]
+	a := product.Attributes
+	shape, ok := awsShape(p.Shapes, product)
+	if !ok || a.Region == "" {
+		l.t.skip(catalog.BadRow, a.Type, "region, processors or memory are missing")
+		return nil
+	}
+	var platform catalog.Terms
+	if l.code == "AmazonSageMaker" {
+		platform.Platform, shape.Offer.Machine = "sagemaker", a.Name
+	}
+	var rows []catalog.Listing
+	rate, currency, why, detail := awsRate(l.terms[sku])
+	if why != "" {
+		l.t.skip(why, a.Type, detail)
+	} else {
+		q := market.Quote{Rate: rate, Priced: true, At: l.at, Source: p.Source}
+		rows = append(rows, catalog.SellTerm(catalog.Sell(shape, a.Region, "", market.OnDemand, q, currency), platform, q))
+	}
+	offers := l.reserved[sku]
+	for _, code := range slices.Sorted(maps.Keys(offers)) {
+		terms, currency, why, detail := offers[code].terms()
 		if why != "" {
 			l.t.skip(why, a.Type, detail)
 			continue
 		}
-		q := market.Quote{Rate: rate, Priced: true, At: l.at, Source: p.Source}
-		rows = append(rows, catalog.Sell(shape, a.Region, "", market.OnDemand, q, currency))
+		rows = append(rows, sellFor(shape, a.Region, terms, currency, market.Quote{At: l.at, Source: p.Source}))
 	}
-	return catalog.New(p.Source, rows, l.t.skips), nil
+	return rows
 }
 
 // awsList is a price list file as it is read: plain machines, and their terms on demand.
@@ -97,7 +131,7 @@ type awsList struct {
 	at                    time.Time
 	code                  string
 	kept                  map[string]awsProduct
-	terms                 map[string]map[string]awsTerm
+	terms, reserved       map[string]map[string]awsTerm // by SKU, then by offer term
 	sawProducts, sawTerms bool
 }
 
@@ -122,11 +156,14 @@ func (l *awsList) field(key string) error {
 		return object(l.d, l.product)
 	case "terms":
 		return object(l.d, func(kind string) error {
-			if kind != "OnDemand" {
-				return discard(l.d)
+			switch kind {
+			case "OnDemand":
+				l.sawTerms = true
+				return object(l.d, func(sku string) error { return l.term(l.terms, sku) })
+			case "Reserved":
+				return object(l.d, func(sku string) error { return l.term(l.reserved, sku) })
 			}
-			l.sawTerms = true
-			return object(l.d, l.term)
+			return discard(l.d)
 		})
 	}
 	return discard(l.d)
@@ -137,7 +174,7 @@ func (l *awsList) product(sku string) error {
 	if err := l.d.Decode(&product); err != nil {
 		return err
 	}
-	if product.plain() {
+	if product.plain() || product.training() {
 		l.kept[sku] = product
 	} else {
 		l.t.skip(catalog.OtherUse, product.Attributes.Type, "another system, tenancy, software or product")
@@ -146,7 +183,7 @@ func (l *awsList) product(sku string) error {
 }
 
 // term reads what a product costs, of those that are kept.
-func (l *awsList) term(sku string) error {
+func (l *awsList) term(into map[string]map[string]awsTerm, sku string) error {
 	if _, ok := l.kept[sku]; !ok {
 		return discard(l.d)
 	}
@@ -154,7 +191,7 @@ func (l *awsList) term(sku string) error {
 	if err := l.d.Decode(&offers); err != nil {
 		return err
 	}
-	l.terms[sku] = offers
+	into[sku] = offers
 	return nil
 }
 
@@ -177,13 +214,7 @@ func awsRate(offers map[string]awsTerm) (money.Rate, money.Currency, string, str
 				why, detail = catalog.BadRow, "unit "+dim.Unit
 				continue
 			}
-			names := slices.SortedFunc(maps.Keys(dim.Price), func(a, b string) int {
-				if (a == "USD") != (b == "USD") {
-					return map[bool]int{true: -1, false: 1}[a == "USD"]
-				}
-				return strings.Compare(a, b)
-			})
-			for _, name := range names {
+			for _, name := range dollarsFirst(dim.Price) {
 				currency, ok := catalog.ParseCurrency(name)
 				if !ok {
 					why, detail = catalog.BadCurrency, name
@@ -203,10 +234,13 @@ func awsRate(offers map[string]awsTerm) (money.Rate, money.Currency, string, str
 // awsShape is the machine as it is known, or as the price list describes it. The
 // list counts accelerators and does not say of which kind.
 func awsShape(known catalog.Catalog, p awsProduct) (catalog.Listing, bool) {
-	if l, ok := known.Machine("aws", p.Attributes.Type); ok {
+	a := p.Attributes
+	if a.Name != "" { // SageMaker's instanceType has its use behind the name: ml.p4d.24xlarge-Training
+		a.Type = strings.TrimPrefix(a.Name, "ml.")
+	}
+	if l, ok := known.Machine("aws", a.Type); ok {
 		return l, true
 	}
-	a := p.Attributes
 	cpus, err := strconv.Atoi(a.CPUs)
 	number, isGiB := strings.CutSuffix(strings.ReplaceAll(a.Memory, ",", ""), " GiB")
 	memory, err2 := strconv.ParseFloat(number, 64)
@@ -253,118 +287,4 @@ func object(d *json.Decoder, each func(key string) error) error {
 func discard(d *json.Decoder) error {
 	var v json.RawMessage
 	return d.Decode(&v)
-}
-
-// readAWSSpot reads an answer of DescribeSpotPriceHistory, as the AWS command line
-// prints it. Of each machine type and zone the newest price counts. It returns the
-// token of the next page too.
-func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
-	var answer struct {
-		History *[]struct {
-			Zone    string    `json:"AvailabilityZone"`
-			Type    string    `json:"InstanceType"`
-			Product string    `json:"ProductDescription"`
-			Price   string    `json:"SpotPrice"`
-			At      time.Time `json:"Timestamp"`
-		} `json:"SpotPriceHistory"`
-		Next string `json:"NextToken"`
-	}
-	if err := decode(page, &answer); err != nil {
-		return catalog.Catalog{}, "", fmt.Errorf("read spot prices of %s: %w", p.Source, err)
-	}
-	if answer.History == nil {
-		return catalog.Catalog{}, "", fmt.Errorf("read spot prices of %s: %w: no SpotPriceHistory", p.Source, errForm)
-	}
-	t := tally{source: p.Source}
-	newest := map[market.OfferID]catalog.Listing{}
-	for _, h := range *answer.History {
-		name := h.Type + " " + h.Zone
-		if h.Product != "" && h.Product != "Linux/UNIX" && h.Product != "Linux/UNIX (Amazon VPC)" {
-			t.skip(catalog.OtherUse, name, h.Product)
-			continue
-		}
-		region := strings.TrimRight(h.Zone, "abcdefghijklmnopqrstuvwxyz")
-		if h.Type == "" || region == "" || region == h.Zone {
-			t.skip(catalog.BadRow, name, "machine or zone is missing")
-			continue
-		}
-		rate, why := catalog.ParsePrice(h.Price)
-		if why != "" {
-			t.skip(why, name, h.Price)
-			continue
-		}
-		shape, ok := p.Shapes.Machine("aws", h.Type)
-		if !ok {
-			t.skip(catalog.NoMachine, name, "import a price list first: it says what the machine is")
-			continue
-		}
-		q := market.Quote{Rate: rate, Priced: true, At: h.At.UTC(), Source: p.Source} // in dollars, always
-		l := catalog.Sell(shape, region, h.Zone, market.Spot, q, money.USD)
-		if old, ok := newest[l.Offer.ID]; !ok || old.Quote.At.Before(h.At) {
-			newest[l.Offer.ID] = l
-		}
-	}
-	var rows []catalog.Listing
-	for _, id := range slices.Sorted(maps.Keys(newest)) {
-		rows = append(rows, newest[id])
-	}
-	return catalog.New(p.Source, rows, t.skips), answer.Next, nil
-}
-
-// readAdvisor gives the spot listings of p.Spot the published share of machines
-// that were interrupted within the last month. It returns those that it names.
-func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
-	var file struct {
-		Ranges []struct {
-			Index int     `json:"index"`
-			Max   float64 `json:"max"` // percent
-		} `json:"ranges"`
-		Regions map[string]map[string]map[string]struct {
-			Range *int `json:"r"`
-		} `json:"spot_advisor"` // region, system, machine
-	}
-	if err := json.Unmarshal(page, &file); err != nil {
-		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: %w", p.Source, errForm, err)
-	}
-	if len(file.Ranges) == 0 || len(file.Regions) == 0 {
-		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: no ranges or no regions", p.Source, errForm)
-	}
-	slices.SortFunc(file.Ranges, func(a, b struct {
-		Index int     `json:"index"`
-		Max   float64 `json:"max"`
-	}) int {
-		return a.Index - b.Index
-	})
-	risk := map[int]catalog.Risk{}
-	low := 0.0
-	for _, r := range file.Ranges {
-		if r.Max <= low || r.Max > 100 {
-			return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: range %d ends at %v %%", p.Source,
-				errForm, r.Index, r.Max)
-		}
-		risk[r.Index] = catalog.Risk{Low: low / 100, High: r.Max / 100, Known: true}
-		low = r.Max
-	}
-	t := tally{source: p.Source}
-	var rows []catalog.Listing
-	if p.Spot == nil {
-		return catalog.New(p.Source, nil, nil), nil
-	}
-	for _, l := range p.Spot.Listings {
-		if l.Offer.Provider != "aws" || l.Offer.Capacity != market.Spot {
-			continue
-		}
-		entry, ok := file.Regions[l.Offer.Region]["Linux"][l.Offer.Machine]
-		if !ok || entry.Range == nil {
-			continue
-		}
-		known, ok := risk[*entry.Range]
-		if !ok {
-			t.skip(catalog.BadRow, l.Offer.Machine, fmt.Sprintf("range %d is not described", *entry.Range))
-			continue
-		}
-		l.Risk = known
-		rows = append(rows, l)
-	}
-	return catalog.New(p.Source, rows, t.skips), nil
 }

@@ -50,6 +50,19 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 			t.skip(why, i.Machine, i.Retail.String())
 			continue
 		}
+		q := market.Quote{At: p.At, Source: p.Source}
+		if i.Type == "Reservation" {
+			terms, ok := i.reservation()
+			if !ok {
+				t.skip(catalog.BadRow, i.Machine, fmt.Sprintf("reservationTerm %q", i.Term))
+				continue
+			}
+			rows = append(rows, sellFor(shape, i.Region, terms, currency, q))
+			continue
+		}
+		for _, terms := range i.savings() {
+			rows = append(rows, sellFor(shape, i.Region, terms, currency, q))
+		}
 		capacity := market.OnDemand
 		if strings.Contains(i.label(), "Spot") {
 			capacity = market.Spot
@@ -76,6 +89,41 @@ type azureItem struct {
 	Unit     string      `json:"unitOfMeasure"`
 	Type     string      `json:"type"`
 	Minimum  json.Number `json:"tierMinimumUnits"`
+	Term     string      `json:"reservationTerm"` // 1 Year, 3 Years
+	Savings  []struct {
+		Term   string      `json:"term"`
+		Retail json.Number `json:"retailPrice"` // of an hour
+	} `json:"savingsPlan"`
+}
+
+// years are how Azure names the length of a term.
+var years = map[string]string{"1 Year": "1y", "3 Years": "3y"}
+
+// reservation is what a reservation costs: its retail price is the sum of the whole term, whatever its unit
+// says. It may be paid by the month too, at the same sum.
+func (i azureItem) reservation() (catalog.Terms, bool) {
+	t := catalog.Terms{Term: catalog.Term("reserved-" + years[i.Term] + "-all-upfront")}
+	sum, ok := catalog.Plain(i.Retail.String())
+	if years[i.Term] == "" || !ok {
+		return t, false
+	}
+	var err error
+	t.Upfront, err = money.Parse(sum)
+	_, ok = t.Term.Effective(t.Upfront, 0)
+	return t, ok && err == nil
+}
+
+// savings are what an hour costs under savings plans, which are paid by the hour.
+func (i azureItem) savings() []catalog.Terms {
+	var list []catalog.Terms
+	for _, s := range i.Savings {
+		rate, why := catalog.ParsePrice(s.Retail.String())
+		if years[s.Term] != "" && why == "" && !strings.Contains(i.label(), "Spot") {
+			list = append(list, catalog.Terms{Term: catalog.Term("savings-plan-" + years[s.Term] + "-no-upfront"),
+				Hourly: rate})
+		}
+	}
+	return list
 }
 
 func (i azureItem) label() string { return i.Meter + " " + i.SKU }
@@ -97,7 +145,8 @@ func (i azureItem) unfit() (why, name, detail string) {
 
 // otherUse reports whether it is of another service, term, system or tenancy.
 func (i azureItem) otherUse() bool {
-	return i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" ||
+	return i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" &&
+		i.Type != "Reservation" ||
 		strings.HasSuffix(i.Product, "Windows") || strings.HasSuffix(i.Product, " Win") ||
 		strings.Contains(i.label(), "Low Priority") || strings.Contains(i.Product, "Dedicated") ||
 		strings.Contains(i.Product, "CloudServices")

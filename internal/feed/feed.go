@@ -24,7 +24,8 @@ type Form string
 
 // The forms that are read.
 const (
-	AWSPrices  Form = "aws-prices"  // a price list file of Amazon EC2
+	AWSPrices  Form = "aws-prices"  // a price list file of Amazon EC2, or of SageMaker
+	AWSSavings Form = "aws-savings" // a price list file of AWS's savings plans
 	AWSSpot    Form = "aws-spot"    // the answer of DescribeSpotPriceHistory
 	AWSAdvisor Form = "aws-advisor" // rates of interruption, spot-advisor-data.json
 	Azure      Form = "azure"       // a page of the retail prices API
@@ -37,7 +38,7 @@ const (
 
 // Forms returns all forms, for help texts.
 func Forms() []Form {
-	return []Form{AWSPrices, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Kubernetes, Slurm, Listings}
+	return []Form{AWSPrices, AWSSavings, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Kubernetes, Slurm, Listings}
 }
 
 // errForm says that a page is not of the form that it should have.
@@ -52,6 +53,7 @@ var signs = []struct {
 	any    []string
 }{
 	{form: AWSPrices, prefix: "{", all: []string{`"offerCode"`}},
+	{form: AWSSavings, prefix: "{", all: []string{`avingsPlan`, `"products"`}},
 	{form: AWSSpot, prefix: "{", all: []string{`"SpotPriceHistory"`}},
 	{form: AWSAdvisor, prefix: "{", any: []string{`"spot_advisor"`, `"ranges"`}},
 	{form: Azure, prefix: "{", all: []string{`"Items"`}},
@@ -113,6 +115,8 @@ func importPage(form Form, p Page, page []byte) (catalog.Catalog, error) {
 	switch form {
 	case AWSPrices:
 		return readAWSPrices(p, bytes.NewReader(page))
+	case AWSSavings:
+		return readSavings(p, bytes.NewReader(page))
 	case AWSSpot:
 		c, _, err := readAWSSpot(p, page)
 		return c, err

@@ -35,7 +35,7 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	}
 	text, at, err := read(filepath.Join(dir, PricesName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, copies, nil
+		return c.Managed(), copies, nil
 	}
 	if err != nil {
 		return c, copies, err
@@ -44,7 +44,8 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	if err != nil {
 		return c, copies, fmt.Errorf("%w: correct %s", err, filepath.Join(dir, PricesName))
 	}
-	return over, append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")}), nil
+	copies = append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")})
+	return over.Managed(), copies, nil
 }
 
 // Published is Load without the user's own prices: what a source is read against,

@@ -36,7 +36,17 @@ var (
 	gcpGPU   = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
 	gcpSlice = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
 	gcpSpot  = regexp.MustCompile(`\bSpot Preemptible\b`)
+	// commitments to parts of machines, and parts of machines of Vertex AI's training jobs
+	gcpCommitted    = regexp.MustCompile(`^Commitment v1: ([A-Z][0-9]\w*) (Cpu|Core|Ram) in .+ for [13] Years?$`)
+	gcpCommittedGPU = regexp.MustCompile(`^Commitment v1: (?:Nvidia )?(?:Tesla )?(.+?) GPU running in .+ for [13] Years?$`)
+	gcpVertex       = regexp.MustCompile(
+		`(?i)^Vertex AI: Training/Pipelines on ([A-Z][0-9]\w*?)(?: Predefined)? Instance (Core|Ram) (?:running )?in `)
+	gcpVertexGPU = regexp.MustCompile(
+		`(?i)^Vertex AI: Training/Pipelines on (?:Nvidia )(?:Tesla )?(.+?)(?: GPU)? (?:running )?in `)
 )
+
+// vertex is how parts that Vertex AI sells on demand are told from those of raw machines.
+const vertex = "vertex"
 
 // gcpFamilies are machine types whose components have names of their own: the
 // first are sold as A3 and H100 too, at another price.
@@ -140,9 +150,16 @@ func (k gcpSKU) read() (part, capacity string, price sku, why, detail string) {
 
 // part is what the component is called, and the units in which it may be sold; "" is none of a machine.
 func (k gcpSKU) part() (part string, units []string) {
-	if m := gcpCoreRAM.FindStringSubmatch(k.Description); m != nil {
-		units := map[string][]string{"Core": {"h"}, "Ram": {"GiBy.h", "GBy.h"}}[m[2]]
-		return strings.ToUpper(m[1]) + " " + strings.ToLower(m[2]), units
+	for _, form := range []*regexp.Regexp{gcpCoreRAM, gcpCommitted, gcpVertex} {
+		if m := form.FindStringSubmatch(k.Description); m != nil {
+			kind := strings.Replace(strings.ToLower(m[2]), "cpu", "core", 1)
+			return strings.ToUpper(m[1]) + " " + kind, map[string][]string{"core": {"h"}, "ram": {"GiBy.h", "GBy.h"}}[kind]
+		}
+	}
+	for _, form := range []*regexp.Regexp{gcpCommittedGPU, gcpVertexGPU} {
+		if m := form.FindStringSubmatch(k.Description); m != nil {
+			return m[1], []string{"h"}
+		}
 	}
 	if k.Category.Group != "GPU" {
 		return "", nil
@@ -157,7 +174,14 @@ func (k gcpSKU) part() (part string, units []string) {
 
 func (k gcpSKU) capacity() string {
 	switch k.Category.Usage {
+	case "Commit1Yr":
+		return "committed-1y"
+	case "Commit3Yr":
+		return "committed-3y"
 	case "OnDemand":
+		if strings.HasPrefix(k.Description, "Vertex AI: ") {
+			return vertex
+		}
 		if gcpSpot.MatchString(k.Description) { // some are filed so, at the price of spot
 			return string(market.Spot)
 		}
@@ -218,8 +242,7 @@ func (s *skus) compose(p Page) catalog.Catalog {
 				continue
 			}
 			capacity, region, _ := strings.Cut(place, "/")
-			q := market.Quote{Rate: sum.rate, Priced: true, At: p.At, Source: p.Source}
-			rows = append(rows, catalog.Sell(shape, region, "", market.Capacity(capacity), q, sum.currency))
+			rows = append(rows, gcpListings(p, shape, region, capacity, sum)...)
 			sold = true
 		}
 		if !sold {
@@ -227,6 +250,24 @@ func (s *skus) compose(p Page) catalog.Catalog {
 		}
 	}
 	return catalog.New(p.Source, rows, s.t.skips)
+}
+
+// gcpListings are what a machine is sold at in a region: what is sold as spot is also sold as preemptible, at
+// the same price.
+func gcpListings(p Page, shape catalog.Listing, region, capacity string, sum sku) []catalog.Listing {
+	q := market.Quote{Rate: sum.rate, Priced: true, At: p.At, Source: p.Source}
+	switch capacity {
+	case vertex:
+		l := catalog.Sell(shape, region, "", market.OnDemand, q, sum.currency)
+		return []catalog.Listing{catalog.SellTerm(l, catalog.Terms{Platform: vertex}, q)}
+	case string(market.OnDemand):
+		return []catalog.Listing{catalog.Sell(shape, region, "", market.OnDemand, q, sum.currency)}
+	case string(market.Spot):
+		l := catalog.Sell(shape, region, "", market.Spot, q, sum.currency)
+		return []catalog.Listing{l, catalog.SellTerm(l, catalog.Terms{Term: catalog.Preemptible}, q)}
+	}
+	terms := catalog.Terms{Term: catalog.Term(capacity), Hourly: sum.rate}
+	return []catalog.Listing{sellFor(shape, region, terms, sum.currency, q)}
 }
 
 // sum is the price of all components of a machine in a place, where each has one in one currency.

@@ -80,7 +80,7 @@ func TestMachinesAreMadeOfTheirOwnParts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if len(c.Listings) != 4 {
+	if len(c.Listings) != 5 { // and what is spot is preemptible too
 		t.Errorf("%d listings", len(c.Listings))
 	}
 }

@@ -57,6 +57,7 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 		}
 		s.row(cells)
 	}
+	s.join()
 	c := catalog.New(p.Source, s.rows, s.t.skips)
 	if len(c.Listings) == 0 {
 		return c, fmt.Errorf("read SkyPilot table of %s: no row has a price: %s", p.Source, Summary(c.Skipped))
@@ -71,6 +72,8 @@ type skyTable struct {
 	width int
 	t     tally
 	rows  []catalog.Listing
+	hosts []skyHost            // of Google Cloud: machines without their accelerators
+	parts map[string][2]string // and accelerators without a machine: on demand and spot, by zone, count and kind
 }
 
 // row reads one machine type in one zone: its price on demand and on spot.
@@ -84,6 +87,9 @@ func (s *skyTable) row(cells []string) {
 	machine := cmp.Or(cell("InstanceType"), cell("AcceleratorName")) // a TPU is its own machine type
 	if len(cells) != s.width || machine == "" || cell("Region") == "" {
 		s.t.skip(catalog.BadRow, machine, "machine or region is missing, or the row is cut")
+		return
+	}
+	if s.apart(machine, cell) {
 		return
 	}
 	shape, ok := skyShape(s.page, machine, cell)

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -15,12 +16,17 @@ import (
 // Endpoints are where the sources are.
 type Endpoints struct {
 	AWS, Advisor, Azure, GCP, SkyPilot string
+	SageMaker, Savings, Vertex         string
 }
 
 // Public returns the public endpoints.
 func Public() Endpoints {
 	return Endpoints{
-		AWS:      "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current",
+		AWS:       "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current",
+		SageMaker: "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonSageMaker/current",
+		Savings: "https://pricing.us-east-1.amazonaws.com/savingsPlan/v1.0/aws/AWSComputeSavingsPlan/current/" +
+			"region_index.json",
+		Vertex:   "https://cloudbilling.googleapis.com/v1/services/C7E2-9256-1C43/skus",
 		Advisor:  "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json",
 		Azure:    "https://prices.azure.com/api/retail/prices",
 		GCP:      "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus",
@@ -40,7 +46,7 @@ type Updater struct {
 }
 
 // Sources are what Update takes besides skypilot/NAME.
-var Sources = []string{"aws", "aws-risk", "azure", "gcp"}
+var Sources = []string{"aws", "aws-risk", "azure", "gcp", "aws-savings", "sagemaker", "vertex"}
 
 var (
 	awsRegion   = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-\d+$`)
@@ -63,7 +69,11 @@ const mostPages = 5000
 func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, error) {
 	switch source {
 	case "aws":
-		return u.aws(ctx)
+		return u.aws(ctx, u.Endpoints.AWS)
+	case "sagemaker":
+		return u.aws(ctx, u.Endpoints.SageMaker)
+	case "aws-savings":
+		return u.savings(ctx)
 	case "aws-risk":
 		page, err := u.Client.page(ctx, u.Endpoints.Advisor)
 		if err != nil {
@@ -73,7 +83,9 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 	case "azure":
 		return u.azure(ctx)
 	case "gcp":
-		return u.gcp(ctx)
+		return u.gcp(ctx, u.Endpoints.GCP)
+	case "vertex":
+		return u.gcp(ctx, u.Endpoints.Vertex)
 	}
 	if name, ok := strings.CutPrefix(source, "skypilot/"); ok && skyName.MatchString(name) {
 		link := u.Endpoints.SkyPilot + "/" + name + "/vms.csv"
@@ -87,14 +99,14 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 		strings.Join(Sources, ", "))
 }
 
-func (u Updater) aws(ctx context.Context) (catalog.Catalog, error) {
+func (u Updater) aws(ctx context.Context, at string) (catalog.Catalog, error) {
 	var all catalog.Catalog
 	regions := u.regions(awsRegion, "us-east-1")
 	if len(regions) == 0 {
 		return all, fmt.Errorf("none of the regions %v is of AWS, such as us-east-1", u.Regions)
 	}
 	for _, r := range regions {
-		link := u.Endpoints.AWS + "/" + r + "/index.json"
+		link := at + "/" + r + "/index.json"
 		body, err := u.Client.get(ctx, link)
 		if err != nil {
 			return all, err
@@ -109,6 +121,54 @@ func (u Updater) aws(ctx context.Context) (catalog.Catalog, error) {
 	return all, nil
 }
 
+// savings reads the savings plans of each region, whose file the index names.
+func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
+	var all catalog.Catalog
+	regions := u.regions(awsRegion, "us-east-1")
+	if len(regions) == 0 {
+		return all, fmt.Errorf("none of the regions %v is of AWS, such as us-east-1", u.Regions)
+	}
+	page, err := u.Client.page(ctx, u.Endpoints.Savings)
+	if err != nil {
+		return all, err
+	}
+	var index struct {
+		Regions []struct {
+			Code string `json:"regionCode"`
+			URL  string `json:"versionUrl"`
+		} `json:"regions"`
+	}
+	if err := decode(page, &index); err != nil {
+		return all, fmt.Errorf("read the index of %s: %w", redact(u.Endpoints.Savings), err)
+	}
+	base, err := url.Parse(u.Endpoints.Savings)
+	if err != nil {
+		return all, errors.New("the address of the savings plans is no URL")
+	}
+	found := 0
+	for _, r := range index.Regions {
+		link, err := base.Parse(r.URL)
+		if !slices.Contains(regions, r.Code) || err != nil || !sameHost(link.String(), base.String()) {
+			continue
+		}
+		body, err := u.Client.get(ctx, link.String())
+		if err != nil {
+			return all, err
+		}
+		c, err := readSavings(Page{Source: redact(link.String()), Shapes: u.Known, At: u.Now}, body)
+		_ = body.Close()
+		if err != nil {
+			return all, err
+		}
+		all, found = all.With(c), found+1
+	}
+	if found == 0 {
+		return all, fmt.Errorf("fetch %s: %w: it names no file of %v at its own host", redact(u.Endpoints.Savings),
+			errForm, regions)
+	}
+	return all, nil
+}
+
 func (u Updater) azure(ctx context.Context) (catalog.Catalog, error) {
 	var all catalog.Catalog
 	regions := u.regions(azureRegion, "eastus")
@@ -116,8 +176,9 @@ func (u Updater) azure(ctx context.Context) (catalog.Catalog, error) {
 		return all, fmt.Errorf("none of the regions %v is of Azure, such as eastus", u.Regions)
 	}
 	for _, r := range regions {
-		filter := "serviceName eq 'Virtual Machines' and priceType eq 'Consumption' and armRegionName eq '" + r + "'"
-		link := u.Endpoints.Azure + "?$filter=" + url.QueryEscape(filter)
+		filter := "serviceName eq 'Virtual Machines' and armRegionName eq '" + r +
+			"' and (priceType eq 'Consumption' or priceType eq 'Reservation')"
+		link := u.Endpoints.Azure + "?api-version=2023-01-01-preview&$filter=" + url.QueryEscape(filter)
 		seen := map[string]bool{}
 		for link != "" {
 			if seen[link] || len(seen) >= mostPages {
@@ -155,13 +216,13 @@ func port(u *url.URL) string {
 	return "443"
 }
 
-func (u Updater) gcp(ctx context.Context) (catalog.Catalog, error) {
+func (u Updater) gcp(ctx context.Context, at string) (catalog.Catalog, error) {
 	if u.GCPKey == "" {
 		return catalog.Catalog{},
 			fmt.Errorf("the billing catalogue of Google Cloud wants an API key: put one into GOOGLE_API_KEY")
 	}
 	var parts skus
-	p := Page{Source: redact(u.Endpoints.GCP), Shapes: u.Known, At: u.Now}
+	p := Page{Source: redact(at), Shapes: u.Known, At: u.Now}
 	seen := map[string]bool{}
 	for token := ""; ; {
 		if seen[token] || len(seen) >= mostPages {
@@ -172,7 +233,7 @@ func (u Updater) gcp(ctx context.Context) (catalog.Catalog, error) {
 		if token != "" {
 			query.Set("pageToken", token)
 		}
-		page, err := u.Client.page(ctx, u.Endpoints.GCP+"?"+query.Encode())
+		page, err := u.Client.page(ctx, at+"?"+query.Encode())
 		if err != nil {
 			return catalog.Catalog{}, err
 		}

@@ -30,19 +30,24 @@ const (
 	NoPrecision         Reason = "no_precision"          // its accelerators do not multiply in the job's format
 	InferenceOnly       Reason = "inference_only"        // its accelerators serve models and train none
 	InterruptedTooOften Reason = "interrupted_too_often" // spot: more work is lost than is done
+	OutlivesMachine     Reason = "outlives_machine"      // its machines end before the work, which saves nothing
 	NoEstimate          Reason = "no_estimate"           // its speed is unknown
 	Unpriced            Reason = "unpriced"              // its price is unknown, which is not zero
 	OtherCurrency       Reason = "other_currency"        // nothing is converted without a dated rate
 	OverPrice           Reason = "over_max_price"
-	WrongPlace          Reason = "wrong_place"   // not in a region that the job allows
-	WrongKind           Reason = "wrong_kind"    // a kind of capacity that the job does not allow
-	OtherMachine        Reason = "other_machine" // not what the job asks for
-	NotAllowed          Reason = "not_allowed"   // a change of the job that is only proposed
+	WrongPlace          Reason = "wrong_place" // not in a region that the job allows
+	WrongKind           Reason = "wrong_kind"  // a kind of capacity that the job does not allow
+	// its price is paid for a year or three, whether it is used or not: no plan of one job buys that
+	NeedsCommitment Reason = "needs_commitment"
+	ManagedPlatform Reason = "managed_platform" // no engine runs jobs there; its price is for comparison
+	OtherMachine    Reason = "other_machine"    // not what the job asks for
+	NotAllowed      Reason = "not_allowed"      // a change of the job that is only proposed
 )
 
 // Reasons are all reasons, the nearest to being taken first.
-var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, DoesNotFit, NoPrecision,
-	InferenceOnly, NoEstimate, OverPrice, WrongPlace, WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
+var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, OutlivesMachine, DoesNotFit,
+	NoPrecision, InferenceOnly, NoEstimate, OverPrice, WrongPlace, WrongKind, NeedsCommitment, ManagedPlatform,
+	OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
 // Range is a value with the ends of the interval that holds it in four of five cases.
 type Range struct {
@@ -253,7 +258,8 @@ func (r *ranking) fallbacks() {
 	needs.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
-		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !needs.Takes(*l) {
+		if l.Offer.Capacity == market.Spot || !l.Plain() || l.Offer.MaxLifetime > 0 || !l.Quote.Priced ||
+			l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
 		}
 		s := shape(l, 1).alike()
@@ -328,6 +334,12 @@ func (r *ranking) relax(what string, p *Plan) {
 // allows says why the job does not allow an offer, or "".
 func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 	switch {
+	case (l.Term.Commits() || l.Platform != "") && !r.loose(needs, l):
+		return OtherMachine
+	case l.Term.Commits():
+		return NeedsCommitment
+	case l.Platform != "":
+		return ManagedPlatform
 	case !l.Quote.Priced:
 		if needs.Takes(*l) || r.loose(needs, l) {
 			return Unpriced

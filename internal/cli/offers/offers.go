@@ -29,6 +29,7 @@ type offerFlags struct {
 	gpu, memory, ram, maxPrice, age string
 	cpus                            int
 	regions, providers, machines    []string
+	zones, terms, platforms         []string
 	spot, onDemand, reserved        bool
 }
 
@@ -41,6 +42,12 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 	s.StringSliceVar(&f.regions, "region", nil, "`pattern` of regions or zones: eu-*, us-east-1a (may be repeated)")
 	s.StringSliceVar(&f.providers, "provider", nil, "`pattern` of providers: aws, gcp (may be repeated)")
 	s.StringSliceVar(&f.machines, "machine", nil, "`pattern` of machine types: p5*, g2-standard-* (may be repeated)")
+	s.StringSliceVar(&f.zones, "zone", nil,
+		"`pattern` of zones, of what is sold by the zone: us-east-1* (may be repeated)")
+	s.StringSliceVar(&f.terms, "term", nil, "`pattern` of terms: reserved-1y-*, savings-plan-*, committed-*, "+
+		"preemptible; * is all (default none: paid while it is used; with --reserved all; may be repeated)")
+	s.StringSliceVar(&f.platforms, "platform", nil, "`pattern` of managed platforms: sagemaker, vertex, azureml; "+
+		"* is all, with the raw machines (default raw; may be repeated)")
 	s.BoolVar(&f.spot, "spot", false, "spot capacity only, or besides other kinds that are asked for")
 	s.BoolVar(&f.onDemand, "on-demand", false, "on-demand capacity, likewise")
 	s.BoolVar(&f.reserved, "reserved", false, "reserved and owned capacity, likewise")
@@ -51,7 +58,14 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 
 // filter reads the flags.
 func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
-	want := catalog.Filter{CPUs: f.cpus, Regions: f.regions, Providers: f.providers, Machines: f.machines}
+	want := catalog.Filter{CPUs: f.cpus, Regions: f.regions, Providers: f.providers, Machines: f.machines,
+		Zones: f.zones, Terms: f.terms, Platforms: f.platforms}
+	if len(f.terms) == 0 && !f.reserved {
+		want.Terms = []string{catalog.NoTerm}
+	}
+	if len(f.platforms) == 0 {
+		want.Platforms = []string{catalog.Raw}
+	}
 	var limits show.Limits
 	if f.gpu != "" {
 		if err := want.ParseAccelerator(f.gpu); err != nil {
@@ -161,12 +175,16 @@ func (a *app) offersCmd() *cobra.Command {
 			"long before it interrupts a spot machine a provider warns, and what share of them was interrupted within a " +
 			"month as " +
 			"published (RISK), and how many interruptions the server has seen in how much time (INTERRUPTIONS). " +
-			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program " +
+			"Raw machines that are paid while they are used are listed; --term lists what is bought for a year or three, " +
+			"with what is paid up front, and --platform managed platforms beside the raw machine. " +
+			"With --gpu, what is known of that accelerator stands below. Without other flags it lists them all.\n\n" +
+			"The program " +
 			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
 			" in the data folder holds your own prices, discounts and machines. " +
 			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 no matching offers, 1 error.",
 		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n" +
-			"  scrimp offers --gpu L4 --sort value --json",
+			"  scrimp offers --gpu L4 --sort value --json\n" +
+			"  scrimp offers --gpu H100:8 --term '*' --platform '*'",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			want, limits, err := f.filter()
@@ -180,7 +198,7 @@ func (a *app) offersCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := c.Match(want)
+			list := c.Beside(c.Match(want))
 			if err := show.SortOffers(list, order); err != nil {
 				return err
 			}
@@ -202,6 +220,7 @@ func (a *app) offersCmd() *cobra.Command {
 					}
 				}
 				a.Printf("%s", show.Offers(list, seen, kinds, most, limits, now, a.Place()))
+				a.Printf("%s", show.Apart(c, want, len(list), a.Place()))
 				if len(list) == 0 {
 					a.Notef("%s", show.Nearly(c, want, a.Line()))
 				}

@@ -23,6 +23,8 @@ type Offer struct {
 	Zone              string          `json:"zone,omitempty"`
 	Machine           string          `json:"machine"`
 	Capacity          market.Capacity `json:"capacity"`
+	Term              catalog.Term    `json:"term,omitempty"`     // none: paid while it is used
+	Platform          string          `json:"platform,omitempty"` // none: the raw machine
 	Accelerator       string          `json:"accelerator,omitempty"`
 	Accelerators      int             `json:"accelerators"`
 	AcceleratorMemory *size.Bytes     `json:"accelerator_memory_bytes"`
@@ -38,6 +40,15 @@ type Offer struct {
 	Age      *float64       `json:"price_age_s"`
 	Stale    bool           `json:"stale"` // never spent on without a live check
 	Source   string         `json:"price_source"`
+
+	// of a term that commits, whose price above is that of an hour in all
+	Upfront *money.Amount `json:"upfront,omitempty"`
+	Hourly  *money.Rate   `json:"hourly,omitempty"`
+	Hours   *int          `json:"term_hours,omitempty"`
+	Total   *money.Amount `json:"term_total,omitempty"`
+	// of a managed platform, against the raw machine
+	RawPrice *money.Rate `json:"raw_price,omitempty"`
+	MarkUp   *float64    `json:"mark_up,omitempty"`
 
 	Notice       *float64       `json:"notice_s"`
 	Minimum      *float64       `json:"billed_at_least_s"`
@@ -70,8 +81,9 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity,
 		Accelerator: o.Accelerator, Accelerators: o.Accelerators,
 		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)),
-		Source: l.Quote.Source, RuleSource: l.RuleSource,
+		Source: l.Quote.Source, RuleSource: l.RuleSource, Term: l.Term, Platform: l.Platform, RawPrice: l.RawPrice,
 	}
+	v.terms(l)
 	v.AcceleratorMemory, v.CPUs, v.Memory = known(l.Sold()), known(o.CPUs), known(o.Memory)
 	v.quote(l, now)
 	if l.RuleSource != "" {
@@ -190,47 +202,6 @@ func last(a, b bool) int {
 	}
 }
 
-// Nearly says without which wish something would be found, and which regions there are
-// where that is the one.
-func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
-	var b strings.Builder
-	for _, w := range c.Nearly(want) {
-		name := "--" + w.Name
-		if w.Name == "capacity" {
-			var kinds []string
-			for _, k := range want.Capacity {
-				kinds = append(kinds, "--"+string(k))
-			}
-			name = strings.Join(kinds, " ")
-		}
-		verb := "are"
-		if w.Listings == 1 {
-			verb = "is"
-		}
-		b.WriteString(draw.Wrap("", fmt.Sprintf("Without %s there %s %s.", name, verb, draw.Count(w.Listings, "offer")),
-			p.width()))
-		if w.Name != "region" {
-			continue
-		}
-		want.Regions = nil
-		var regions []string
-		for _, l := range c.Match(want) {
-			if r := l.Offer.Provider + " " + l.Offer.Region; !slices.Contains(regions, r) {
-				regions = append(regions, r)
-			}
-		}
-		slices.Sort(regions)
-		more := ""
-		if n := len(regions) - 6; n > 0 {
-			regions, more = regions[:6], fmt.Sprintf(" and %d more", n)
-		}
-		b.WriteString(draw.Wrap("  ",
-			fmt.Sprintf("They are in %s%s; scrimp catalog update aws --region eu-west-1 fetches another.",
-				strings.Join(regions, ", "), more), p.width()))
-	}
-	return b.String()
-}
-
 // Offers is the table of listings, with the sources of their prices and, of the
 // accelerators that the user has asked for, what is known of them. Of more than
 // most listings (0: no limit) it says how many are left out.
@@ -256,14 +227,16 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 		discounted = discounted || l.Listed != nil
 		rows = append(rows, row(l, seen[l.Offer.ID], old, &sources, now, p))
 	}
-	table := draw.Grid([]draw.Column{
+	columns := []draw.Column{
 		{Name: "MACHINE", Key: true}, {Name: "WHERE", Key: true}, {Name: "KIND", Least: 6}, {Name: "GPUS", Least: 7},
 		{Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7},
 		{Name: "MEMORY", Right: true, Leaves: 8},
 		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true, Leaves: 1},
 		{Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4},
 		{Name: "INTERRUPTIONS", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
-	}, rows, p.width())
+	}
+	columns, rows = withTerms(columns, rows, list)
+	table := draw.Grid(columns, rows, p.width())
 	b.WriteString(table)
 	if left > 0 {
 		b.WriteString(draw.Wrap("", fmt.Sprintf("… and %d more: --limit 0 lists them, --gpu, --region and --max-price "+

@@ -65,7 +65,7 @@ func listingOf(p *Pool, capacity market.Capacity) (catalog.Listing, bool) {
 	for _, provider := range providers {
 		i := slices.IndexFunc(all.Listings, func(l catalog.Listing) bool {
 			return l.Offer.Provider == provider && l.Offer.Machine == p.Instance && l.Offer.Region == p.Region &&
-				l.Offer.Capacity == capacity
+				l.Offer.Capacity == capacity && l.Plain()
 		})
 		if i >= 0 {
 			return all.Listings[i], true
