@@ -7,8 +7,8 @@ data "aws_region" "here" {}
 # The policies are those of internal/engine/aws/policy, statement by statement; go test ./deploy compares them.
 locals {
   tags = {
-    "Name"                = "${var.installation}-scrimp"
-    "scrimp:installation" = var.installation
+    "Name"          = "${var.installation}-scrimp"
+    "scrimp-engine" = var.installation
   }
 
   server_policy = {
@@ -28,8 +28,11 @@ locals {
           "ec2:DescribeInstances",
           "ec2:DescribeLaunchTemplateVersions",
           "ec2:DescribeLaunchTemplates",
+          "ec2:DescribeNetworkInterfaces",
+          "ec2:DescribePlacementGroups",
           "ec2:DescribeRegions",
           "ec2:DescribeSecurityGroups",
+          "ec2:DescribeSpotInstanceRequests",
           "ec2:DescribeSpotPriceHistory",
           "ec2:DescribeSubnets",
           "ec2:DescribeTags",
@@ -58,9 +61,36 @@ locals {
         Resource = ["arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:launch-template/*"]
         Condition = {
           StringEquals = {
-            "aws:RequestTag/scrimp:installation" = ["${var.installation}"]
+            "aws:RequestTag/scrimp-engine" = ["${var.installation}"]
           }
         }
+      },
+      {
+        Sid    = "Group"
+        Effect = "Allow"
+        Action = [
+          "ec2:CreatePlacementGroup",
+          "ec2:CreateSecurityGroup",
+        ]
+        Resource = [
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:placement-group/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:security-group/*",
+        ]
+        Condition = {
+          StringEquals = {
+            "aws:RequestTag/scrimp-engine" = ["${var.installation}"]
+          }
+        }
+      },
+      {
+        Sid    = "GroupIn"
+        Effect = "Allow"
+        Action = [
+          "ec2:CreateSecurityGroup",
+        ]
+        Resource = [
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:vpc/*",
+        ]
       },
       {
         Sid    = "Rent"
@@ -76,7 +106,7 @@ locals {
         ]
         Condition = {
           StringEquals = {
-            "aws:RequestTag/scrimp:installation" = ["${var.installation}"]
+            "aws:RequestTag/scrimp-engine" = ["${var.installation}"]
           }
         }
       },
@@ -89,6 +119,7 @@ locals {
         ]
         Resource = [
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:network-interface/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:placement-group/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:security-group/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:subnet/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}::image/*",
@@ -105,7 +136,7 @@ locals {
         Resource = ["arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:launch-template/*"]
         Condition = {
           StringEquals = {
-            "aws:ResourceTag/scrimp:installation" = ["${var.installation}"]
+            "aws:ResourceTag/scrimp-engine" = ["${var.installation}"]
           }
         }
       },
@@ -117,12 +148,15 @@ locals {
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:fleet/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:instance/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:launch-template/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:network-interface/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:placement-group/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:security-group/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:volume/*",
         ]
         Condition = {
           StringEquals = {
-            "aws:RequestTag/scrimp:installation" = ["${var.installation}"]
-            "ec2:CreateAction"                   = ["CreateFleet", "CreateLaunchTemplate", "CreateVolume", "RunInstances"]
+            "aws:RequestTag/scrimp-engine" = ["${var.installation}"]
+            "ec2:CreateAction"             = ["CreateFleet", "CreateLaunchTemplate", "CreatePlacementGroup", "CreateSecurityGroup", "CreateVolume", "RunInstances"]
           }
         }
       },
@@ -130,8 +164,11 @@ locals {
         Sid    = "GiveBack"
         Effect = "Allow"
         Action = [
+          "ec2:AuthorizeSecurityGroupIngress",
           "ec2:DeleteFleets",
           "ec2:DeleteLaunchTemplate",
+          "ec2:DeleteNetworkInterface",
+          "ec2:DeletePlacementGroup",
           "ec2:DeleteVolume",
           "ec2:TerminateInstances",
         ]
@@ -139,11 +176,14 @@ locals {
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:fleet/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:instance/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:launch-template/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:network-interface/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:placement-group/*",
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:security-group/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:volume/*",
         ]
         Condition = {
           StringEquals = {
-            "aws:ResourceTag/scrimp:installation" = ["${var.installation}"]
+            "aws:ResourceTag/scrimp-engine" = ["${var.installation}"]
           }
         }
       },

@@ -1,5 +1,5 @@
 output "installation" {
-  description = "Value of the tag scrimp:installation."
+  description = "Value of the tag scrimp-engine."
   value       = var.installation
 }
 

@@ -1,5 +1,5 @@
 variable "installation" {
-  description = "Name of the installation: the value of the tag scrimp:installation, and what names begin with. Lower-case letters, digits and hyphens."
+  description = "Name of the engine in engines.yaml: the value of the tag scrimp-engine, and what names begin with. Lower-case letters, digits and hyphens."
   type        = string
 
   validation {

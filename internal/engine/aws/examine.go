@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/policy"
 	"scrimp/internal/market"
 	"scrimp/internal/size"
 )
@@ -183,14 +184,23 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 		}
 	}
 	if len(lacks) > 0 {
-		f.Text = "not allowed: " + strings.Join(
-			lacks,
-			", ",
-		) + ". An administrator of the account gives this policy to " + a.user
+		f.Text = fmt.Sprintf("not allowed: %s. An administrator of the account gives this policy to %s:\n%s",
+			strings.Join(lacks, ", "), a.user, d.policy(a))
 		return f
 	}
-	f.OK, f.Text = true, "what was tried is allowed"
+	f.OK, f.Text = true, "what was tried is allowed; the least policy is:\n"+d.policy(a)
 	return f
+}
+
+// policy is the least that the engine needs in the account.
+func (d *Driver) policy(a *api) string {
+	p := policy.Server(policy.Scope{Account: a.account, Region: d.with.Region, Installation: d.name})
+	p.Statement = slices.DeleteFunc(p.Statement, func(s policy.Statement) bool { // of stores: this engine has none
+		return slices.ContainsFunc(s.Action, func(a string) bool {
+			return strings.HasPrefix(a, "s3:") || strings.HasPrefix(a, "sts:")
+		})
+	})
+	return p.String()
 }
 
 // quotaOf is the code of the quota of virtual processors that a type counts against. Source: docs.aws.amazon.com,

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Tag is the key of the tag that says to which installation a machine belongs.
-const Tag = "scrimp:installation"
+// Tag is the key of the tag that says of which engine a machine is. Its name is known before a server has ever run.
+const Tag = "scrimp-engine"
 
 // Scope is what the policy is limited to. A field may also be an expression of a template, such as
 // ${AWS::AccountId}: it is put into names as it stands.
@@ -21,7 +21,7 @@ type Scope struct {
 	Partition    string // aws, aws-cn, aws-us-gov; "" is aws
 	Account      string // twelve digits
 	Region       string // "" or * is all
-	Installation string // the tag's value
+	Installation string // the tag's value: the name of the engine
 	Bucket       string // of the checkpoints
 	JobRole      string // name of the role that gives a job its credentials
 }
@@ -57,29 +57,37 @@ func Server(s Scope) Document {
 	tagging := map[string]map[string][]string{"StringEquals": {"aws:RequestTag/" + Tag: {s.Installation}}}
 	creating := map[string]map[string][]string{"StringEquals": {
 		"aws:RequestTag/" + Tag: {s.Installation},
-		"ec2:CreateAction":      {"CreateFleet", "CreateLaunchTemplate", "CreateVolume", "RunInstances"},
+		"ec2:CreateAction": {"CreateFleet", "CreateLaunchTemplate", "CreatePlacementGroup", "CreateSecurityGroup",
+			"CreateVolume", "RunInstances"},
 	}}
 	return Document{Version: version, Statement: []Statement{
 		allow("Look", []string{"ec2:DescribeAvailabilityZones", "ec2:DescribeFleetInstances", "ec2:DescribeFleets",
 			"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings",
 			"ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplateVersions",
-			"ec2:DescribeLaunchTemplates", "ec2:DescribeRegions", "ec2:DescribeSecurityGroups",
+			"ec2:DescribeLaunchTemplates", "ec2:DescribeNetworkInterfaces", "ec2:DescribePlacementGroups",
+			"ec2:DescribeRegions", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotInstanceRequests",
 			"ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeTags", "ec2:DescribeVolumes",
 			"ec2:GetSpotPlacementScores"}, all, nil),
 		allow("Prices", []string{"pricing:DescribeServices", "pricing:GetProducts",
 			"savingsplans:DescribeSavingsPlanRates", "savingsplans:DescribeSavingsPlans",
 			"savingsplans:DescribeSavingsPlansOfferingRates", "servicequotas:GetServiceQuota"}, all, nil),
 		allow("Template", []string{"ec2:CreateLaunchTemplate"}, s.ec2("launch-template/*"), tagging),
+		allow("Group", []string{"ec2:CreatePlacementGroup", "ec2:CreateSecurityGroup"},
+			s.ec2("placement-group/*", "security-group/*"), tagging),
+		allow("GroupIn", []string{"ec2:CreateSecurityGroup"}, s.ec2("vpc/*"), nil),
 		allow("Rent", []string{"ec2:CreateFleet", "ec2:RunInstances"},
 			s.ec2("fleet/*", "instance/*", "volume/*"), tagging),
 		// what a machine is made of and attached to: RunInstances asks for it, and nothing is made here
 		allow("RentFrom", []string{"ec2:CreateFleet", "ec2:RunInstances"}, slices.Concat(
-			s.ec2("network-interface/*", "security-group/*", "subnet/*"), s.images()), nil),
+			s.ec2("network-interface/*", "placement-group/*", "security-group/*", "subnet/*"), s.images()), nil),
 		allow("RentByTemplate", []string{"ec2:CreateFleet", "ec2:RunInstances"}, s.ec2("launch-template/*"), tagged),
 		allow("TagWhatIsMade", []string{"ec2:CreateTags"},
-			s.ec2("fleet/*", "instance/*", "launch-template/*", "volume/*"), creating),
-		allow("GiveBack", []string{"ec2:DeleteFleets", "ec2:DeleteLaunchTemplate", "ec2:DeleteVolume",
-			"ec2:TerminateInstances"}, s.ec2("fleet/*", "instance/*", "launch-template/*", "volume/*"), tagged),
+			s.ec2("fleet/*", "instance/*", "launch-template/*", "network-interface/*", "placement-group/*",
+				"security-group/*", "volume/*"), creating),
+		allow("GiveBack", []string{"ec2:AuthorizeSecurityGroupIngress", "ec2:DeleteFleets", "ec2:DeleteLaunchTemplate",
+			"ec2:DeleteNetworkInterface", "ec2:DeletePlacementGroup", "ec2:DeleteVolume", "ec2:TerminateInstances"},
+			s.ec2("fleet/*", "instance/*", "launch-template/*", "network-interface/*", "placement-group/*",
+				"security-group/*", "volume/*"), tagged),
 		allow("ListCheckpoints", []string{"s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"},
 			[]string{s.bucket("")}, nil),
 		allow("KeepCheckpoints", objects, []string{s.bucket("/*")}, nil),
