@@ -41,7 +41,8 @@ func run() error {
 	token := flag.String("token", "", "token of the control path; made up unless given")
 	pending := flag.Duration("pending", 8*time.Second, "how long an instance takes from its launch to running, where its "+
 		"bill begins, before --scale")
-	sum := flag.String("sum", "", "print a bill as a table and its sum instead: a `file` with what POST /_test/bill answered")
+	sum := flag.String("sum", "", "print a bill as a table and its sum instead: a `file` with what POST "+
+		"/_test/bill answered")
 	flag.Parse()
 	if *sum != "" {
 		return table(*sum)

@@ -9,8 +9,8 @@ import (
 )
 
 // flavour says what this build can reach.
-const flavour = "full build: checkpoints go to folders, S3, Google Cloud Storage and Azure Blob, machines may be AWS' " +
-	"and Kubernetes' pods"
+const flavour = "full build: checkpoints go to folders, S3, Google Cloud Storage and Azure Blob, " +
+	"machines may be AWS' and Kubernetes' pods"
 
 // openKubernetes opens an engine of that kind.
 var openKubernetes engine.Opener = kube.Open

@@ -135,7 +135,8 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 	d.mu.Unlock()
 	for what, do := range map[string]func(context.Context, *api, map[string]bool) error{
-		"stopped machines": d.sweepStopped, "volumes": d.sweepVolumes, "network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
+		"stopped machines": d.sweepStopped, "volumes": d.sweepVolumes,
+		"network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
 		"placement groups": d.sweepGroups,
 	} {
 		if err := do(ctx, a, live); err != nil {
