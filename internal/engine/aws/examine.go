@@ -223,7 +223,7 @@ func quotaOf(kind string, c market.Capacity) string {
 		return map[bool]string{true: "L-B5D1601B", false: "L-1945791B"}[spot]
 	case letters == "trn":
 		return map[bool]string{true: "L-6B0D517C", false: "L-2C3B7624"}[spot]
-	case len(letters) == 1 && strings.Contains("acdhimrtz", letters):
+	case len(letters) == 1 && strings.ContainsAny(letters, "acdhimrtz"):
 		return map[bool]string{true: "L-34B43A08", false: "L-1216C47A"}[spot]
 	}
 	return ""

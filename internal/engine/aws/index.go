@@ -37,7 +37,6 @@ type index struct {
 	disk                      money.Rate // of a GiB and month; 0 with diskKnown false
 	diskKnown                 bool
 	images                    map[types.ArchitectureType]machineImage
-	group                     string // security group
 }
 
 // kind is an instance type.

@@ -66,7 +66,7 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 			return nil, err
 		}
 		if err != nil { // what was granted stays, until the caller gives the request up
-			list, of := d.listed(ctx, a, q, r)
+			list, of := d.listed(ctx, a, r)
 			if of != nil {
 				return nil, of
 			}
@@ -74,7 +74,7 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 		}
 		r.granted = append(r.granted, more...)
 	}
-	return d.listed(ctx, a, q, r)
+	return d.listed(ctx, a, r)
 }
 
 // requestOf is what this server knows of a key.
@@ -256,7 +256,7 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 
 // listed are the machines of a request as EC2 lists them, in the order in which they were granted. It waits a while
 // for those that it does not list yet.
-func (d *Driver) listed(ctx context.Context, a *api, q *engine.Request, r *request) ([]engine.Instance, error) {
+func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Instance, error) {
 	for until := time.Now().Add(visible); ; {
 		list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(r.granted...)})
 		if err != nil {

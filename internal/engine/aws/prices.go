@@ -163,11 +163,11 @@ type sale struct {
 	rates rates
 }
 
-// firstHour is how long a spot machine that EC2 takes costs nothing, least what every machine costs at least.
+// freeWithin is how long a spot machine that EC2 takes costs nothing, least what every machine costs at least.
 const (
-	firstHour = time.Hour
-	least     = time.Minute
-	warning   = 2 * time.Minute // of an interruption
+	freeWithin = time.Hour
+	least      = time.Minute
+	warning    = 2 * time.Minute // of an interruption
 )
 
 // archOf is how Go names a processor: machines run the server's own program.
@@ -246,7 +246,7 @@ func (d *Driver) offerID(zone, kind string, c market.Capacity) market.OfferID {
 // least) and docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances".
 func billing(c market.Capacity) market.Billing {
 	if c == market.Spot {
-		return market.Billing{Minimum: least, FreeIfInterruptedWithin: firstHour}
+		return market.Billing{Minimum: least, FreeIfInterruptedWithin: freeWithin}
 	}
 	return market.Billing{Minimum: least}
 }

@@ -111,7 +111,8 @@ func readWith(s *engine.Setting) (w With, err error) {
 			return w, fmt.Errorf("with: subnets has %q: write ids, such as subnet-0a1b2c3d", id)
 		}
 	}
-	return w, w.measures()
+	err = w.measures()
+	return w, err
 }
 
 // measures reads what is written with units, and the files.

@@ -88,10 +88,10 @@ func (m *machine) metadata() object {
 		"hostname": "ip-" + strings.ReplaceAll(i.address.String(), ".", "-") + ".ec2.internal"}},
 		"dynamic": object{"values": object{"instance-identity-signature": m.signature,
 			"instance-identity-document": object{"accountId": m.s.o.Account,
-			"imageId":          i.image.ID,
-			"availabilityZone": i.zone.Name, "version": "2017-09-30", "privateIp": i.address.String(), "instanceId": i.id,
-			"pendingTime": i.launched.Format(time.RFC3339), "architecture": i.typ.Arch, "instanceType": i.typ.Name,
-			"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
+				"imageId":          i.image.ID,
+				"availabilityZone": i.zone.Name, "version": "2017-09-30", "privateIp": i.address.String(), "instanceId": i.id,
+				"pendingTime": i.launched.Format(time.RFC3339), "architecture": i.typ.Arch, "instanceType": i.typ.Name,
+				"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
 }
 
 // sign signs the identity document as the metadata service writes it.
