@@ -1,0 +1,432 @@
+//go:build !local
+
+package aws
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+var (
+	seeds     = flag.Int("seeds", 20, "accounts whose cloud is hurt, each by its seed")
+	firstSeed = flag.Int("first", 0, "the first of them")
+)
+
+// hidden is how long the cloud lists a new machine late at most; less than usual.Consistency.
+const hidden = 90 * time.Second
+
+// ask is a request and what its callers were told of it.
+type ask struct {
+	q        engine.Request
+	ids      []string         // of the first full answer
+	answered bool             // or refused, the last time
+	closed   bool             // it was given up: not asked for again
+	lost     map[*Driver]bool // drivers that were not answered
+}
+
+// hurt is one account with two servers that take turns, and what they were told.
+type hurt struct {
+	*site
+	rng    *rand.Rand
+	at     time.Time // the cloud's and the servers'
+	d      [2]*Driver
+	asks   []*ask
+	told   map[string]engine.Instance // by id; the first that is told of its end stays
+	reason map[string]string          // why the cloud says that an instance ended
+	polls  []time.Time                // at which a list was answered
+	faults int
+	unseen int // keys refused by a server that could not know that another one's launch had been granted
+}
+
+var hurtTypes = []string{"c7i.xlarge", "m7i.large", "g5.xlarge"}
+
+// server is a new one, without memory, in the place of the n-th.
+func (h *hurt) server(n int) {
+	s := engine.Setting{With: engine.WithOf(h.with)}
+	w, err := readWith(&s)
+	if err != nil {
+		h.Fatal(err)
+	}
+	w.backoff = 0
+	d := newDriver("aws", w)
+	d.server, d.build, d.visible, d.now = "http://10.0.0.1:7077", "0123", 0, func() time.Time { return h.at }
+	h.d[n] = d
+}
+
+// pass lets time go by. A server polls by far more often than EC2 forgets machines that have ended.
+func (h *hurt) pass(d time.Duration) {
+	for d > 0 {
+		step := min(d, 20*time.Minute)
+		d -= step
+		h.at = h.at.Add(step)
+		h.reasons()
+		if len(h.polls) == 0 || h.at.Sub(h.polls[len(h.polls)-1]) > 15*time.Minute {
+			h.Clear()
+			h.lists(h.rng.IntN(2))
+		}
+	}
+}
+
+// acts does one thing at random.
+func (h *hurt) acts() {
+	n, a := h.rng.IntN(2), h.rng.IntN(100)
+	pool := awstest.Pool{Type: pick(h.rng, hurtTypes), Zone: pick(h.rng, []string{"us-east-1a", "us-east-1b"}),
+		Spot: h.rng.IntN(2) == 0}
+	id := h.any()
+	switch {
+	case a < 30:
+		h.launches(n, pick(h.rng, h.asks))
+	case a < 33:
+		h.cancels(n, pick(h.rng, h.asks))
+	case a < 38 && id != "":
+		_ = h.d[n].Terminate(h.Context(), id)
+	case a < 48:
+		h.lists(n)
+	case a < 53:
+		h.server(n)
+	case a < 57 && id != "":
+		_ = h.Interrupt(id, "") // an error: it is on demand
+	case a < 60 && id != "":
+		_ = h.Server.Terminate(id)
+	case a < 63 && id != "":
+		_ = h.Kill(id)
+	case a < 65 && id != "":
+		_ = h.Shutdown(id)
+	case a < 69: // no minute of a minimum lasts, of which nobody says what a change of the price means
+		h.pass(61 * time.Second)
+		_ = h.SetSpotPrice(pool.Type, pool.Zone, fmt.Sprintf("0.%04d", 100+h.rng.IntN(4000)))
+	case a < 72:
+		_ = h.SetCapacity(pool, h.rng.IntN(5)-1)
+	case a < 74:
+		_ = h.Refuse(pool, pick(h.rng, []string{"InsufficientInstanceCapacity", "UnfulfillableCapacity", "Unsupported"}), 1)
+	case a < 76:
+		h.SetQuota(pick(h.rng, []string{"L-1216C47A", "L-34B43A08", "L-DB2E81BA"}), h.rng.IntN(20)-1)
+	case a < 86:
+		h.hurts()
+	case a < 91:
+		h.Clear()
+	default:
+		h.pass(time.Duration(1+h.rng.IntN([]int{3, 60, 900}[h.rng.IntN(3)])) * time.Second)
+	}
+	h.reasons()
+}
+
+// hurts begins a fault.
+func (h *hurt) hurts() {
+	h.faults++
+	switch h.rng.IntN(10) {
+	case 0:
+		h.Skew(10 * time.Minute)
+	case 1, 2, 3:
+		h.Late(time.Duration(1+h.rng.IntN(int(hidden/time.Second))) * time.Second)
+	default:
+		f := awstest.Fault{Kind: pick(h.rng, []string{"throttle", "error", "deny", "cut", "cut", "twice", "slow"}),
+			Action: pick(h.rng, []string{"", "CreateFleet", "CreateFleet", "DescribeInstances", "TerminateInstances"}),
+			Count:  1 + h.rng.IntN(6), Every: h.rng.IntN(4), Wait: time.Millisecond}
+		if err := h.Inject(f); err != nil {
+			h.Fatal(err)
+		}
+	}
+}
+
+func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
+
+// any is a machine that was told of; "": none was.
+func (h *hurt) any() string {
+	ids := sortedKeys(h.told)
+	if len(ids) == 0 {
+		return ""
+	}
+	return pick(h.rng, ids)
+}
+
+func (h *hurt) launches(n int, k *ask) {
+	if k.closed {
+		return
+	}
+	list, err := h.d[n].Launch(h.Context(), k.q)
+	h.Log("launch", n, k.q.Key, k.q.Offer, len(list), err)
+	h.hears(list...)
+	for _, i := range list {
+		if i.Key != k.q.Key || i.Offer != k.q.Offer {
+			h.Errorf("%s of %s at %s is an answer to %s at %s", i.ID, i.Key, i.Offer, k.q.Key, k.q.Offer)
+		}
+	}
+	k.answered = err == nil || engine.Refused(err)
+	switch {
+	case err == nil:
+		var ids []string
+		for _, i := range list {
+			ids = append(ids, i.ID)
+		}
+		if len(ids) != k.q.Machines() || k.ids != nil && !slices.Equal(ids, k.ids) {
+			h.Errorf("%s asks for %d, and is told %v, and before %v", k.q.Key, k.q.Machines(), ids, k.ids)
+		}
+		k.ids = ids
+	case engine.Refused(err):
+		h.refused(n, k, err)
+	case !errors.Is(err, engine.ErrPending):
+		k.lost[h.d[n]] = true
+	}
+}
+
+// refused holds that a key which is refused has no machines, as far as the server could know.
+func (h *hurt) refused(n int, k *ask, err error) {
+	has := h.linesOf(k.q.Key)
+	if len(has) == 0 {
+		return
+	}
+	if k.lost[h.d[n]] || h.at.Sub(has[0].From) > hidden && h.at.Sub(has[0].From) < time.Hour {
+		h.Errorf("%s is refused (%v), and has had machines since %v; it is %v", k.q.Key, err, has[0].From, h.at)
+	}
+	h.unseen++
+}
+
+func (h *hurt) cancels(n int, k *ask) {
+	if err := h.d[n].Cancel(h.Context(), k.q.Key); err == nil || errors.Is(err, engine.ErrNotFound) {
+		k.closed = true
+	}
+}
+
+func (h *hurt) lists(n int) bool {
+	list, err := h.d[n].List(h.Context())
+	if err != nil {
+		return false
+	}
+	h.polls = append(h.polls, h.at)
+	for k, i := range list {
+		if k > 0 && list[k-1].ID == i.ID {
+			h.Errorf("%s is listed twice", i.ID)
+		}
+	}
+	h.hears(list...)
+	return true
+}
+
+// hears holds what is told of machines against what was told before.
+func (h *hurt) hears(list ...engine.Instance) {
+	h.reasons()
+	for _, i := range list {
+		was, ok := h.told[i.ID]
+		switch {
+		case !ok || was.State == engine.Running:
+			h.told[i.ID] = i
+		case i.State == engine.Running:
+			h.Logf("%s runs by what a server knows, and has ended", i.ID)
+		case was.Cause != i.Cause, !h.unsaid(i.ID) && (!was.Ended.Equal(i.Ended) || sumOf(&was, "all").Cmp(sumOf(&i, "all")) != 0):
+			h.Errorf("%s ended %s at %v and %s at %v: %v, %v", i.ID, was.Cause, was.Ended, i.Cause, i.Ended, was.Bill, i.Bill)
+		}
+		if ok && (!was.Launched.Equal(i.Launched) || was.Key != i.Key || was.Rate != i.Rate) {
+			h.Errorf("%s was %+v, and is %+v", i.ID, was, i)
+		}
+	}
+}
+
+// reasons asks the cloud, past its faults, why instances ended.
+func (h *hurt) reasons() {
+	r, _ := http.NewRequestWithContext(h.Context(), http.MethodPost, h.URL+"/_test/instances", nil)
+	r.Header.Set("Authorization", "Bearer "+h.Token)
+	out, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer func() { _ = out.Body.Close() }()
+	var list []struct{ ID, Reason string }
+	if err := json.NewDecoder(out.Body).Decode(&list); err != nil {
+		h.Fatal(err)
+	}
+	for _, i := range list {
+		if i.Reason != "" {
+			h.reason[i.ID] = i.Reason
+		}
+	}
+}
+
+// unsaid reports whether EC2 does not say when a machine ended: on demand, and not by TerminateInstances.
+func (h *hurt) unsaid(id string) bool {
+	return h.reason[id] != "Client.UserInitiatedShutdown" && strings.HasSuffix(string(h.told[id].Offer), "/on-demand")
+}
+
+func (h *hurt) linesOf(key string) (list []awstest.Line) {
+	for _, l := range h.Bill() {
+		if l.Kind == "instance" && l.Tags[tagKey] == key {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// settles ends the faults, has each launch answered, and gives all back.
+func (h *hurt) settles() {
+	h.Clear()
+	h.server(h.rng.IntN(2))
+	h.lists(0)
+	for _, k := range h.asks {
+		for try := 0; !k.answered && !k.closed; try++ {
+			if h.launches(try%2, k); k.answered {
+				break
+			}
+			h.pass(time.Minute)
+			if has := h.linesOf(k.q.Key); try > 4 && len(has) > 0 && !has[0].Open && h.at.Sub(has[0].To) > time.Hour {
+				break // EC2 knows its machines no more; they were listed while it did
+			}
+			if try > 8 {
+				h.Errorf("%s is not answered", k.q.Key)
+				break
+			}
+		}
+	}
+	h.pass(2 * hidden)
+	if !h.lists(1) {
+		h.Error("it does not list without faults")
+	}
+	for _, id := range sortedKeys(h.told) {
+		if err := h.d[1].Terminate(h.Context(), id); err != nil && !errors.Is(err, engine.ErrNotFound) {
+			h.Errorf("terminate without faults: %v", err)
+		}
+	}
+	h.pass(3 * time.Minute) // notices of interruptions
+	h.lists(0)
+	h.lists(1)
+	h.pass(keepFor + leftFor)
+	h.pass(sweepEvery + time.Second)
+	h.lists(0)
+	h.lists(1)
+	for _, t := range h.Left() {
+		if t.Kind != "launch-template" && t.Kind != "security-group" {
+			h.Errorf("%s %s is left over: %v", t.Kind, t.ID, t.Tags)
+		}
+	}
+}
+
+var causes = map[string]engine.Cause{"Client.UserInitiatedShutdown": engine.Terminated,
+	"Client.InstanceInitiatedShutdown": engine.Stopped, "Server.SpotInstanceTermination": engine.Interrupted,
+	"Server.InternalError": engine.Interrupted}
+
+// books holds what the servers were told against the cloud's own bill.
+func (h *hurt) books() (machines int) {
+	for _, k := range h.asks {
+		if n := len(h.linesOf(k.q.Key)); n > k.q.Machines() {
+			h.Errorf("%s has had %d machines, and asks for %d", k.q.Key, n, k.q.Machines())
+		}
+	}
+	for _, l := range h.Bill() {
+		i, ok := h.told[l.Instance]
+		if !ok || i.State != engine.Ended {
+			h.Errorf("%s of %s is billed from %v to %v, and listed as %+v", l.ID, l.Tags[tagKey], l.From, l.To, i)
+			continue
+		}
+		want, seconds := l.USD, int64(i.Ended.Sub(i.Launched)/time.Second)
+		if l.Kind == "instance" {
+			machines++
+			if i.Cause != causes[h.reason[i.ID]] {
+				h.Errorf("%s ended for %s, and is said to be %s", i.ID, h.reason[i.ID], i.Cause)
+			}
+			last := l.To.Add(time.Second) // or where EC2 does not say, when a server could see it first
+			if h.unsaid(i.ID) {
+				last = h.firstPoll(l.From, l.To)
+			}
+			if i.Ended.Before(l.To) || i.Ended.After(last) {
+				h.Errorf("%s ended at %v, and is said to at %v (%s)", i.ID, l.To, i.Ended, h.reason[i.ID])
+			}
+		}
+		if h.unsaid(i.ID) { // its own end counts, at the same price of a second
+			want = new(big.Rat).Mul(l.USD, big.NewRat(max(60, seconds), l.Seconds))
+		}
+		rule := map[string]string{"instance": "instance", "volume": "disk", "address": "address"}[l.Kind]
+		got := sumOf(&i, rule)
+		if off := new(big.Rat).Sub(got, want); off.Abs(off).Cmp(big.NewRat(1, 1e9)) > 0 {
+			h.Errorf("%s of %s (%s, %s, %d s) costs %s, and is told as %s", rule, i.ID, i.Offer, h.reason[i.ID], seconds,
+				want.FloatString(12), got.FloatString(12))
+		}
+	}
+	for id := range h.told {
+		if h.reason[id] == "" {
+			h.Errorf("%s is listed, and was not in the cloud", id)
+		}
+	}
+	return machines
+}
+
+// firstPoll is when servers could first see that a machine had ended.
+func (h *hurt) firstPoll(launched, ended time.Time) time.Time {
+	for _, at := range h.polls {
+		if !at.Before(ended) && !at.Before(launched.Add(hidden)) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// sumOf adds up a machine's bill, exactly: of disk, of address, of instance, which is the rest, or all.
+func sumOf(i *engine.Instance, part string) *big.Rat {
+	sum := new(big.Rat)
+	for _, l := range i.Bill {
+		rule := l.Rule
+		if rule == "" || rule == market.RuleMinimum || rule == market.RuleInterruptedEarly {
+			rule = "instance"
+		}
+		if rule == part || part == "all" {
+			v, _ := new(big.Rat).SetString(l.Amount.String())
+			sum.Add(sum, v)
+		}
+	}
+	return sum
+}
+
+// Over requests and answers that are refused, lost, delivered twice and late, interruptions, failures, prices,
+// capacity and quotas that change, and servers that die: no key rents more than it asks for, no machine is lost,
+// each is billed to the second as the cloud does, and nothing stays when all is given back.
+func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+	machines, faults, unseen := 0, 0, 0
+	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
+		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			h := &hurt{rng: rand.New(rand.NewPCG(uint64(seed), 29)), at: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
+				told: map[string]engine.Instance{}, reason: map[string]string{}}
+			h.site = newSite(t, awstest.Options{Seed: int64(seed), Now: func() time.Time { return h.at }})
+			h.with.Placement = pick(h.rng, []string{"none", "cluster"})
+			public := seed%2 == 0
+			h.with.PublicIP = &public
+			machines += h.run()
+			faults, unseen = faults+h.faults, unseen+h.unseen
+		})
+		if !ok {
+			t.Fatalf("go test ./internal/engine/aws -run %s -first %d -seeds 1 repeats it", t.Name(), seed)
+		}
+	}
+	t.Logf("%d faults, %d machines; %d refusals by servers that could not know of machines", faults, machines, unseen)
+}
+
+func (h *hurt) run() (machines int) {
+	for n := range 8 {
+		offer := "aws/" + pick(h.rng, []string{"us-east-1a", "us-east-1b"}) + "/" + pick(h.rng, hurtTypes) + "/" +
+			pick(h.rng, []string{"spot", "spot", "on-demand"})
+		k := &ask{q: engine.Request{Key: fmt.Sprintf("key-%d", n), Nodes: 1 + h.rng.IntN(4), Offer: market.OfferID(offer),
+			Tags: map[string]string{"scrimp-job": "job"}}, lost: map[*Driver]bool{}}
+		if h.rng.IntN(3) == 0 {
+			k.q.MaxRate, _ = money.ParseRate("0.4")
+		}
+		h.asks = append(h.asks, k)
+	}
+	h.server(0)
+	h.server(1)
+	for range 80 {
+		h.acts()
+	}
+	h.settles()
+	return h.books()
+}
