@@ -159,7 +159,6 @@ func (h *hurt) launches(n int, k *ask) {
 		return
 	}
 	list, err := h.d[n].Launch(h.Context(), k.q)
-	h.Log("launch", n, k.q.Key, k.q.Offer, len(list), err)
 	h.hears(list...)
 	for _, i := range list {
 		if i.Key != k.q.Key || i.Offer != k.q.Offer {
@@ -365,7 +364,7 @@ func (h *hurt) books() (machines int) {
 // firstPoll is when servers could first see that a machine had ended.
 func (h *hurt) firstPoll(launched, ended time.Time) time.Time {
 	for _, at := range h.polls {
-		if !at.Before(ended) && !at.Before(launched.Add(hidden)) {
+		if at.After(ended) && !at.Before(launched.Add(hidden)) { // one of its second may have been before
 			return at
 		}
 	}
@@ -405,8 +404,11 @@ func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
 			faults, unseen = faults+h.faults, unseen+h.unseen
 		})
 		if !ok {
-			t.Fatalf("go test ./internal/engine/aws -run %s -first %d -seeds 1 repeats it", t.Name(), seed)
+			t.Errorf("go test ./internal/engine/aws -run %s -first %d -seeds 1 repeats it", t.Name(), seed)
 		}
+	}
+	if machines < 5**seeds {
+		t.Errorf("%d machines in %d accounts: what is held here was hardly tried", machines, *seeds)
 	}
 	t.Logf("%d faults, %d machines; %d refusals by servers that could not know of machines", faults, machines, unseen)
 }
