@@ -35,7 +35,7 @@ type ask struct {
 	ids      []string         // of the first full answer
 	answered bool             // or refused, the last time
 	closed   bool             // it was given up: not asked for again
-	lost     map[*Driver]bool // drivers that were not answered
+	lost     map[*Driver]bool // drivers whose launch was granted, and not answered
 }
 
 // hurt is one account with two servers that take turns, and what they were told.
@@ -76,7 +76,7 @@ func (h *hurt) pass(d time.Duration) {
 		h.reasons()
 		if len(h.polls) == 0 || h.at.Sub(h.polls[len(h.polls)-1]) > 15*time.Minute {
 			h.Clear()
-			h.lists(h.rng.IntN(2))
+			_ = h.lists(h.rng.IntN(2))
 		}
 	}
 }
@@ -88,14 +88,17 @@ func (h *hurt) acts() {
 		Spot: h.rng.IntN(2) == 0}
 	id := h.any()
 	switch {
-	case a < 30:
-		h.launches(n, pick(h.rng, h.asks))
+	case a < 30: // again and again, as a caller that is not answered does
+		k := pick(h.rng, h.asks)
+		for range 1 + h.rng.IntN(3) {
+			_ = h.launches(n, k)
+		}
 	case a < 33:
 		h.cancels(n, pick(h.rng, h.asks))
 	case a < 38 && id != "":
 		_ = h.d[n].Terminate(h.Context(), id)
 	case a < 48:
-		h.lists(n)
+		_ = h.lists(n)
 	case a < 53:
 		h.server(n)
 	case a < 57 && id != "":
@@ -120,7 +123,7 @@ func (h *hurt) acts() {
 	case a < 91:
 		h.Clear()
 	default:
-		h.pass(time.Duration(1+h.rng.IntN([]int{3, 60, 900}[h.rng.IntN(3)])) * time.Second)
+		h.pass(time.Duration(1+h.rng.IntN([]int{3, 60, 900, 5000}[h.rng.IntN(4)])) * time.Second)
 	}
 	h.reasons()
 }
@@ -133,6 +136,14 @@ func (h *hurt) hurts() {
 		h.Skew(10 * time.Minute)
 	case 1, 2, 3:
 		h.Late(time.Duration(1+h.rng.IntN(int(hidden/time.Second))) * time.Second)
+	case 4: // machines that come late, of a launch whose answer is lost, and then a refusal
+		h.Late(hidden)
+		for _, f := range []awstest.Fault{{Action: "CreateFleet", Kind: "cut", Count: 1},
+			{Action: "CreateFleet", Kind: "deny", Every: 2, Count: 1}} {
+			if err := h.Inject(f); err != nil {
+				h.Fatal(err)
+			}
+		}
 	default:
 		f := awstest.Fault{Kind: pick(h.rng, []string{"throttle", "error", "deny", "cut", "cut", "twice", "slow"}),
 			Action: pick(h.rng, []string{"", "CreateFleet", "CreateFleet", "DescribeInstances", "TerminateInstances"}),
@@ -154,10 +165,11 @@ func (h *hurt) any() string {
 	return pick(h.rng, ids)
 }
 
-func (h *hurt) launches(n int, k *ask) {
+func (h *hurt) launches(n int, k *ask) error {
 	if k.closed {
-		return
+		return nil
 	}
+	before := len(h.linesOf(k.q.Key))
 	list, err := h.d[n].Launch(h.Context(), k.q)
 	h.hears(list...)
 	for _, i := range list {
@@ -178,9 +190,10 @@ func (h *hurt) launches(n int, k *ask) {
 		k.ids = ids
 	case engine.Refused(err):
 		h.refused(n, k, err)
-	case !errors.Is(err, engine.ErrPending):
+	case len(h.linesOf(k.q.Key)) > before:
 		k.lost[h.d[n]] = true
 	}
+	return err
 }
 
 // refused holds that a key which is refused has no machines, as far as the server could know.
@@ -201,10 +214,10 @@ func (h *hurt) cancels(n int, k *ask) {
 	}
 }
 
-func (h *hurt) lists(n int) bool {
+func (h *hurt) lists(n int) error {
 	list, err := h.d[n].List(h.Context())
 	if err != nil {
-		return false
+		return err
 	}
 	h.polls = append(h.polls, h.at)
 	for k, i := range list {
@@ -213,7 +226,7 @@ func (h *hurt) lists(n int) bool {
 		}
 	}
 	h.hears(list...)
-	return true
+	return nil
 }
 
 // hears holds what is told of machines against what was told before.
@@ -273,25 +286,28 @@ func (h *hurt) linesOf(key string) (list []awstest.Line) {
 func (h *hurt) settles() {
 	h.Clear()
 	h.server(h.rng.IntN(2))
-	h.lists(0)
+	_ = h.lists(0)
 	for _, k := range h.asks {
 		for try := 0; !k.answered && !k.closed; try++ {
-			if h.launches(try%2, k); k.answered {
+			err := h.launches(try%2, k)
+			if k.answered {
 				break
 			}
 			h.pass(time.Minute)
-			if has := h.linesOf(k.q.Key); try > 4 && len(has) > 0 && !has[0].Open && h.at.Sub(has[0].To) > time.Hour {
-				break // EC2 knows its machines no more; they were listed while it did
+			if try > 4 && slices.ContainsFunc(h.linesOf(k.q.Key), func(l awstest.Line) bool {
+				return !l.Open && h.at.Sub(l.To) > time.Hour
+			}) {
+				break // EC2 knows the machine no more, and a server without memory never did; it was listed in its time
 			}
 			if try > 8 {
-				h.Errorf("%s is not answered", k.q.Key)
+				h.Errorf("%s is not answered: %v; it has had %+v", k.q.Key, err, h.linesOf(k.q.Key))
 				break
 			}
 		}
 	}
 	h.pass(2 * hidden)
-	if !h.lists(1) {
-		h.Error("it does not list without faults")
+	if err := h.lists(1); err != nil {
+		h.Errorf("list without faults: %v", err)
 	}
 	for _, id := range sortedKeys(h.told) {
 		if err := h.d[1].Terminate(h.Context(), id); err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -299,12 +315,12 @@ func (h *hurt) settles() {
 		}
 	}
 	h.pass(3 * time.Minute) // notices of interruptions
-	h.lists(0)
-	h.lists(1)
+	_ = h.lists(0)
+	_ = h.lists(1)
 	h.pass(keepFor + leftFor)
 	h.pass(sweepEvery + time.Second)
-	h.lists(0)
-	h.lists(1)
+	_ = h.lists(0)
+	_ = h.lists(1)
 	for _, t := range h.Left() {
 		if t.Kind != "launch-template" && t.Kind != "security-group" {
 			h.Errorf("%s %s is left over: %v", t.Kind, t.ID, t.Tags)
