@@ -72,8 +72,8 @@ func (d *Driver) notThere(id string) error {
 }
 
 // bill is what an instance has cost until it ended: the machine by what EC2's price was, its disk, its address.
-// reclaimed says that EC2 took a spot machine back, which costs nothing in its first hour. Sources: docs.aws.amazon.com,
-// Amazon EC2 user guide, "Billing for interrupted Spot Instances"; aws.amazon.com/ebs/pricing and /vpc/pricing: disks
+// reclaimed says that EC2 took a spot machine back, which costs nothing in its first hour. Sources:
+// docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances"; aws.amazon.com/ebs/pricing and /vpc/pricing: disks
 // and addresses are billed by the second too, a minute at least.
 func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, reclaimed bool) ([]engine.Line, error) {
 	capacity := market.OnDemand

@@ -18,7 +18,8 @@ import (
 
 // paper is the identity document of an instance, as the metadata service writes it.
 func paper(account, region, instance string) []byte {
-	return fmt.Appendf(nil, "{\n  \"accountId\" : %q,\n  \"architecture\" : \"x86_64\",\n  \"availabilityZone\" : \"us-east-1a\",\n"+
+	return fmt.Appendf(nil, "{\n  \"accountId\" : %q,\n  \"architecture\" : \"x86_64\",\n"+
+		"  \"availabilityZone\" : \"us-east-1a\",\n"+
 		"  \"instanceId\" : %q,\n  \"pendingTime\" : \"2026-11-23T18:35:41Z\",\n  \"region\" : %q,\n"+
 		"  \"version\" : \"2017-09-30\"\n}", account, instance, region)
 }
@@ -96,7 +97,7 @@ func TestAMachineShowsWhoItIs(t *testing.T) {
 func TestEachRegionHasItsCertificate(t *testing.T) {
 	var regions []string
 	for line := range strings.Lines(string(certificates)) {
-		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); strings.HasPrefix(line, "#") && regionName.MatchString(name) {
+		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); line[0] == '#' && regionName.MatchString(name) {
 			regions = append(regions, name)
 		}
 	}
@@ -110,7 +111,8 @@ func TestEachRegionHasItsCertificate(t *testing.T) {
 			t.Errorf("block %d: %s: %v", blocks, block.Type, err)
 		}
 	}
-	if begins := bytes.Count(certificates, []byte("-----BEGIN")); blocks != len(regions) || begins != blocks || blocks < 30 {
+	if begins := bytes.Count(certificates, []byte("-----BEGIN")); blocks != len(regions) || begins != blocks ||
+		blocks < 30 {
 		t.Errorf("%d certificates of %d for %d regions", blocks, begins, len(regions))
 	}
 	for _, name := range regions {

@@ -157,7 +157,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
 func orRefused(d *Driver, err error) error {
-	if e := d.refused(codeOf(err), saidBy(err)); e != nil {
+	if e := d.refused(codeOf(err), strings.TrimPrefix(saidBy(err), codeOf(err)+": ")); e != nil {
 		return e
 	}
 	return err
