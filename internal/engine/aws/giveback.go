@@ -73,7 +73,8 @@ func (d *Driver) notThere(id string) error {
 
 // bill is what an instance has cost until it ended: the machine by what EC2's price was, its disk, its address.
 // reclaimed says that EC2 took a spot machine back, which costs nothing in its first hour. Sources:
-// docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances"; aws.amazon.com/ebs/pricing and /vpc/pricing: disks
+// docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances";
+// aws.amazon.com/ebs/pricing and /vpc/pricing: disks
 // and addresses are billed by the second too, a minute at least.
 func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, reclaimed bool) ([]engine.Line, error) {
 	capacity := market.OnDemand
@@ -139,7 +140,8 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 	d.mu.Unlock()
 	for what, do := range map[string]func(context.Context, *api, map[string]bool) error{
-		"stopped machines": d.sweepStopped, "volumes": d.sweepVolumes, "network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
+		"stopped machines": d.sweepStopped, "volumes": d.sweepVolumes,
+		"network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
 		"placement groups": d.sweepGroups,
 	} {
 		if err := do(ctx, a, live); err != nil {
