@@ -37,7 +37,9 @@ type Driver struct {
 	build  string // first digits of the hash of the program that machines fetch
 	log    *slog.Logger
 
-	looking chan struct{} // one connects at a time
+	now     func() time.Time // the wall's; tests move it
+	visible time.Duration    // how long a launch waits until EC2 lists what it has granted
+	looking chan struct{}    // one connects at a time
 
 	mu       sync.Mutex
 	api      *api   // nil: not connected
@@ -57,6 +59,7 @@ type request struct {
 	asked     int      // fleets that have answered
 	granted   []string // ids, in the order in which they were granted
 	cancelled bool
+	unsure    time.Time // a fleet was asked for last whose answer is not known; zero: all are
 	mismatch  time.Time // since when EC2 says that a token was used for something else; zero: it does not
 	at        time.Time // it was asked for last
 }
@@ -112,7 +115,8 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 }
 
 func newDriver(name string, with With) *Driver {
-	return &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), looking: make(chan struct{}, 1),
+	return &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), now: time.Now, visible: visible,
+		looking:  make(chan struct{}, 1),
 		requests: map[string]*request{}, seen: map[string]*seen{}, recent: map[string]time.Time{},
 		template: map[string]template{}, groups: map[string]string{}, full: map[market.OfferID]time.Time{}}
 }

@@ -29,7 +29,10 @@ type api struct {
 const priceRegion = "us-east-1"
 
 // tries is how often the SDK asks, with growing waits: enough for one throttled page of many.
-const tries = 3
+const (
+	tries      = 3
+	maxBackoff = 5 * time.Second
+)
 
 // connect asks AWS who we are.
 func (w *With) connect(ctx context.Context) (*api, error) {
@@ -37,7 +40,7 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 		o.Region, o.SharedConfigProfile = w.Region, w.Profile
 		o.Retryer = func() sdk.Retryer {
 			return retry.NewStandard(
-				func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = tries, 5*time.Second },
+				func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = tries, w.backoff },
 			)
 		}
 		return nil

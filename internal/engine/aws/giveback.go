@@ -56,7 +56,7 @@ func (d *Driver) granted(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, granted := d.recent[id]
-	return granted && time.Since(at) < usual.Consistency
+	return granted && d.now().Sub(at) < usual.Consistency
 }
 
 // notThere is what it means that EC2 does not know an instance: one that it has granted just now will be there.
@@ -72,7 +72,11 @@ func (d *Driver) notThere(id string) error {
 }
 
 // bill is what an instance has cost until it ended: the machine by what EC2's price was, its disk, its address.
-func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, interrupted bool) ([]engine.Line, error) {
+// reclaimed says that EC2 took a spot machine back, which costs nothing in its first hour. Sources:
+// docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances";
+// aws.amazon.com/ebs/pricing and /vpc/pricing: disks
+// and addresses are billed by the second too, a minute at least.
+func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, reclaimed bool) ([]engine.Line, error) {
 	capacity := market.OnDemand
 	segments := []market.Segment{{From: s.i.Launched, Rate: s.rate.machine}}
 	if s.spot != "" {
@@ -86,20 +90,21 @@ func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, inter
 		}
 	}
 	var lines []engine.Line
-	for _, l := range market.Bill(billing(capacity), segments, end, interrupted && capacity == market.Spot) {
+	for _, l := range market.Bill(billing(capacity), segments, end, reclaimed) {
 		lines = append(
 			lines,
 			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency},
 		)
 	}
 	// What a GiB costs for a month is cut to seconds at the end only.
+	whole := max(least, end.Sub(s.i.Launched))
 	for _, part := range []struct {
 		rule string
 		rates
 	}{{"disk", rates{machine: s.rate.disk}}, {"address", rates{machine: s.rate.address}}} {
-		if part.machine > 0 && end.After(s.i.Launched) {
-			lines = append(lines, engine.Line{Rule: part.rule, From: s.i.Launched, To: end,
-				Amount: part.machine.Until(end.Sub(s.i.Launched)), Currency: s.rate.currency})
+		if part.machine > 0 {
+			lines = append(lines, engine.Line{Rule: part.rule, From: s.i.Launched, To: s.i.Launched.Add(whole),
+				Amount: part.machine.Until(whole), Currency: s.rate.currency})
 		}
 	}
 	return lines, nil
@@ -115,9 +120,9 @@ const (
 // groups that nobody uses. It tries again later what it could not remove.
 func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	d.mu.Lock()
-	due := time.Since(d.swept) > sweepEvery
+	due := d.now().Sub(d.swept) > sweepEvery
 	if due {
-		d.swept = time.Now()
+		d.swept = d.now()
 	}
 	d.mu.Unlock()
 	if !due {
@@ -129,7 +134,7 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 	d.mu.Lock()
 	for key, r := range d.requests {
-		if !live[key] && time.Since(r.at) > keepFor {
+		if !live[key] && d.now().Sub(r.at) > keepFor {
 			delete(d.requests, key)
 		}
 	}
@@ -174,7 +179,7 @@ func (d *Driver) sweepVolumes(ctx context.Context, a *api, _ map[string]bool) er
 		return err
 	}
 	for _, v := range out.Volumes {
-		if v.CreateTime == nil || time.Since(*v.CreateTime) < leftFor {
+		if v.CreateTime == nil || d.now().Sub(*v.CreateTime) < leftFor {
 			continue
 		}
 		_, err := a.ec2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
@@ -216,7 +221,7 @@ func (d *Driver) sweepTemplates(ctx context.Context, a *api, _ map[string]bool) 
 		d.mu.Lock()
 		_, used := d.template[name]
 		d.mu.Unlock()
-		if used || t.CreateTime == nil || time.Since(*t.CreateTime) < 24*time.Hour {
+		if used || t.CreateTime == nil || d.now().Sub(*t.CreateTime) < 24*time.Hour {
 			continue
 		}
 		_, err := a.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})

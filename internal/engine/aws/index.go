@@ -94,7 +94,7 @@ func (d *Driver) indexed(ctx context.Context) (*index, error) {
 		x = *d.index
 	}
 	d.mu.Unlock()
-	now := time.Now()
+	now := d.now()
 	if now.Sub(x.typesAt) > typesFor {
 		if err := d.readTypes(ctx, a, &x); err != nil {
 			return nil, err
@@ -284,7 +284,7 @@ func (d *Driver) readImages(ctx context.Context, a *api, x *index) error {
 // readSpot reads what a machine of each type costs in each zone as spot now.
 func (d *Driver) readSpot(ctx context.Context, a *api, x *index) (map[spotKey]spotPrice, error) {
 	found := map[spotKey]spotPrice{}
-	now := time.Now()
+	now := d.now()
 	in := &ec2.DescribeSpotPriceHistoryInput{
 		StartTime:           &now,
 		EndTime:             &now,

@@ -58,23 +58,30 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 		if len(list) > 0 {
 			return list, &engine.PendingError{Why: "the rest was given up"}
 		}
-		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
+		return nil, d.surely(r, fmt.Errorf("%w: the request was given up", engine.ErrNotFound))
 	}
-	for len(r.granted) < q.Machines() {
-		more, err := d.fleet(ctx, a, q, r)
-		if err != nil && (len(r.granted) == 0 || !engine.Refused(err)) {
-			return nil, err
+	if len(r.granted) == 0 {
+		if r.granted, err = d.fleet(ctx, a, q, r); err != nil {
+			return nil, d.surely(r, err)
 		}
-		if err != nil { // what was granted stays, until the caller gives the request up
-			list, of := d.listed(ctx, a, r)
-			if of != nil {
-				return nil, of
-			}
-			return list, &engine.PendingError{Why: err.Error()}
-		}
-		r.granted = append(r.granted, more...)
 	}
-	return d.listed(ctx, a, r)
+	list, err = d.listed(ctx, a, r)
+	if err == nil && len(list) < q.Machines() {
+		// A fleet grants all or none. Others of it are listed later, or have ended long ago: asking for them again
+		// could rent them twice.
+		err = &engine.PendingError{Why: fmt.Sprintf("EC2 lists %d of %d machines", len(list), q.Machines())}
+	}
+	return list, err
+}
+
+// surely is a refusal of a request; no refusal while machines may be on their way that an earlier fleet of the request
+// was granted without our hearing of it: until then the caller asks again.
+func (d *Driver) surely(r *request, err error) error {
+	if err == nil || !engine.Refused(err) || r.unsure.IsZero() || d.now().Sub(r.unsure) > usual.Consistency {
+		return err
+	}
+	return fmt.Errorf("an earlier request of this key was not answered, and may have been granted: asked again (%s)",
+		saidBy(err))
 }
 
 // requestOf is what this server knows of a key.
@@ -86,11 +93,11 @@ func (d *Driver) requestOf(key string) *request {
 		r = &request{}
 		d.requests[key] = r
 	}
-	r.at = time.Now()
+	r.at = d.now()
 	return r
 }
 
-// fleet asks for what is missing of a request, and returns the ids of what is granted, at least one. Each answer that
+// fleet asks for the machines of a request, and returns the ids of what is granted, at least one. Each answer that
 // EC2 has given uses up a client token. A server that begins anew asks with the first ones again, and is told again
 // what came of them.
 func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *request) ([]string, error) {
@@ -110,7 +117,10 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 		return nil, orRefused(d, err)
 	}
 	in := d.fleetOf(q, r, s, t)
-	out, err := a.ec2.CreateFleet(ctx, in)
+	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
+	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) {
+		r.unsure = d.now()
+	}
 	switch code := codeOf(err); {
 	case err == nil:
 	case code == "IdempotentParameterMismatch":
@@ -122,7 +132,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 		return nil, orRefused(d, err)
 	}
 	r.asked++
-	r.mismatch = time.Time{}
+	r.mismatch, r.unsure = time.Time{}, time.Time{}
 	var ids []string
 	for _, i := range out.Instances {
 		ids = append(ids, i.InstanceIds...)
@@ -130,7 +140,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	slices.Sort(ids)
 	d.mu.Lock()
 	for _, id := range ids {
-		d.recent[id] = time.Now()
+		d.recent[id] = d.now()
 	}
 	d.mu.Unlock()
 	if len(ids) > 0 {
@@ -139,7 +149,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	err = d.notGranted(out)
 	if errors.Is(err, engine.ErrNoCapacity) {
 		d.mu.Lock()
-		d.full[q.Offer] = time.Now()
+		d.full[q.Offer] = d.now()
 		d.mu.Unlock()
 	}
 	return nil, err
@@ -147,7 +157,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
 func orRefused(d *Driver, err error) error {
-	if e := d.refused(codeOf(err), saidBy(err)); e != nil {
+	if e := d.refused(codeOf(err), strings.TrimPrefix(saidBy(err), codeOf(err)+": ")); e != nil {
 		return e
 	}
 	return err
@@ -171,9 +181,9 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 // rented is listed by its tag within a while. Only then is a further token taken.
 func (d *Driver) mismatched(r *request, err error) error {
 	if r.mismatch.IsZero() {
-		r.mismatch = time.Now()
+		r.mismatch = d.now()
 	}
-	if time.Since(r.mismatch) > usual.Consistency {
+	if d.now().Sub(r.mismatch) > usual.Consistency {
 		r.asked++
 		r.mismatch = time.Time{}
 	}
@@ -215,7 +225,7 @@ func token(key string, n int) string {
 }
 
 func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {
-	missing := sdk.Int32(int32(q.Machines() - len(r.granted)))
+	machines := sdk.Int32(int32(q.Machines())) // all or none: MinTargetCapacity
 	tags := d.owner(q)
 	maps.Copy(tags, q.Tags)
 	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
@@ -228,14 +238,14 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 		TagSpecifications: []types.TagSpecification{
 			{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)},
 		},
-		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: missing}}
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: machines}}
 	if s.offer.Capacity == market.Spot {
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
 		in.SpotOptions = &types.SpotOptionsRequest{
 			AllocationStrategy:     types.SpotAllocationStrategyPriceCapacityOptimized,
 			SingleAvailabilityZone: sdk.Bool(true),
 			SingleInstanceType:     sdk.Bool(true),
-			MinTargetCapacity:      missing,
+			MinTargetCapacity:      machines,
 		}
 		if q.MaxRate > 0 {
 			over.MaxPrice = sdk.String((q.MaxRate - s.rates.disk - s.rates.address).String())
@@ -243,7 +253,7 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 	} else {
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{SingleAvailabilityZone: sdk.Bool(true),
-			SingleInstanceType: sdk.Bool(true), MinTargetCapacity: missing}
+			SingleInstanceType: sdk.Bool(true), MinTargetCapacity: machines}
 	}
 	in.LaunchTemplateConfigs = []types.FleetLaunchTemplateConfigRequest{{
 		LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
@@ -257,7 +267,7 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 // listed are the machines of a request as EC2 lists them, in the order in which they were granted. It waits a while
 // for those that it does not list yet.
 func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Instance, error) {
-	for until := time.Now().Add(visible); ; {
+	for until := d.now().Add(d.visible); ; {
 		list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(r.granted...)})
 		if err != nil {
 			return nil, err
@@ -265,7 +275,7 @@ func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Insta
 		if len(list) >= len(r.granted) {
 			return ordered(list, r.granted), nil
 		}
-		if time.Now().After(until) {
+		if !d.now().Before(until) {
 			return nil, fmt.Errorf(
 				"EC2 lists %d of %d machines that it has granted: asked again",
 				len(list),
@@ -329,6 +339,9 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	r.cancelled = true
 	if len(list) == 0 && len(r.granted) > 0 {
 		return errors.New("EC2 does not list yet what it has granted: asked again")
+	}
+	if len(list) == 0 {
+		return d.surely(r, fmt.Errorf("%w: nothing waits", engine.ErrNotFound))
 	}
 	return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
 }

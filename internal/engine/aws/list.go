@@ -86,9 +86,7 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 		return nil, nil
 	}
 	id := sdk.ToString(e.InstanceId)
-	d.mu.Lock()
-	s := d.seen[id]
-	d.mu.Unlock()
+	s := d.copyOf(id)
 	if s == nil {
 		s = &seen{zone: sdk.ToString(e.Placement.AvailabilityZone), kind: string(e.InstanceType),
 			spot: sdk.ToString(e.SpotInstanceRequestId)}
@@ -100,7 +98,7 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 		}
 		s.i.Rate = s.rate.sum()
 	}
-	s.last = time.Now()
+	s.last = d.now()
 	s.stopped = e.State.Name == types.InstanceStateNameStopped
 	if s.i.State == engine.Running && over(e.State.Name) {
 		if err := d.end(ctx, a, s, e); err != nil {
@@ -109,9 +107,24 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if old := d.seen[id]; old != nil && old.i.State == engine.Ended && s.i.State == engine.Running {
+		s.i = old.i // EC2 has said to another call that it has ended
+	}
 	d.seen[id] = s
 	i := s.i
 	return &i, nil
+}
+
+// copyOf is a machine as it was listed last, for one call: others may list it at the same time. nil: it was not.
+func (d *Driver) copyOf(id string) *seen {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seen[id]
+	if s == nil {
+		return nil
+	}
+	c := *s
+	return &c
 }
 
 // given are the tags that the caller asked for.
@@ -189,7 +202,7 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 	if e.StateReason != nil {
 		code = sdk.ToString(e.StateReason.Code)
 	}
-	cause, at := causeOf(code), time.Time{}
+	cause, at, reclaimed := causeOf(code), time.Time{}, reclaims[code]
 	if m := saidAt.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
 		at, _ = time.Parse(time.DateTime, m[1])
 	}
@@ -206,6 +219,7 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 			}
 			if cause == "" {
 				cause = causeOfSpot(sdk.ToString(status.Code))
+				reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
 			}
 		}
 	}
@@ -213,18 +227,21 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 		cause = engine.Interrupted
 	}
 	if at.IsZero() { // it says not when
-		at = time.Now().UTC().Truncate(time.Second)
+		at = d.now().UTC().Truncate(time.Second)
 	}
 	if at.Before(s.i.Launched) {
 		at = s.i.Launched
 	}
-	bill, err := d.bill(ctx, a, s, at, cause == engine.Interrupted)
+	bill, err := d.bill(ctx, a, s, at, reclaimed && s.spot != "")
 	if err != nil {
 		return err
 	}
 	s.i.State, s.i.Ended, s.i.Cause, s.i.Bill = engine.Ended, at.UTC(), cause, bill
 	return nil
 }
+
+// reclaims are the codes of EC2's interruptions of spot machines; a failure of its hardware is billed as any end is.
+var reclaims = map[string]bool{"Server.SpotInstanceTermination": true, "Server.SpotInstanceShutdown": true}
 
 // causeOf is why an instance ended, by the code of its state's reason; "": that does not say. Source:
 // docs.aws.amazon.com, Amazon EC2 API reference, StateReason.
@@ -271,10 +288,10 @@ func (d *Driver) gone(list []engine.Instance, of func(*engine.Instance) bool) (m
 	for id, s := range d.seen {
 		switch {
 		case there[id] || !of(&s.i):
-		case s.i.State == engine.Ended && time.Since(s.last) > keepFor:
+		case s.i.State == engine.Ended && d.now().Sub(s.last) > keepFor:
 			delete(d.seen, id)
 			delete(d.recent, id)
-		case s.i.State == engine.Ended || time.Since(s.last) < usual.Consistency:
+		case s.i.State == engine.Ended || d.now().Sub(s.last) < usual.Consistency:
 			more = append(more, s.i) // it is listed again, or has ended
 		}
 	}

@@ -73,7 +73,7 @@ func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
 		func(p *product) {
 			name := p.Product.Attributes["instanceType"]
 			if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
-				x.listed[name] = listPrice{rate, time.Now().UTC(), "aws"}
+				x.listed[name] = listPrice{rate, d.now().UTC(), "aws"}
 			}
 		},
 	)
@@ -89,13 +89,13 @@ func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
 			},
 		)
 	}
-	x.pricesAt = time.Now()
+	x.pricesAt = d.now()
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
 		d.log.Warn("the price list is not read: prices are the catalogue's", "engine", d.name, "error", saidBy(err))
-		x.pricesAt = time.Now().Add(pricesAgain - pricesFor)
+		x.pricesAt = d.now().Add(pricesAgain - pricesFor)
 	}
 	for _, l := range catalog.Builtin().Listings {
 		o := l.Offer
@@ -235,7 +235,7 @@ func (d *Driver) isFull(o market.OfferID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, full := d.full[o]
-	return full && time.Since(at) < fullFor
+	return full && d.now().Sub(at) < fullFor
 }
 
 func (d *Driver) offerID(zone, kind string, c market.Capacity) market.OfferID {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
@@ -46,6 +47,7 @@ type With struct {
 	diskSaid bool
 	ca       string // text of CA
 	cert     []byte
+	backoff  time.Duration // of the SDK, at most
 }
 
 const withHas = "an AWS engine has region, types, capacity, profile, endpoint, subnets, security_group, image, disk, " +
@@ -72,6 +74,7 @@ func readWith(s *engine.Setting) (w With, err error) {
 	if len(w.Capacity) == 0 {
 		w.Capacity = []market.Capacity{market.Spot, market.OnDemand}
 	}
+	w.backoff = maxBackoff
 	w.Disk = cmp.Or(w.Disk, "100GiB")
 	w.Placement = cmp.Or(w.Placement, "none")
 	switch {

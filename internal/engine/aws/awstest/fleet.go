@@ -146,6 +146,7 @@ func (c *call) overrides() (list []override, err error) {
 			}
 			o.spec = base.spec.over(spec{typ: o.typ, subnet: o.subnet, zone: o.zone, image: o.image,
 				group: w.sub("Placement").str("GroupName")})
+			o.spec.inSubnet()
 			o.spec.max = max(c.maxPrice(w), 0)
 			if o.max == "" {
 				o.spec.max = base.spec.max
@@ -157,6 +158,16 @@ func (c *call) overrides() (list []override, err error) {
 		return nil, bad("InvalidParameterValue", "A fleet of type instant has at most 300 overrides")
 	}
 	return list, nil
+}
+
+// inSubnet puts the subnet of an override on the template's first interface where that names none: a fleet takes
+// templates with interfaces, as Karpenter's with associatePublicIPAddress, into the subnets of its overrides. Source:
+// the use of CreateFleet by aws/karpenter-provider-aws, recalled, not read again; the reference does not say it.
+func (d *spec) inSubnet() {
+	if len(d.cards) > 0 && d.cards[0].subnet == "" {
+		d.cards = slices.Clone(d.cards)
+		d.cards[0].subnet, d.subnet = d.subnet, ""
+	}
 }
 
 func (c *call) zoneByID(id string) string {

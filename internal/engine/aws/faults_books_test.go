@@ -1,0 +1,86 @@
+//go:build !local
+
+package aws
+
+import (
+	"math/big"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+)
+
+var causes = map[string]engine.Cause{"Client.UserInitiatedShutdown": engine.Terminated,
+	"Client.InstanceInitiatedShutdown": engine.Stopped, "Server.SpotInstanceTermination": engine.Interrupted,
+	"Server.InternalError": engine.Interrupted}
+
+// books holds what the servers were told against the cloud's own bill.
+func (h *hurt) books() (machines int) {
+	for _, k := range h.asks {
+		if n := len(h.linesOf(k.q.Key)); n > k.q.Machines() {
+			h.Errorf("%s has had %d machines, and asks for %d", k.q.Key, n, k.q.Machines())
+		}
+	}
+	for _, l := range h.Bill() {
+		i, ok := h.told[l.Instance]
+		if !ok || i.State != engine.Ended {
+			h.Errorf("%s of %s is billed from %v to %v, and listed as %+v", l.ID, l.Tags[tagKey], l.From, l.To, i)
+			continue
+		}
+		want, seconds := l.USD, int64(i.Ended.Sub(i.Launched)/time.Second)
+		if l.Kind == "instance" {
+			machines++
+			if i.Cause != causes[h.reason[i.ID]] {
+				h.Errorf("%s ended for %s, and is said to be %s", i.ID, h.reason[i.ID], i.Cause)
+			}
+			last := l.To.Add(time.Second) // or where EC2 does not say, when a server could see it first
+			if h.unsaid(i.ID) {
+				last = h.firstPoll(l.From, l.To)
+			}
+			if i.Ended.Before(l.To) || i.Ended.After(last) {
+				h.Errorf("%s ended at %v, and is said to at %v (%s)", i.ID, l.To, i.Ended, h.reason[i.ID])
+			}
+		}
+		if h.unsaid(i.ID) { // its own end counts, at the same price of a second
+			want = new(big.Rat).Mul(l.USD, big.NewRat(max(60, seconds), l.Seconds))
+		}
+		rule := map[string]string{"instance": "instance", "volume": "disk", "address": "address"}[l.Kind]
+		got := sumOf(&i, rule)
+		if off := new(big.Rat).Sub(got, want); off.Abs(off).Cmp(big.NewRat(1, 1e9)) > 0 {
+			h.Errorf("%s of %s (%s, %s, %d s) costs %s, and is told as %s", rule, i.ID, i.Offer, h.reason[i.ID], seconds,
+				want.FloatString(12), got.FloatString(12))
+		}
+	}
+	for id := range h.told {
+		if h.reason[id] == "" {
+			h.Errorf("%s is listed, and was not in the cloud", id)
+		}
+	}
+	return machines
+}
+
+// firstPoll is when servers could first see that a machine had ended.
+func (h *hurt) firstPoll(launched, ended time.Time) time.Time {
+	for _, at := range h.polls {
+		if at.After(ended) && !at.Before(launched.Add(hidden)) { // one of its second may have been before
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// sumOf adds up a machine's bill, exactly: of disk, of address, of instance, which is the rest, or all.
+func sumOf(i *engine.Instance, part string) *big.Rat {
+	sum := new(big.Rat)
+	for _, l := range i.Bill {
+		rule := l.Rule
+		if rule == "" || rule == market.RuleMinimum || rule == market.RuleInterruptedEarly {
+			rule = "instance"
+		}
+		if rule == part || part == "all" {
+			v, _ := new(big.Rat).SetString(l.Amount.String())
+			sum.Add(sum, v)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,134 @@
+//go:build !local
+
+package aws
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+)
+
+// paper is the identity document of an instance, as the metadata service writes it.
+func paper(account, region, instance string) []byte {
+	return fmt.Appendf(nil, "{\n  \"accountId\" : %q,\n  \"architecture\" : \"x86_64\",\n"+
+		"  \"availabilityZone\" : \"us-east-1a\",\n"+
+		"  \"instanceId\" : %q,\n  \"pendingTime\" : \"2026-11-23T18:35:41Z\",\n  \"region\" : %q,\n"+
+		"  \"version\" : \"2017-09-30\"\n}", account, instance, region)
+}
+
+// A machine is let in by the document that the provider has signed of it, and nobody by anything else.
+func TestAMachineShowsWhoItIs(t *testing.T) {
+	s, other := newSite(t, awstest.Options{}), newSite(t, awstest.Options{})
+	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": s.Key, "AWS_SECRET_ACCESS_KEY": s.Secret})
+	s.with.Certificate = filepath.Join(t.TempDir(), "cloud.pem")
+	if err := os.WriteFile(s.with.Certificate, s.Certificate(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, ctx := s.driver(), t.Context()
+	list, err := d.Launch(ctx, engine.Request{Key: "one", Nodes: 2, Offer: "aws/us-east-1a/c7i.xlarge/on-demand"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ended, foreign := list[0].ID, list[1].ID, s.foreign(t)
+	const account, region = "123456789012", "us-east-1"
+	signed := func(c *awstest.Server, document []byte) engine.Evidence {
+		signature, err := c.Sign(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return engine.Evidence{Document: document, Signature: []byte(signature)}
+	}
+	good := signed(s.Server, paper(account, region, id))
+	wrapped := engine.Evidence{Document: good.Document, // as the metadata service gives it, in lines
+		Signature: append(append(bytes.Clone(good.Signature[:64]), '\n'), good.Signature[64:]...)}
+	for _, d := range []*Driver{d, s.driver()} { // one that has launched it, and one that has not
+		for _, e := range []engine.Evidence{good, wrapped, signed(s.Server, paper(account, region, ended))} {
+			got, key, err := d.Identify(ctx, e)
+			if err != nil || !bytes.Contains(e.Document, []byte(got)) || got == "" || key != "one" {
+				t.Errorf("%s is %s of %q: %v", e.Document, got, key, err)
+			}
+		}
+	}
+	if err := d.Terminate(ctx, ended); err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(good.Document, []byte("2017"), []byte("2018"), 1)
+	for name, e := range map[string]engine.Evidence{
+		"signed by another":           signed(other.Server, good.Document),
+		"the signature of another":    {Document: good.Document, Signature: signed(s.Server, changed).Signature},
+		"changed":                     {Document: changed, Signature: good.Signature},
+		"another machine":             {Document: paper(account, region, foreign), Signature: good.Signature},
+		"without signature":           {Document: good.Document},
+		"a signature of no base64":    {Document: good.Document, Signature: []byte("§§§")},
+		"of another account":          signed(s.Server, paper("999999999999", region, id)),
+		"of another region":           signed(s.Server, paper(account, "us-west-2", id)),
+		"a machine that is not ours":  signed(s.Server, paper(account, region, foreign)),
+		"a machine that never was":    signed(s.Server, paper(account, region, "i-00000000000000000")),
+		"a machine that has ended":    signed(s.Server, paper(account, region, ended)),
+		"not the name of a machine":   signed(s.Server, paper(account, region, "*")),
+		"signed, and no JSON":         signed(s.Server, []byte("garbage")),
+		"signed, and not an object":   signed(s.Server, []byte("[]")),
+		"signed, and without a field": signed(s.Server, []byte("{}")),
+		"nothing":                     {},
+	} {
+		for _, d := range []*Driver{d, s.driver()} {
+			if id, key, err := d.Identify(ctx, e); !errors.Is(err, engine.ErrImpostor) || id != "" || key != "" {
+				t.Errorf("%s: %s %s %v", name, id, key, err)
+			}
+		}
+	}
+	if err := s.Inject(awstest.Fault{Kind: "throttle"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.Identify(ctx, good); err == nil || errors.Is(err, engine.ErrImpostor) {
+		t.Errorf("a cloud that does not answer makes an impostor: %v", err)
+	}
+}
+
+// Each certificate that is built in is of a region of its own, and its key is that of the region's machines.
+func TestEachRegionHasItsCertificate(t *testing.T) {
+	var regions []string
+	for line := range strings.Lines(string(certificates)) {
+		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); line[0] == '#' && regionName.MatchString(name) {
+			regions = append(regions, name)
+		}
+	}
+	blocks, keys := 0, map[string]string{}
+	for rest := certificates; ; blocks++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if _, err := publicKey(block.Bytes); block.Type != "CERTIFICATE" || err != nil {
+			t.Errorf("block %d: %s: %v", blocks, block.Type, err)
+		}
+	}
+	if begins := bytes.Count(certificates, []byte("-----BEGIN")); blocks != len(regions) || begins != blocks ||
+		blocks < 30 {
+		t.Errorf("%d certificates of %d for %d regions", blocks, begins, len(regions))
+	}
+	for _, name := range regions {
+		key, err := (&With{Region: name}).signer()
+		if err != nil || key.Size() < 128 {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		keys[name] = key.N.String()
+	}
+	for _, name := range []string{"us-east-1", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1"} {
+		if keys[name] == "" {
+			t.Errorf("%s has no key", name)
+		}
+	}
+	if _, err := (&With{Region: "xx-nowhere-1"}).signer(); err == nil || !strings.Contains(err.Error(), "xx-nowhere-1") {
+		t.Errorf("a region that has none: %v", err)
+	}
+}
