@@ -160,6 +160,7 @@ func (s *Server) answer(w http.ResponseWriter, service, action, ns string, out *
 	}
 	fmt.Fprintf(&b, "</%sResponse>", action)
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	w.Header().Set("Content-Length", itoa(b.Len()))
 	_, _ = io.Copy(w, bytes.NewBufferString(b.String())) // a client that is gone is its own affair
 }
 
