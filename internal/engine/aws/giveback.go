@@ -198,10 +198,8 @@ func (d *Driver) sweepInterfaces(ctx context.Context, a *api, _ map[string]bool)
 		return err
 	}
 	for _, n := range out.NetworkInterfaces {
-		_, err := a.ec2.DeleteNetworkInterface(
-			ctx,
-			&ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId},
-		)
+		in := &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId}
+		_, err := a.ec2.DeleteNetworkInterface(ctx, in)
 		if err != nil && codeOf(err) != "InvalidNetworkInterfaceID.NotFound" &&
 			codeOf(err) != "InvalidNetworkInterface.InUse" {
 			return err

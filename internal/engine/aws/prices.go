@@ -65,29 +65,21 @@ func (p *product) rate(unit string) (money.Rate, bool) {
 // catalogue says it.
 func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
 	x.listed, x.disk, x.diskKnown = map[string]listPrice{}, d.with.diskRate, d.with.diskSaid
-	err := d.products(
-		ctx,
-		a,
-		map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
-			"capacitystatus": "Used", "marketoption": "OnDemand"},
-		func(p *product) {
-			name := p.Product.Attributes["instanceType"]
-			if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
-				x.listed[name] = listPrice{rate, d.now().UTC(), "aws"}
-			}
-		},
-	)
+	machines := map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
+		"capacitystatus": "Used", "marketoption": "OnDemand"}
+	err := d.products(ctx, a, machines, func(p *product) {
+		name := p.Product.Attributes["instanceType"]
+		if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
+			x.listed[name] = listPrice{rate, d.now().UTC(), "aws"}
+		}
+	})
 	if err == nil && !x.diskKnown {
-		err = d.products(
-			ctx,
-			a,
-			map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"},
-			func(p *product) {
-				if rate, ok := p.rate("GB-Mo"); ok {
-					x.disk, x.diskKnown = rate, true
-				}
-			},
-		)
+		disks := map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}
+		err = d.products(ctx, a, disks, func(p *product) {
+			if rate, ok := p.rate("GB-Mo"); ok {
+				x.disk, x.diskKnown = rate, true
+			}
+		})
 	}
 	x.pricesAt = d.now()
 	if err != nil {

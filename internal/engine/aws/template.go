@@ -146,12 +146,10 @@ func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc str
 	if err != nil || id != "" {
 		return id, err
 	}
-	out, err := a.ec2.CreateSecurityGroup(
-		ctx,
-		&ec2.CreateSecurityGroupInput{GroupName: &name, Description: &about, VpcId: &vpc,
-			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
-				Tags: tagsOf(map[string]string{tagEngine: d.name, "Name": name})}}},
-	)
+	in := &ec2.CreateSecurityGroupInput{GroupName: &name, Description: &about, VpcId: &vpc,
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
+			Tags: tagsOf(map[string]string{tagEngine: d.name, "Name": name})}}}
+	out, err := a.ec2.CreateSecurityGroup(ctx, in)
 	if err != nil && codeOf(err) != "InvalidGroup.Duplicate" {
 		return "", err
 	}
