@@ -177,7 +177,7 @@ func (a *app) offersCmd() *cobra.Command {
 			"published (RISK), and how many interruptions the server has seen in how much time (INTERRUPTIONS). " +
 			"Raw machines that are paid while they are used are listed; --term lists what is bought for a year or three, " +
 			"with what is paid up front, and --platform managed platforms beside the raw machine. " +
-			"With --gpu, what is known of that accelerator stands below. Without other flags it lists them all.\n\n" +
+			"With --gpu, what is known of that accelerator stands below. Without flags it lists all of the first kind.\n\n" +
 			"The program " +
 			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
 			" in the data folder holds your own prices, discounts and machines. " +
