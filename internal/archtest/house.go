@@ -99,6 +99,7 @@ var House = []Room{
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
 	{Path: "tarball", Floor: 5},     // a folder as one stream
+	{Path: "awshttp", Floor: 5},     // the HTTP client of AWS' SDK
 	{Path: "fileid", Floor: 5},      // tells a file from its copies
 	{Path: "durable", Floor: 5},     // small files that are there as a whole
 	{Path: "confined", Floor: 5},    // folders of programs, read without being led out of them

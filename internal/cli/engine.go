@@ -170,7 +170,7 @@ func (a *app) addEngine(ctx context.Context, name string, f *addFlags) error {
 }
 
 func unknownKind(kind string) error {
-	return fmt.Errorf("kind %q is not known here: take one of kubernetes, local, slurm, ssh", kind)
+	return fmt.Errorf("kind %q is not known here: take one of aws, kubernetes, local, slurm, ssh", kind)
 }
 
 // owns refuses where the server, and so its engines, are elsewhere.

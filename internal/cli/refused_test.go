@@ -51,7 +51,7 @@ func TestAnEngineThatCannotBeIsNotMadeKnown(t *testing.T) {
 		{"--ssh m1 --rate 1 --team ../x", `team is "../x": write 1 to`},
 		{"--ssh m1 --rate -1", "is negative"},
 		{"--ssh m1", "--rate is missing"},
-		{"--kind nomad --rate 1 --ssh m1", `kind "nomad" is not known here: take one of kubernetes, local, slurm, ssh`},
+		{"--kind nomad --rate 1 --ssh m1", `kind "nomad" is not known here: take one of aws, kubernetes, local, slurm, ssh`},
 		{"--kind ssh --with {hosts:[m1],rate:1,currency:dollars}", `currency is "dollars": write its code`},
 		{"--kind slurm --with {partitions:[{name:gpu}],currency:eur}", `currency is "eur": write its code`},
 	} {

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"scrimp/internal/awshttp"
 )
 
 // api is AWS, as one account and region has it.
@@ -48,6 +50,7 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read AWS' configuration: %w", err)
 	}
+	cfg.HTTPClient = awshttp.Over(cfg.HTTPClient)
 	if w.Endpoint != "" {
 		cfg.BaseEndpoint = &w.Endpoint
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"scrimp/internal/awshttp"
 	"scrimp/internal/engine/aws/awstest"
 )
 
@@ -47,7 +48,10 @@ func TestTypesAndZonesAreDescribedInPages(t *testing.T) {
 	if want := 3 * len(awstest.Types()); offers != want || prices != want {
 		t.Errorf("%d offers, %d prices, want %d of each", offers, prices, want)
 	}
-	_, err := c.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"z9.nano"}})
+	_, err := c.ec2.DescribeInstanceTypes(
+		ctx,
+		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"z9.nano"}},
+	)
 	if code(err) != "InvalidInstanceType" {
 		t.Error(err)
 	}
@@ -61,13 +65,17 @@ func TestTypesAndZonesAreDescribedInPages(t *testing.T) {
 			{Name: aws.String("availability-zone"), Values: []string{"us-east-1b"}}}}))
 	if len(regions.Regions) != 3 || len(zones.AvailabilityZones) != 3 ||
 		*zones.AvailabilityZones[0].ZoneId != "use1-az1" ||
-		len(images.Images) != 2 || *images.Images[0].BlockDeviceMappings[0].Ebs.VolumeSize != 8 || len(vpcs.Vpcs) != 1 ||
+		len(
+			images.Images,
+		) != 2 || *images.Images[0].BlockDeviceMappings[0].Ebs.VolumeSize != 8 || len(vpcs.Vpcs) != 1 ||
 		len(subnets.Subnets) != 1 || *subnets.Subnets[0].VpcId != *vpcs.Vpcs[0].VpcId {
 		t.Errorf("%+v %+v %+v %+v %+v", regions, zones, images, vpcs, subnets)
 	}
 	scores := must[*ec2.GetSpotPlacementScoresOutput](t)(c.ec2.GetSpotPlacementScores(ctx,
 		&ec2.GetSpotPlacementScoresInput{
-			InstanceTypes: []string{"g5.xlarge"}, TargetCapacity: aws.Int32(4), SingleAvailabilityZone: aws.Bool(true)}))
+			InstanceTypes: []string{
+				"g5.xlarge",
+			}, TargetCapacity: aws.Int32(4), SingleAvailabilityZone: aws.Bool(true)}))
 	if len(scores.SpotPlacementScores) == 0 || *scores.SpotPlacementScores[0].Score != 9 {
 		t.Errorf("%+v", scores)
 	}
@@ -112,15 +120,21 @@ func TestWhatInstancesLeaveBehindCanBeFoundAndDeleted(t *testing.T) {
 	by := []types.Filter{{Name: aws.String("tag:by"), Values: []string{"me"}}}
 	sg := must[*ec2.CreateSecurityGroupOutput](t)(c.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
 		GroupName: aws.String("workers"), Description: aws.String("none")}))
-	must[*ec2.RevokeSecurityGroupEgressOutput](t)(c.ec2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
-		GroupId: sg.GroupId, IpPermissions: []types.IpPermission{{IpProtocol: aws.String("-1"),
-			IpRanges: []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}}}}}))
+	must[*ec2.RevokeSecurityGroupEgressOutput](
+		t,
+	)(
+		c.ec2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
+			GroupId: sg.GroupId, IpPermissions: []types.IpPermission{{IpProtocol: aws.String("-1"),
+				IpRanges: []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}}}}}),
+	)
 	must[*ec2.CreatePlacementGroupOutput](t)(c.ec2.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{
 		GroupName: aws.String("gang"), Strategy: types.PlacementStrategyCluster}))
 	in := one("p4d.24xlarge")
 	in.TagSpecifications, in.Placement = named, &types.Placement{GroupName: aws.String("gang")}
-	in.BlockDeviceMappings = []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/sdb"), Ebs: &types.EbsBlockDevice{
-		VolumeSize: aws.Int32(100), VolumeType: types.VolumeTypeGp3, DeleteOnTermination: aws.Bool(false)}}}
+	in.BlockDeviceMappings = []types.BlockDeviceMapping{
+		{DeviceName: aws.String("/dev/sdb"), Ebs: &types.EbsBlockDevice{
+			VolumeSize: aws.Int32(100), VolumeType: types.VolumeTypeGp3, DeleteOnTermination: aws.Bool(false)}},
+	}
 	in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0),
 		InterfaceType: aws.String("efa"),
 		Groups:        []string{*sg.GroupId}}, {DeviceIndex: aws.Int32(1), NetworkCardIndex: aws.Int32(1),
@@ -140,10 +154,18 @@ func TestWhatInstancesLeaveBehindCanBeFoundAndDeleted(t *testing.T) {
 	if len(tagged.Tags) != 5 {
 		t.Errorf("%+v", tagged)
 	}
-	must[*ec2.CreateTagsOutput](t)(c.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{
-		{Key: aws.String("more"), Value: aws.String("1")}}}))
-	must[*ec2.DeleteTagsOutput](t)(c.ec2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{
-		{Key: aws.String("by")}}}))
+	must[*ec2.CreateTagsOutput](
+		t,
+	)(
+		c.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{
+			{Key: aws.String("more"), Value: aws.String("1")}}}),
+	)
+	must[*ec2.DeleteTagsOutput](
+		t,
+	)(
+		c.ec2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{
+			{Key: aws.String("by")}}}),
+	)
 	if got := c.see(t, id); len(got.Tags) != 1 || *got.Tags[0].Key != "more" {
 		t.Errorf("%+v", got.Tags)
 	}
@@ -218,8 +240,10 @@ func TestTheOtherActionsAnswer(t *testing.T) {
 		t.Errorf("%+v %+v %+v", held, reserved, account)
 	}
 	fleet := must[*ec2.CreateFleetOutput](t)(c.ec2.CreateFleet(ctx, &ec2.CreateFleetInput{Type: types.FleetTypeInstant,
-		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
-			LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}}},
+		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{
+			{LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}},
+		},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(3),
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand}}))
 	fleets := must[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx,
@@ -270,7 +294,14 @@ func BenchmarkTheOfferingsOfALargeAccount(b *testing.B) {
 	for b.Loop() {
 		n := 0
 		for region := 1; region <= 30; region++ {
-			client := ec2.New(ec2.Options{Region: zones[(region-1)*3].Region, BaseEndpoint: &s.URL, Credentials: c.keys()})
+			client := ec2.New(
+				ec2.Options{
+					HTTPClient:   awshttp.Client(),
+					Region:       zones[(region-1)*3].Region,
+					BaseEndpoint: &s.URL,
+					Credentials:  c.keys(),
+				},
+			)
 			for p := ec2.NewDescribeInstanceTypeOfferingsPaginator(client, &ec2.DescribeInstanceTypeOfferingsInput{
 				LocationType: types.LocationTypeAvailabilityZone}); p.HasMorePages(); {
 				page, err := p.NextPage(b.Context())

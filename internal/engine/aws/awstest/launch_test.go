@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
+	"scrimp/internal/awshttp"
 	"scrimp/internal/engine/aws/awstest"
 )
 
@@ -41,8 +42,10 @@ func start(t *testing.T, o awstest.Options) *cloud {
 	}
 	t.Cleanup(s.Close)
 	c.Server = s
-	c.ec2 = ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: &s.URL, RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(s.Key, s.Secret, "")})
+	c.ec2 = ec2.New(
+		ec2.Options{HTTPClient: awshttp.Client(), Region: "us-east-1", BaseEndpoint: &s.URL, RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(s.Key, s.Secret, "")},
+	)
 	return c
 }
 
@@ -72,8 +75,12 @@ func script(text string) *string {
 }
 
 func one(typ string) *ec2.RunInstancesInput {
-	return &ec2.RunInstancesInput{InstanceType: types.InstanceType(typ), ImageId: aws.String(amd), MinCount: aws.Int32(1),
-		MaxCount: aws.Int32(1)}
+	return &ec2.RunInstancesInput{
+		InstanceType: types.InstanceType(typ),
+		ImageId:      aws.String(amd),
+		MinCount:     aws.Int32(1),
+		MaxCount:     aws.Int32(1),
+	}
 }
 
 func spot(typ, most string) *ec2.RunInstancesInput {
@@ -109,7 +116,10 @@ func TestAnInstanceRunsAndEndsAsDocumented(t *testing.T) {
 	if got := c.see(t, *i.InstanceId); got.State.Name != types.InstanceStateNameRunning || *got.Tags[0].Value != "a" {
 		t.Errorf("after its pending time: %+v", got)
 	}
-	out, err := c.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}})
+	out, err := c.ec2.TerminateInstances(
+		t.Context(),
+		&ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,15 +166,20 @@ func TestALaunchIsDoneOnceByItsToken(t *testing.T) {
 func TestAFleetSaysPerOverrideWhatItCouldNotGive(t *testing.T) {
 	c := start(t, awstest.Options{Capacity: map[awstest.Pool]int{
 		{Type: "g5.xlarge", Zone: "us-east-1a", Spot: true}: 1, {Type: "g6.xlarge", Zone: "us-east-1a", Spot: true}: 0}})
-	_, err := c.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("worker"),
-		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(amd)}})
+	_, err := c.ec2.CreateLaunchTemplate(
+		t.Context(),
+		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("worker"),
+			LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(amd)}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := &ec2.CreateFleetInput{Type: types.FleetTypeInstant, ClientToken: aws.String("t1"),
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("worker"),
-				Version: aws.String("$Default")},
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: aws.String("worker"),
+				Version:            aws.String("$Default"),
+			},
 			Overrides: []types.FleetLaunchTemplateOverridesRequest{
 				{InstanceType: "g6.xlarge", AvailabilityZone: aws.String("us-east-1a")},
 				{InstanceType: "g5.xlarge", AvailabilityZone: aws.String("us-east-1a")}}}},

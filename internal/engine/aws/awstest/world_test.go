@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"scrimp/internal/awshttp"
 	"scrimp/internal/engine/aws/awstest"
 )
 
@@ -75,7 +76,11 @@ func TestASpotInstanceSaysWhyItEnded(t *testing.T) {
 					t.Errorf("in the notice: %+v", r.SpotInstanceRequests[0].Status)
 				}
 				c.at = c.at.Add(2 * time.Minute)
-				r = must[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(t.Context(), ask))
+				r = must[*ec2.DescribeSpotInstanceRequestsOutput](
+					t,
+				)(
+					c.ec2.DescribeSpotInstanceRequests(t.Context(), ask),
+				)
 			}
 			got := r.SpotInstanceRequests[0]
 			if *got.Status.Code != tt.code || string(got.State) != tt.state || *got.InstanceId != *i.InstanceId {
@@ -260,7 +265,8 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	}
 	c.BreakLaunch("Server.InternalError")
 	i := c.run(t, one("m7i.large"))[0]
-	if got := c.see(t, *i.InstanceId); got.State.Name != "terminated" || *got.StateReason.Code != "Server.InternalError" {
+	if got := c.see(t, *i.InstanceId); got.State.Name != "terminated" ||
+		*got.StateReason.Code != "Server.InternalError" {
 		t.Errorf("a broken launch: %+v", got)
 	}
 }
@@ -273,7 +279,13 @@ func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
 			MinCount: aws.Int32(1), MaxCount: aws.Int32(1), DryRun: aws.Bool(true)})
 		return code(err)
 	}
-	right := ec2.Options{Region: "us-east-1", BaseEndpoint: &c.URL, RetryMaxAttempts: 1, Credentials: c.keys()}
+	right := ec2.Options{
+		HTTPClient:       awshttp.Client(),
+		Region:           "us-east-1",
+		BaseEndpoint:     &c.URL,
+		RetryMaxAttempts: 1,
+		Credentials:      c.keys(),
+	}
 	if got := dry(right); got != "DryRunOperation" {
 		t.Errorf("dry run: %s", got)
 	}
@@ -336,26 +348,41 @@ func TestLaunchesAreRefusedAsDocumented(t *testing.T) {
 
 func TestASessionMayOnlyWhatItsPolicyAllows(t *testing.T) {
 	c := start(t, awstest.Options{})
-	client := sts.New(sts.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
+	client := sts.New(
+		sts.Options{HTTPClient: awshttp.Client(), Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()},
+	)
 	who := must[*sts.GetCallerIdentityOutput](t)(client.GetCallerIdentity(t.Context(), nil))
 	if *who.Account != "123456789012" {
 		t.Errorf("%+v", who)
 	}
 	out := must[*sts.AssumeRoleOutput](t)(client.AssumeRole(t.Context(), &sts.AssumeRoleInput{
-		RoleArn: aws.String("arn:aws:iam::123456789012:role/scrimp"), RoleSessionName: aws.String("s"), Policy: aws.String(
+		RoleArn: aws.String(
+			"arn:aws:iam::123456789012:role/scrimp",
+		), RoleSessionName: aws.String("s"), Policy: aws.String(
 			`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:Describe*","Resource":"*"}]}`)}))
 	k := out.Credentials
-	inside := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: &c.URL, RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(*k.AccessKeyId, *k.SecretAccessKey, *k.SessionToken)})
+	inside := ec2.New(
+		ec2.Options{HTTPClient: awshttp.Client(), Region: "us-east-1", BaseEndpoint: &c.URL, RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(
+				*k.AccessKeyId,
+				*k.SecretAccessKey,
+				*k.SessionToken,
+			)},
+	)
 	if _, err := inside.DescribeInstances(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := inside.RunInstances(t.Context(), one("m7i.large")); code(err) != "UnauthorizedOperation" {
 		t.Errorf("%v", err)
 	}
-	_, err := client.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/scrimp"),
-		RoleSessionName: aws.String("s"), Policy: aws.String(`{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*",` +
-			`"Condition":{"Bool":{"aws:SecureTransport":"true"}}}]}`)})
+	_, err := client.AssumeRole(
+		t.Context(),
+		&sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/scrimp"),
+			RoleSessionName: aws.String(
+				"s",
+			), Policy: aws.String(`{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*",` +
+				`"Condition":{"Bool":{"aws:SecureTransport":"true"}}}]}`)},
+	)
 	if code(err) != "MalformedPolicyDocument" {
 		t.Errorf("a policy it cannot evaluate: %v", err)
 	}
@@ -363,7 +390,14 @@ func TestASessionMayOnlyWhatItsPolicyAllows(t *testing.T) {
 
 func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 	c := start(t, awstest.Options{Page: 4, Quotas: map[string]int{"L-DB2E81BA": 64}})
-	client := pricing.New(pricing.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
+	client := pricing.New(
+		pricing.Options{
+			HTTPClient:   awshttp.Client(),
+			Region:       "us-east-1",
+			BaseEndpoint: &c.URL,
+			Credentials:  c.keys(),
+		},
+	)
 	found := map[string]string{}
 	pages := pricing.NewGetProductsPaginator(client, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"),
 		Filters: []ptypes.Filter{{Type: ptypes.FilterTypeTermMatch, Field: aws.String("regionCode"),
@@ -395,14 +429,28 @@ func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 	c.AddSavingsPlan(awstest.SavingsPlan{ID: "sp-1", Type: "Compute", Commitment: "1.50", Start: c.at,
 		End:           c.at.AddDate(1, 0, 0),
 		PaymentOption: "No Upfront", Rates: map[string]string{"g5.xlarge us-east-1": "0.7"}})
-	plans := savingsplans.New(savingsplans.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
+	plans := savingsplans.New(
+		savingsplans.Options{
+			HTTPClient:   awshttp.Client(),
+			Region:       "us-east-1",
+			BaseEndpoint: &c.URL,
+			Credentials:  c.keys(),
+		},
+	)
 	list := must[*savingsplans.DescribeSavingsPlansOutput](t)(plans.DescribeSavingsPlans(t.Context(), nil))
 	rates := must[*savingsplans.DescribeSavingsPlanRatesOutput](t)(plans.DescribeSavingsPlanRates(t.Context(),
 		&savingsplans.DescribeSavingsPlanRatesInput{SavingsPlanId: aws.String("sp-1")}))
 	if *list.SavingsPlans[0].Commitment != "1.50" || *rates.SearchResults[0].Rate != "0.7" {
 		t.Errorf("%+v %+v", list, rates)
 	}
-	quotas := servicequotas.New(servicequotas.Options{Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()})
+	quotas := servicequotas.New(
+		servicequotas.Options{
+			HTTPClient:   awshttp.Client(),
+			Region:       "us-east-1",
+			BaseEndpoint: &c.URL,
+			Credentials:  c.keys(),
+		},
+	)
 	q := must[*servicequotas.GetServiceQuotaOutput](t)(quotas.GetServiceQuota(t.Context(),
 		&servicequotas.GetServiceQuotaInput{
 			ServiceCode: aws.String("ec2"), QuotaCode: aws.String("L-DB2E81BA")}))
@@ -420,7 +468,12 @@ func TestTheControlPathTakesOrders(t *testing.T) {
 	c := start(t, awstest.Options{})
 	id := *c.run(t, spot("m7i.large", ""))[0].InstanceId
 	post := func(token, name, body string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.URL+"/_test/"+name, bytes.NewBufferString(body))
+		r, err := http.NewRequestWithContext(
+			t.Context(),
+			http.MethodPost,
+			c.URL+"/_test/"+name,
+			bytes.NewBufferString(body),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
