@@ -103,7 +103,7 @@ func (h *hurt) acts() {
 	case a < 57 && id != "":
 		_ = h.Interrupt(id, "") // an error: it is on demand
 	case a < 60 && id != "":
-		_ = h.Server.Terminate(id)
+		_ = h.Terminate(id)
 	case a < 63 && id != "":
 		_ = h.Kill(id)
 	case a < 65 && id != "":

@@ -104,9 +104,3 @@ func (c *clock) now() time.Time {
 	defer c.mu.Unlock()
 	return time.Now().Add(c.ahead)
 }
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}

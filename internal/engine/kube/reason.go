@@ -222,7 +222,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (s
 			return e.text, nil
 		}
 		scope := "offer"
-		if kind == engine.ErrQuota && s.of.PriorityClass == "" { // the namespace's, for whichever pool
+		if errors.Is(kind, engine.ErrQuota) && s.of.PriorityClass == "" { // the namespace's, for whichever pool
 			scope = "account"
 		}
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.text, fix), Scope: scope}
