@@ -15,7 +15,7 @@ import (
 )
 
 // rig is a cloud whose spot machines of one type are interrupted soon after they run, and that has none of another.
-func (s *site) rig(c *clock) enginetest.Rig {
+func (s *site) rig() enginetest.Rig {
 	d := &again{Driver: s.driver()}
 	ctx := s.Context()
 	done := make(chan struct{})
@@ -52,13 +52,12 @@ func (s *site) rig(c *clock) enginetest.Rig {
 // The driver is held to the contract by a cloud that answers as EC2 does, and its page says by which cases.
 func TestDriverConforms(t *testing.T) {
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
-		c := &clock{}
 		s := newSite(
 			t,
-			awstest.Options{Now: c.now, Spans: awstest.Spans{Notice: time.Second}, Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
+			awstest.Options{Spans: awstest.Spans{Notice: time.Second}, Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
 				Quotas: map[string]int{"L-3819A6DF": 0}},
 		)
-		return s.rig(c)
+		return s.rig()
 	})
 	enginetest.Page(t, filepath.Join("..", "..", "..", "docs", "engines", "aws.md"), results)
 }

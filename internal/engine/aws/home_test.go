@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -92,15 +91,3 @@ func (a *again) Launch(ctx context.Context, q engine.Request) ([]engine.Instance
 func (a *again) Cancel(ctx context.Context, key string) error        { return a.now().Cancel(ctx, key) }
 func (a *again) Terminate(ctx context.Context, id string) error      { return a.now().Terminate(ctx, id) }
 func (a *again) List(ctx context.Context) ([]engine.Instance, error) { return a.now().List(ctx) }
-
-// clock is a cloud's time that a test moves.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
