@@ -1,5 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
+# No package here needs C: one setting for builds, tests and linters, so that each package is compiled once.
+export CGO_ENABLED = 0
 
 .PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check sim chaos chaos-ssh chaos-slurm chaos-kube fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
@@ -7,11 +9,11 @@ help: ## what there is
 
 build/scrimp: FORCE
 	@echo "Building scrimp (the first build compiles SQLite and takes about a minute on two cores) ..."
-	@CGO_ENABLED=0 $(GO) build -tags local -o $@ ./cmd/scrimp
+	@$(GO) build -tags local -o $@ ./cmd/scrimp
 
 build/chargpt: FORCE
 	@echo "Building the example trainer ..."
-	@CGO_ENABLED=0 $(GO) build -o $@ ./examples/chargpt
+	@$(GO) build -o $@ ./examples/chargpt
 
 FORCE:
 
@@ -31,7 +33,7 @@ demo-aws: build build/chargpt ## the demo's trainer on spot machines of a cloud 
 	@./examples/demo-aws.sh build/scrimp-full build/chargpt build/demo-aws
 
 build: ## the whole program, object stores included, as build/scrimp-full
-	CGO_ENABLED=0 $(GO) build -trimpath -o build/scrimp-full ./cmd/scrimp
+	$(GO) build -o build/scrimp-full ./cmd/scrimp
 
 PREFIX ?= /usr/local
 install: ## the whole program, man pages and completions below PREFIX (/usr/local), in DESTDIR where that is given
@@ -50,7 +52,7 @@ check: ## linters, known vulnerabilities, the race detector, thousands of simula
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
 	@./hack/vulncheck
-	$(GO) test -race -parallel 4 -timeout 20m -skip '$(ALONE)' ./internal/control ./internal/server/... ./internal/store ./internal/engine/... ./internal/agent/...
+	CGO_ENABLED=1 $(GO) test -race -parallel 4 -timeout 20m -skip '$(ALONE)' ./internal/control ./internal/server/... ./internal/store ./internal/engine/... ./internal/agent/...
 	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
 	$(GO) test ./internal/sim/replay -run 'NeverCostsMore' -drawn 10000
 	$(GO) test -tags planted ./internal/sim/replay -run Broken

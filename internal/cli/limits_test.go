@@ -163,8 +163,8 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 			defer close(told)
 			_, _ = p.try("approve", "third", "--reason", "for the paper")
 		}()
-		// at any moment of the approval
-		await.Past(t, time.Now().Add(time.Duration(rand.IntN(120))*time.Millisecond))
+		// at any moment of the approval, which a busy machine takes longer for: each round dares a longer one
+		await.Past(t, time.Now().Add(time.Duration(rand.IntN(120*(round+1)))*time.Millisecond))
 		p.kill()
 		<-told
 		j := p.job("third")
