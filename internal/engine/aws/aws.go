@@ -60,6 +60,7 @@ type request struct {
 	granted   []string // ids, in the order in which they were granted
 	cancelled bool
 	unsure    time.Time // a fleet was asked for last whose answer is not known; zero: all are
+	ways      []sale    // that the next fleet is asked for from: the same each time until it has answered
 	mismatch  time.Time // since when EC2 says that a token was used for something else; zero: it does not
 	at        time.Time // it was asked for last
 }

@@ -32,7 +32,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	if err != nil {
 		return append(found, engine.Finding{Name: "types", Text: d.explain(err).Error()}, d.way())
 	}
-	sales := d.sales(x)
+	sales := d.pools(x)
 	found = append(found, d.offered(x, sales), d.signs())
 	for _, c := range d.with.Capacity {
 		n := slices.IndexFunc(sales, func(s sale) bool { return s.offer.Capacity == c })
@@ -62,7 +62,8 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 		)
 		return f
 	}
-	f.OK = unpriced < len(sales)
+	mixed := d.mixed(sales)
+	f.OK = unpriced < len(sales) && mixed == ""
 	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales))
 	var lacks []string
 	for _, k := range x.types {
@@ -78,6 +79,9 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 		if !x.diskKnown {
 			f.Text += ": that of disks is not known: write disk_rate under with, dollars of a GiB of gp3 and month"
 		}
+	}
+	if mixed != "" {
+		f.Text += "; " + mixed
 	}
 	return f
 }

@@ -116,6 +116,9 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	if err := d.placed(ctx, a, q, s); err != nil {
 		return nil, orRefused(d, err)
 	}
+	if len(r.ways) == 0 {
+		r.ways = s.ways()
+	}
 	in := d.fleetOf(q, r, s, t)
 	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
 	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) {
@@ -132,7 +135,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 		return nil, orRefused(d, err)
 	}
 	r.asked++
-	r.mismatch, r.unsure = time.Time{}, time.Time{}
+	r.mismatch, r.unsure, r.ways = time.Time{}, time.Time{}, nil
 	var ids []string
 	for _, i := range out.Instances {
 		ids = append(ids, i.InstanceIds...)
@@ -163,12 +166,25 @@ func orRefused(d *Driver, err error) error {
 	return err
 }
 
-// notGranted is why a fleet has no machine.
+// notGranted is why a fleet has no machine. Of several reasons, one for each type and zone, what holds for the whole
+// account counts first, then that there is no capacity, which passes sooner than a quota.
 func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
+	var said error
+	weight := 0
 	for _, e := range out.Errors {
-		if err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage)); err != nil {
-			return err
+		err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage))
+		w := 1
+		if r, ok := errors.AsType[*engine.RefusalError](err); ok && r.Scope == "account" {
+			w = 3
+		} else if errors.Is(err, engine.ErrNoCapacity) {
+			w = 2
 		}
+		if err != nil && w > weight {
+			said, weight = err, w
+		}
+	}
+	if said != nil {
+		return said
 	}
 	if len(out.Errors) > 0 {
 		e := out.Errors[0]
@@ -185,7 +201,7 @@ func (d *Driver) mismatched(r *request, err error) error {
 	}
 	if d.now().Sub(r.mismatch) > usual.Consistency {
 		r.asked++
-		r.mismatch = time.Time{}
+		r.mismatch, r.ways = time.Time{}, nil
 	}
 	return fmt.Errorf(
 		"an earlier request of this key was made with other settings (%s): what came of it is waited for",
@@ -229,10 +245,17 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 	tags := d.owner(q)
 	maps.Copy(tags, q.Tags)
 	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
-	over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(s.kind.name),
-		SubnetId: sdk.String(s.zone.subnet)}
-	if name := d.placement(q, s); name != "" {
-		over.Placement = &types.Placement{GroupName: &name}
+	var overrides []types.FleetLaunchTemplateOverridesRequest
+	for _, w := range r.ways {
+		over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(w.kind.name),
+			SubnetId: sdk.String(w.zone.subnet)}
+		if name := d.placement(q, s); name != "" {
+			over.Placement = &types.Placement{GroupName: &name}
+		}
+		if s.offer.Capacity == market.Spot && q.MaxRate > 0 {
+			over.MaxPrice = sdk.String((q.MaxRate - w.rates.disk - w.rates.address).String())
+		}
+		overrides = append(overrides, over)
 	}
 	in := &ec2.CreateFleetInput{Type: types.FleetTypeInstant, ClientToken: sdk.String(token(q.Key, r.asked)),
 		TagSpecifications: []types.TagSpecification{
@@ -247,9 +270,6 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 			SingleInstanceType:     sdk.Bool(true),
 			MinTargetCapacity:      machines,
 		}
-		if q.MaxRate > 0 {
-			over.MaxPrice = sdk.String((q.MaxRate - s.rates.disk - s.rates.address).String())
-		}
 	} else {
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{SingleAvailabilityZone: sdk.Bool(true),
@@ -260,7 +280,7 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 			LaunchTemplateName: sdk.String(t.name),
 			Version:            sdk.String("$Default"),
 		},
-		Overrides: []types.FleetLaunchTemplateOverridesRequest{over}}}
+		Overrides: overrides}}
 	return in
 }
 

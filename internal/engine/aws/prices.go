@@ -153,6 +153,7 @@ type sale struct {
 	zone  zone
 	image machineImage
 	rates rates
+	among []sale // of a fleet, what may be picked, the cheapest first; nil: it is one type in one zone
 }
 
 // freeWithin is how long a spot machine that EC2 takes costs nothing, least what every machine costs at least.
@@ -166,8 +167,8 @@ const (
 var archOf = map[ec2types.ArchitectureType]string{ec2types.ArchitectureTypeX8664: "amd64",
 	ec2types.ArchitectureTypeArm64: "arm64"}
 
-// sales are what is sold, in the order of types, zones and capacities.
-func (d *Driver) sales(x *index) []sale {
+// pools are each type in each of its zones, in the order of types, zones and capacities.
+func (d *Driver) pools(x *index) []sale {
 	var all []sale
 	for _, k := range x.types {
 		image, ok := x.images[k.arch]

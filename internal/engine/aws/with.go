@@ -29,6 +29,7 @@ type With struct {
 	// Types are instance types that may be rented, also as patterns: g5.*
 	Types    []string          `yaml:"types"`
 	Capacity []market.Capacity `yaml:"capacity,omitempty"` // none: spot and on-demand
+	Fleets   []Fleet           `yaml:"fleets,omitempty"`
 	// Subnets are where machines begin; none: the default one of each zone.
 	Subnets       []string `yaml:"subnets,omitempty"`
 	SecurityGroup string   `yaml:"security_group,omitempty"` // "": one without inbound rules is made
@@ -50,7 +51,7 @@ type With struct {
 	backoff  time.Duration // of the SDK, at most
 }
 
-const withHas = "an AWS engine has region, types, capacity, profile, endpoint, subnets, security_group, image, disk, " +
+const withHas = "an AWS engine has region, types, capacity, fleets, profile, endpoint, subnets, security_group, image, disk, " +
 	"disk_rate, public_ip, placement, ca and certificate"
 
 var (
@@ -113,6 +114,9 @@ func readWith(s *engine.Setting) (w With, err error) {
 		if !idOf["subnet"].MatchString(id) {
 			return w, fmt.Errorf("with: subnets has %q: write ids, such as subnet-0a1b2c3d", id)
 		}
+	}
+	if err := w.fleets(); err != nil {
+		return w, err
 	}
 	err = w.measures()
 	return w, err

@@ -1,0 +1,169 @@
+//go:build !local
+
+package aws
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/market"
+)
+
+const anyOfC7i = market.OfferID("aws/any/small/spot")
+
+func newFleetSite(t *testing.T, o awstest.Options, fleets ...Fleet) *site {
+	s := newSite(t, o)
+	s.with.Types, s.with.Fleets = []string{"c7i.*", "m7i.large", "g5.xlarge"}, fleets
+	return s
+}
+
+func (s *site) find(d *Driver, id market.OfferID) (market.Offer, market.Quote) {
+	s.Helper()
+	offers, quotes, err := d.Offers(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	n := slices.IndexFunc(offers, func(o market.Offer) bool { return o.ID == id })
+	if n < 0 {
+		s.Fatalf("there is no %s", id)
+	}
+	return offers[n], quotes[n]
+}
+
+// A fleet is sold as what each of its machines has at least, at the price of the dearest that may be picked: the bounds
+// are worked out here from the offers of its types alone.
+func TestAFleetIsSoldAsItsLeast(t *testing.T) {
+	s := newFleetSite(t, awstest.Options{}, Fleet{Name: "small", Types: []string{"c7i.*", "m7i.large"}, Within: "150%"})
+	d := s.driver()
+	o, q := s.find(d, anyOfC7i)
+	offers, quotes, err := d.Offers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var least market.Quote
+	for n, p := range offers {
+		in := strings.HasPrefix(p.Machine, "c7i.") || p.Machine == "m7i.large"
+		if !in || p.Capacity != market.Spot {
+			continue
+		}
+		if p.CPUs < o.CPUs || p.Memory < o.Memory || p.Accelerators != o.Accelerators {
+			t.Errorf("%s has less than %+v", p.ID, o)
+		}
+		if least.Rate == 0 || quotes[n].Rate < least.Rate {
+			least = quotes[n]
+		}
+	}
+	var most market.Quote
+	for n, p := range offers {
+		in := strings.HasPrefix(p.Machine, "c7i.") || p.Machine == "m7i.large"
+		if in && p.Capacity == market.Spot && quotes[n].Rate*10 <= least.Rate*25 && quotes[n].Rate > most.Rate {
+			most = quotes[n]
+		}
+	}
+	if !q.Priced || q.Rate != most.Rate || most.Rate == least.Rate {
+		t.Errorf("priced at %v; the cheapest is %v, and the dearest within 150%% %v", q.Rate, least.Rate, most.Rate)
+	}
+}
+
+// Where the cheapest has no room, another of the fleet is rented, which costs what it costs; asking again with the key
+// rents nothing more, also after the prices have changed and by a server that knows nothing of it.
+func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
+	s := newFleetSite(t, awstest.Options{}, Fleet{Name: "small", Types: []string{"c7i.xlarge", "m7i.large"}, Within: "900%"})
+	d := s.driver()
+	x, err := d.indexed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := d.sales(x)
+	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == anyOfC7i })
+	cheapest := all[n].among[0]
+	if err := s.SetCapacity(awstest.Pool{Type: cheapest.kind.name, Zone: cheapest.zone.name, Spot: true}, 0); err != nil {
+		t.Fatal(err)
+	}
+	q := engine.Request{Key: "one", Offer: anyOfC7i, Nodes: 2}
+	list, err := d.Launch(t.Context(), q)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	bill := s.Bill()
+	var kinds []string
+	for _, i := range bill {
+		if i.Kind != "instance" {
+			continue
+		}
+		kinds = append(kinds, i.Type+" "+i.Zone)
+		if i.Type == cheapest.kind.name && i.Zone == cheapest.zone.name {
+			t.Errorf("%s is where there is no room", i.ID)
+		}
+		p := all[slices.IndexFunc(all, func(s sale) bool {
+			return s.kind.name == i.Type && s.zone.name == i.Zone && s.offer.Capacity == market.Spot
+		})]
+		got := list[slices.IndexFunc(list, func(e engine.Instance) bool { return e.ID == i.ID })]
+		if got.Offer != anyOfC7i || got.Rate != p.quote.Rate {
+			t.Errorf("%s is %s at %v, want %v of %s", i.ID, got.Offer, got.Rate, p.quote.Rate, p.offer.ID)
+		}
+	}
+	if len(kinds) != 2 || kinds[0] != kinds[1] {
+		t.Errorf("a gang is rented as %v: it wants one type in one zone", kinds)
+	}
+	if err := s.SetSpotPrice(cheapest.kind.name, cheapest.zone.name, "0.9"); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*Driver{d, s.driver()} {
+		again, err := d.Launch(t.Context(), q)
+		if err != nil || len(again) != 2 || again[0].ID != list[0].ID {
+			t.Errorf("asked again: %v, %v", again, err)
+		}
+	}
+}
+
+// A fleet of which nothing can be had says so as a pool does, and the other offers stay.
+func TestAFleetWithoutRoomIsRefused(t *testing.T) {
+	none := map[awstest.Pool]int{}
+	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f"} {
+		none[awstest.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
+	}
+	s := newFleetSite(t, awstest.Options{Capacity: none}, Fleet{Name: "small", Types: []string{"c7i.xlarge"}})
+	d := s.driver()
+	if _, err := d.Launch(t.Context(), engine.Request{Key: "one", Offer: anyOfC7i}); !errors.Is(err, engine.ErrNoCapacity) {
+		t.Fatal(err)
+	}
+	if _, q := s.find(d, anyOfC7i); q.Available {
+		t.Error("it is still said to be available")
+	}
+	if _, q := s.find(d, "aws/us-east-1a/c7i.xlarge/on-demand"); !q.Available {
+		t.Error("another offer is not available any more")
+	}
+	if len(s.Bill()) != 0 {
+		t.Error("something was rented")
+	}
+}
+
+// Fleets that cannot be, or that nothing is of, are named with the field and the fix.
+func TestFleetsThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		fleets []Fleet
+		want   string
+	}{
+		{[]Fleet{{Name: "A10G"}}, `name is "A10G": write small letters`},
+		{[]Fleet{{Name: "a"}, {Name: "a"}}, "fleets: a: there are two"},
+		{[]Fleet{{Name: "a", Within: "a lot"}}, `within is "a lot": write`},
+		{[]Fleet{{Name: "a", Types: []string{"g5"}}}, `types has "g5": write`},
+	} {
+		s := engine.Setting{With: engine.WithOf(With{Region: "us-east-1", Types: []string{"g5.*"}, Fleets: c.fleets})}
+		if _, err := readWith(&s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.fleets, err, c.want)
+		}
+	}
+	s := newFleetSite(t, awstest.Options{}, Fleet{Name: "mixed"}, Fleet{Name: "none", Types: []string{"p5.48xlarge"}})
+	for _, f := range s.driver().Examine(t.Context()) {
+		if f.Name == "types" && (f.OK || !strings.Contains(f.Text, "the fleet mixed has machines with different accelerators") ||
+			!strings.Contains(f.Text, "the fleet none has none of what is sold")) {
+			t.Errorf("%+v", f)
+		}
+	}
+}
