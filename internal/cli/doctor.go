@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,17 +22,25 @@ import (
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{Use: "doctor [ENGINE]",
+	launch, dollars := false, ""
+	cmd := &cobra.Command{Use: "doctor [ENGINE]",
 		Short: "Check this machine, the data folder and the server, or an engine", Args: command.Takes("[ENGINE]"),
 		GroupID: command.GroupRest,
 		Long: "Checks this machine, the data folder and the server, and prints the fix of each failure. With " +
 			"the name of an engine it checks that one: commands, keys, disk, clock, drivers, and the way back from its " +
 			"machines to " +
-			"the server.\n\n" +
+			"the server. With --launch it then runs a job there that does nothing, on the cheapest machine that is not " +
+			"interrupted: machine, agent and bill as every job has them, and a cost in the ledger.\n\n" +
 			"Exit status: 0 all is well, 1 a check failed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.testEngine(cmd.Context(), args[0], false)
+				if err := a.testEngine(cmd.Context(), args[0], false); err != nil || !launch {
+					return err
+				}
+				return a.launched(cmd.Context(), args[0], dollars)
+			}
+			if launch {
+				return errors.New("--launch tries one engine: name it, as in scrimp doctor aws --launch")
 			}
 			checks := a.checks(cmd.Context())
 			failed := false
@@ -51,6 +60,10 @@ func (a *app) doctorCmd() *cobra.Command {
 			}
 			return nil
 		}}
+	cmd.Flags().BoolVar(&launch, "launch", false, "run a job that does nothing on the engine too, which costs money "+
+		"(default: nothing is rented)")
+	cmd.Flags().StringVar(&dollars, "dollars", trialDollars, "most that the job of --launch may `cost`")
+	return cmd
 }
 
 // checks are what scrimp doctor finds.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine/ssh/sshtest"
+	"scrimp/internal/money"
 	"scrimp/internal/receipt"
 )
 
@@ -197,4 +198,47 @@ func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
 	if log := h.do("logs", "sh"); !strings.Contains(log, "lab-m1-") {
 		t.Errorf("the program says %q", log)
 	}
+}
+
+// A trial of an engine is a job like any other: it runs on a machine of the engine, and what it has cost is in the
+// ledger. Where it cannot run it says why, and nothing is left.
+func TestATrialOfAnEngine(t *testing.T) {
+	h := newHome(t)
+	h.ownMachines(1, 81, 1)
+	var found struct {
+		Name, Text string
+		OK         bool
+	}
+	trial := func(args ...string) error {
+		t.Helper()
+		out, err := h.try(append([]string{"doctor", "lab", "--launch", "--json"}, args...)...)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		for n := len(lines) - 1; n >= 0 && found.Name != "trial"; n-- {
+			_ = json.Unmarshal([]byte(lines[n]), &found) // the others are notes
+		}
+		return err
+	}
+	if err := trial(); err != nil || !found.OK || !strings.Contains(found.Text, "lab/own/") {
+		t.Fatalf("%v: %+v", err, found)
+	}
+	j := h.job("doctor")
+	if j.State != "succeeded" || !j.Closed || j.Spent.Sign() <= 0 {
+		t.Errorf("the trial's job is %+v", j)
+	}
+	if price := money.Format(j.Spent, j.Currency, 4); !strings.Contains(found.Text, "for "+price) {
+		t.Errorf("%s: it has spent %s", found.Text, price)
+	}
+	h.adds("doctor")
+	found.Name = ""
+	if err := trial("--dollars", "0.000000001"); err == nil || found.OK {
+		t.Errorf("for nothing it is %+v", found)
+	}
+	if out, err := h.try("doctor", "lab", "--launch", "--dollars", "much"); err == nil ||
+		!strings.Contains(out, "--dollars") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := h.try("doctor", "--launch"); err == nil || !strings.Contains(out, "name it") {
+		t.Errorf("%v: %s", err, out)
+	}
+	h.until("nothing is left", func() bool { return len(h.processes(j.Machine)) == 0 })
 }

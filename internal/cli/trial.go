@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+	"scrimp/internal/state"
+)
+
+// trialDollars is the most that a trial may cost unless --dollars says otherwise.
+const trialDollars = "0.25"
+
+// trialJob does nothing, on the cheapest machine of an engine that is not interrupted.
+const trialJob = `name: doctor
+command: "true"
+any_of: [%s]
+resources: {capacity: [on-demand, reserved]}
+budget: {dollars: %s}
+`
+
+// launched tries an engine by a job, and prints what came of it.
+func (a *app) launched(ctx context.Context, name, dollars string) error {
+	found, err := a.try(ctx, name, dollars)
+	if err != nil {
+		return err
+	}
+	failed, err := a.printFindings([]show.Check{found})
+	if err == nil && failed {
+		err = command.Failed
+	}
+	return err
+}
+
+// try runs a job on an engine that does nothing, and says what came of it. The job is one like any other: its cost is
+// in the ledger, and nothing stays of it where this command is killed.
+func (a *app) try(ctx context.Context, name, dollars string) (show.Check, error) {
+	found := show.Check{Name: "trial"}
+	if most, err := money.Parse(dollars); err != nil || most.Sign() <= 0 {
+		return found, fmt.Errorf("--dollars is %q: write the most that the trial may cost, such as %s", dollars, trialDollars)
+	}
+	c, err := a.Ensure(ctx, "")
+	if err != nil {
+		return found, err
+	}
+	text, err := json.Marshal(fmt.Sprintf(trialJob, name, dollars))
+	if err != nil {
+		return found, err
+	}
+	var j api.Job
+	err = c.Do(ctx, http.MethodPost, "/v1/jobs", api.Submission{Key: jobfile.Key(), Spec: text}, &j)
+	if problem, ok := errors.AsType[*api.Problem](err); ok {
+		found.Text = "a job for it is refused: " + problem.Error()
+		return found, nil
+	}
+	if err != nil {
+		return found, err
+	}
+	began := a.Now()
+	a.Notef("%s runs nothing on %s, for %s at most; ctrl-C gives it up.\n", j.ID, name, "$"+dollars)
+	said, offer := "", ""
+	for newer, err := range c.Watch(ctx, j.ID) {
+		if err != nil {
+			break
+		}
+		j = newer
+		if j.Offer != "" {
+			offer = j.Offer
+		}
+		if line := show.Progress(j, a.Line()); line != said {
+			said = line
+			a.Notef("%s\n", line)
+		}
+	}
+	if !j.Closed {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if _, err := c.End(end, j.ID, false); err != nil {
+			return found, fmt.Errorf("the trial goes on: scrimp cancel %s ends it: %w", j.ID, err)
+		}
+		found.Text = fmt.Sprintf("given up; scrimp show %s says how far it came", j.ID)
+		return found, nil
+	}
+	cost := money.Format(j.Spent, j.Currency, 4)
+	if j.State != string(state.Succeeded) {
+		found.Text = fmt.Sprintf("the job is %s after %s, for %s: %s (scrimp explain %s)", j.State,
+			draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.Detail, j.ID)
+		return found, nil
+	}
+	found.OK, found.Text = true, fmt.Sprintf("a job ran on %s and was over %s after its submission, for %s (scrimp receipt %s)",
+		offer, draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.ID)
+	return found, nil
+}
