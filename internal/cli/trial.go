@@ -96,7 +96,7 @@ func (a *app) try(ctx context.Context, name, dollars string) (show.Check, error)
 			draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.Detail, j.ID)
 		return found, nil
 	}
-	found.OK, found.Text = true, fmt.Sprintf("a job ran on %s and was over %s after its submission, for %s (scrimp receipt %s)",
-		offer, draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.ID)
+	found.OK, found.Text = true, fmt.Sprintf("a job ran on %s and was over %s after its submission, for %s (scrimp "+
+		"receipt %s)", offer, draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.ID)
 	return found, nil
 }

@@ -51,8 +51,8 @@ type With struct {
 	backoff  time.Duration // of the SDK, at most
 }
 
-const withHas = "an AWS engine has region, types, capacity, fleets, profile, endpoint, subnets, security_group, image, " +
-	"disk, disk_rate, public_ip, placement, ca and certificate"
+const withHas = "an AWS engine has region, types, capacity, fleets, profile, endpoint, subnets, security_group, " +
+	"image, disk, disk_rate, public_ip, placement, ca and certificate"
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
