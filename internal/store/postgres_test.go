@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"scrimp/internal/await"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
@@ -229,17 +230,32 @@ func oneAfterTheOther(t *testing.T, c *pgtest.Cluster) {
 	must(t, old.TryLead(t.Context()))
 	_, err := c.Query(cfg.URL, expire)
 	must(t, err)
-	// The append takes the leader's row, then sleeps within its insert.
-	_, err = c.Query(cfg.URL, `CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('x', ''), pg_sleep(0.5); RETURN NEW; END $$;
+	// The append takes the leader's row, then sleeps within its insert for as long as the lock 7 is held.
+	_, err = c.Query(cfg.URL, `CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		WHILE NOT pg_try_advisory_xact_lock_shared(7) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NEW; END $$;
 		CREATE TRIGGER nap BEFORE INSERT ON event FOR EACH STATEMENT EXECUTE FUNCTION nap()`)
 	must(t, err)
-	written := make(chan error, 1)
-	go func() { written <- old.Append(t.Context(), new(storetest.Writer).Make(3)) }()
-	for n := ""; n != "1"; { // until the append sleeps
-		n, err = c.Query(cfg.URL, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-		must(t, err)
+	holder, err := pgx.Connect(t.Context(), cfg.URL)
+	must(t, err)
+	_, err = holder.Exec(t.Context(), "SELECT pg_advisory_lock(7)")
+	must(t, err)
+	defer func() { _ = holder.Close(context.Background()) }()
+	counts := func(what, where string) {
+		t.Helper()
+		await.True(t, what, func() bool {
+			n, err := c.Query(cfg.URL, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "+where)
+			must(t, err)
+			return n != "0"
+		})
 	}
-	if err := next.TryLead(t.Context()); !errors.Is(err, store.ErrLocked) {
+	written, led := make(chan error, 1), make(chan error, 1)
+	go func() { written <- old.Append(t.Context(), new(storetest.Writer).Make(3)) }()
+	counts("the append sleeps", "wait_event = 'PgSleep'")
+	go func() { led <- next.TryLead(t.Context()) }()
+	counts("the takeover waits for it", "wait_event_type = 'Lock'")
+	_, err = holder.Exec(t.Context(), "SELECT pg_advisory_unlock(7)")
+	must(t, err)
+	if err := <-led; !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a takeover during a write: %v, want it refused, for the write renews the lease", err)
 	}
 	must(t, <-written)
