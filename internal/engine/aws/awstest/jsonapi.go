@@ -51,6 +51,10 @@ func (s *Server) jsonServices(w http.ResponseWriter, r *http.Request, who caller
 		return
 	}
 	m := s.meet(action)
+	if m.down {
+		cut(w)
+		return
+	}
 	if m.err != nil {
 		if m.throttled {
 			m.err = bad("ThrottlingException", "Rate exceeded")

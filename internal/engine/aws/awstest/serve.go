@@ -47,6 +47,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.control(w, r)
 		return
 	}
+	w.Header().Set("Date", s.wall().UTC().Format(http.TimeFormat)) // by which clients whose clock is off sign anew
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
@@ -97,6 +98,10 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body 
 		case <-r.Context().Done():
 		case <-s.stop:
 		}
+	}
+	if f.down {
+		cut(w)
+		return
 	}
 	if f.err != nil {
 		s.answerError(w, who.service, f.err)
