@@ -118,7 +118,8 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	}
 	in := d.fleetOf(q, r, s, t)
 	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
-	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) {
+	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) &&
+		!slices.Contains(credentialCodes, codeOf(err)) {
 		r.unsure = d.now()
 	}
 	switch code := codeOf(err); {

@@ -140,9 +140,8 @@ func (s *Server) do(c *call, do func(*call) (*node, error)) (*node, error) {
 	defer s.mu.Unlock()
 	c.now = s.now()
 	s.advance(c.now)
-	if c.region != "" && len(s.zonesOf(c.region)) == 0 && c.caller.service == "ec2" {
-		return nil, refuse(http.StatusUnauthorized, "AuthFailure",
-			"AWS was not able to validate the provided access credentials: there is no region %s", c.region)
+	if c.region != "" && len(s.zonesOf(c.region)) == 0 { // as a region answers that the account has not enabled
+		return nil, unknownKey(c.caller.service)
 	}
 	return do(c)
 }
