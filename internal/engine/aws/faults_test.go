@@ -46,6 +46,7 @@ type hurt struct {
 	told   map[string]engine.Instance // by id; the first that is told of its end stays
 	reason map[string]string          // why the cloud says that an instance ended
 	rented map[string][]string        // instances by key, with those that never ran
+	listed map[string]bool            // instances that the cloud lists
 	never  map[string]bool            // instances that have not run
 	polls  []time.Time                // at which a list was answered
 	faults int
@@ -264,7 +265,9 @@ func (h *hurt) reasons() {
 	if err := json.Unmarshal(h.order("instances"), &list); err != nil {
 		h.Fatal(err)
 	}
+	h.listed = map[string]bool{}
 	for _, i := range list {
+		h.listed[i.ID] = true
 		if i.Reason != "" {
 			h.reason[i.ID] = i.Reason
 		}
@@ -301,9 +304,7 @@ func (h *hurt) settles() {
 				break
 			}
 			h.pass(time.Minute)
-			if try > 4 && slices.ContainsFunc(h.linesOf(k.q.Key), func(l awstest.Line) bool {
-				return !l.Open && h.at.Sub(l.To) > time.Hour
-			}) {
+			if try > 4 && slices.ContainsFunc(h.rented[k.q.Key], func(id string) bool { return !h.listed[id] }) {
 				break // EC2 knows the machine no more, and a server without memory never did; it was listed in its time
 			}
 			if try > 8 {

@@ -91,7 +91,11 @@ func (s *Server) Rebalance(id string) error {
 // Kill ends an instance without a notice because its hardware failed.
 func (s *Server) Kill(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
-		s.finish(i, now, "Server.InternalError", "Server.InternalError: Internal error", "Server.InternalError", false)
+		text := "Server.InternalError: Internal error"
+		if i.running.IsZero() {
+			i.broken, text = "Server.InternalError", text+" on launch"
+		}
+		s.finish(i, now, "Server.InternalError", text, "Server.InternalError", false)
 		return nil
 	})
 }
