@@ -36,8 +36,8 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// clockCodes are EC2's answers to what another clock has signed. The SDK reads AWS' clock from an answer and signs by it
-// from then on; of these codes it does not know that they are worth another try.
+// clockCodes are EC2's answers to what another clock has signed. The SDK reads AWS' clock from an answer and signs by
+// it from then on; of these codes it does not know that they are worth another try.
 var clockCodes = map[string]struct{}{"RequestExpired": {}}
 
 // connect asks AWS who we are.

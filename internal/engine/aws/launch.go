@@ -292,8 +292,8 @@ func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Insta
 	}
 }
 
-// goneAll is the error of a request whose machines EC2 has granted so long ago that it would list them: they have ended,
-// and nobody saw it within the hour for which EC2 lists them then.
+// goneAll is the error of a request whose machines EC2 has granted so long ago that it would list them: they have
+// ended, and nobody saw it within the hour for which EC2 lists them then.
 func goneAll(r *request) error {
 	return fmt.Errorf("%w: EC2 has granted %s, and lists none of them any more: they have ended", engine.ErrNotFound,
 		strings.Join(r.granted, ", "))

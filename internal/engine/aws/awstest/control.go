@@ -86,7 +86,8 @@ func (s *Server) list() []object {
 	list := []object{}
 	for _, i := range s.instances {
 		list = append(list, object{"id": i.id, "type": i.typ.Name, "zone": i.zone.Name, "spot": i.request != nil,
-			"state": stateNames[i.state], "reason": i.reasonCode, "ran": !i.running.IsZero(), "address": i.address.String(), "tags": i.tags,
+			"state": stateNames[i.state], "reason": i.reasonCode,
+			"ran": !i.running.IsZero(), "address": i.address.String(), "tags": i.tags,
 			"launched": i.launched})
 	}
 	return list

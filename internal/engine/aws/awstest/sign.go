@@ -96,8 +96,8 @@ func expired(service string, at, wall time.Time) error {
 	}
 	const form = "20060102T150405Z"
 	if at.After(wall) {
-		return refuse(status, code, "Signature not yet current: %s is still later than %s (%s + 5 min.)", at.UTC().Format(form),
-			wall.Add(skew).UTC().Format(form), wall.UTC().Format(form))
+		return refuse(status, code, "Signature not yet current: %s is still later than %s (%s + 5 min.)",
+			at.UTC().Format(form), wall.Add(skew).UTC().Format(form), wall.UTC().Format(form))
 	}
 	return refuse(status, code, "Signature expired: %s is now earlier than %s (%s - 5 min.)", at.UTC().Format(form),
 		wall.Add(-skew).UTC().Format(form), wall.UTC().Format(form))
