@@ -3,7 +3,7 @@ GO ?= go
 # No package here needs C: one setting for builds, tests and linters, so that each package is compiled once.
 export CGO_ENABLED = 0
 
-.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check sim chaos chaos-ssh chaos-slurm chaos-kube fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -75,6 +75,9 @@ chaos-slurm: ## a real Slurm cluster and its server, hurt in every way, for CHAO
 
 chaos-kube: ## a real Kubernetes control plane with real nodes and their server, hurt in every way, for CHAOS: needs root and what test/kube-build.sh builds
 	$(GO) test ./internal/engine/kube -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
+
+chaos-aws: ## a cloud that answers as EC2 does, its instances with the real agent, and their server, hurt in every way, for CHAOS: needs root, iproute2 and ec2-metadata-mock
+	$(GO) test ./internal/engine/aws -run TestACloudThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 fuzz: ## half a minute of each fuzz test
 	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \

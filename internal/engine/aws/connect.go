@@ -36,13 +36,20 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
+// clockCodes are EC2's answers to what another clock has signed. The SDK reads AWS' clock from an answer and signs by
+// it from then on; of these codes it does not know that they are worth another try.
+var clockCodes = map[string]struct{}{"RequestExpired": {}}
+
 // connect asks AWS who we are.
 func (w *With) connect(ctx context.Context) (*api, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region, o.SharedConfigProfile = w.Region, w.Profile
 		o.Retryer = func() sdk.Retryer {
 			return retry.NewStandard(
-				func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = tries, w.backoff },
+				func(o *retry.StandardOptions) {
+					o.MaxAttempts, o.MaxBackoff = tries, w.backoff
+					o.Retryables = append(o.Retryables, retry.RetryableErrorCode{Codes: clockCodes})
+				},
 			)
 		}
 		return nil
@@ -66,7 +73,7 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	}
 	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return nil, err
+		return nil, w.regional(ctx, &cfg, err)
 	}
 	a.account, a.user = sdk.ToString(who.Account), sdk.ToString(who.Arn)
 	return a, nil

@@ -14,10 +14,14 @@ var causes = map[string]engine.Cause{"Client.UserInitiatedShutdown": engine.Term
 	"Client.InstanceInitiatedShutdown": engine.Stopped, "Server.SpotInstanceTermination": engine.Interrupted,
 	"Server.InternalError": engine.Interrupted}
 
+// failures are the reasons for which instances end before they run.
+var failures = map[string]bool{"Server.InternalError": true, "Client.InternalError": true,
+	"Server.InsufficientInstanceCapacity": true, "Client.VolumeLimitExceeded": true}
+
 // books holds what the servers were told against the cloud's own bill.
 func (h *hurt) books() (machines int) {
 	for _, k := range h.asks {
-		if n := len(h.linesOf(k.q.Key)); n > k.q.Machines() {
+		if n := len(h.rented[k.q.Key]); n != 0 && n != k.q.Machines() { // a fleet grants all that it must have, or none
 			h.Errorf("%s has had %d machines, and asks for %d", k.q.Key, n, k.q.Machines())
 		}
 	}
@@ -54,6 +58,12 @@ func (h *hurt) books() (machines int) {
 	for id := range h.told {
 		if h.reason[id] == "" {
 			h.Errorf("%s is listed, and was not in the cloud", id)
+		}
+		if i := h.told[id]; h.never[id] && failures[h.reason[id]] { // one that was given back meanwhile may have run
+			h.failed++
+			if sumOf(&i, "all").Sign() != 0 || len(i.Bill) == 0 || i.Cause != engine.Interrupted {
+				h.Errorf("%s never ran (%s), and is told as %s of %v", id, h.reason[id], i.Cause, i.Bill)
+			}
 		}
 	}
 	return machines

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -46,8 +45,12 @@ type hurt struct {
 	asks   []*ask
 	told   map[string]engine.Instance // by id; the first that is told of its end stays
 	reason map[string]string          // why the cloud says that an instance ended
+	rented map[string][]string        // instances by key, with those that never ran
+	listed map[string]bool            // instances that the cloud lists
+	never  map[string]bool            // instances that have not run
 	polls  []time.Time                // at which a list was answered
 	faults int
+	failed int // machines that were granted, and never ran
 	unseen int // keys refused by a server that could not know that another one's launch had been granted
 }
 
@@ -130,9 +133,13 @@ func (h *hurt) acts() {
 // hurts begins a fault.
 func (h *hurt) hurts() {
 	h.faults++
-	switch h.rng.IntN(10) {
+	switch h.rng.IntN(12) {
 	case 0:
-		h.Skew(10 * time.Minute)
+		h.Skew(time.Duration(h.rng.IntN(5)-2) * 10 * time.Minute)
+	case 10, 11: // granted, and ended before they ran: all of a gang or some
+		for range 1 + h.rng.IntN(3) {
+			h.BreakLaunch(pick(h.rng, sortedKeys(failures)))
+		}
 	case 1, 2, 3:
 		h.Late(time.Duration(1+h.rng.IntN(int(hidden/time.Second))) * time.Second)
 	case 4: // machines that come late, of a launch whose answer is lost, and then a refusal
@@ -250,21 +257,24 @@ func (h *hurt) hears(list ...engine.Instance) {
 
 // reasons asks the cloud, past its faults, why instances ended.
 func (h *hurt) reasons() {
-	r, _ := http.NewRequestWithContext(h.Context(), http.MethodPost, h.URL+"/_test/instances", nil)
-	r.Header.Set("Authorization", "Bearer "+h.Token)
-	out, err := http.DefaultClient.Do(r)
-	if err != nil {
+	var list []struct {
+		ID, Reason string
+		Ran        bool
+		Tags       map[string]string
+	}
+	if err := json.Unmarshal(h.order("instances"), &list); err != nil {
 		h.Fatal(err)
 	}
-	defer func() { _ = out.Body.Close() }()
-	var list []struct{ ID, Reason string }
-	if err := json.NewDecoder(out.Body).Decode(&list); err != nil {
-		h.Fatal(err)
-	}
+	h.listed = map[string]bool{}
 	for _, i := range list {
+		h.listed[i.ID] = true
 		if i.Reason != "" {
 			h.reason[i.ID] = i.Reason
 		}
+		if _, known := h.never[i.ID]; !known {
+			h.rented[i.Tags[tagKey]] = append(h.rented[i.Tags[tagKey]], i.ID)
+		}
+		h.never[i.ID] = !i.Ran
 	}
 }
 
@@ -294,9 +304,7 @@ func (h *hurt) settles() {
 				break
 			}
 			h.pass(time.Minute)
-			if try > 4 && slices.ContainsFunc(h.linesOf(k.q.Key), func(l awstest.Line) bool {
-				return !l.Open && h.at.Sub(l.To) > time.Hour
-			}) {
+			if try > 4 && slices.ContainsFunc(h.rented[k.q.Key], func(id string) bool { return !h.listed[id] }) {
 				break // EC2 knows the machine no more, and a server without memory never did; it was listed in its time
 			}
 			if try > 8 {
@@ -332,26 +340,28 @@ func (h *hurt) settles() {
 // capacity and quotas that change, and servers that die: no key rents more than it asks for, no machine is lost,
 // each is billed to the second as the cloud does, and nothing stays when all is given back.
 func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
-	machines, faults, unseen := 0, 0, 0
+	machines, faults, unseen, failed := 0, 0, 0, 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			h := &hurt{rng: rand.New(rand.NewPCG(uint64(seed), 29)), at: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
-				told: map[string]engine.Instance{}, reason: map[string]string{}}
-			h.site = newSite(t, awstest.Options{Seed: int64(seed), Now: func() time.Time { return h.at }})
+				told: map[string]engine.Instance{}, reason: map[string]string{}, rented: map[string][]string{}, never: map[string]bool{}}
+			h.site = newSite(t, awstest.Options{Seed: int64(seed), Now: func() time.Time { return h.at },
+				Spans: awstest.Spans{Failing: 20 * time.Second}})
 			h.with.Placement = pick(h.rng, []string{"none", "cluster"})
 			public := seed%2 == 0
 			h.with.PublicIP = &public
 			machines += h.run()
-			faults, unseen = faults+h.faults, unseen+h.unseen
+			faults, unseen, failed = faults+h.faults, unseen+h.unseen, failed+h.failed
 		})
 		if !ok {
 			t.Errorf("go test ./internal/engine/aws -run %s -first %d -seeds 1 repeats it", t.Name(), seed)
 		}
 	}
-	if machines < 5**seeds {
-		t.Errorf("%d machines in %d accounts: what is held here was hardly tried", machines, *seeds)
+	if machines < 5**seeds || failed < *seeds/4 {
+		t.Errorf("%d machines and %d that never ran in %d accounts: what is held here was hardly tried", machines, failed, *seeds)
 	}
-	t.Logf("%d faults, %d machines; %d refusals by servers that could not know of machines", faults, machines, unseen)
+	t.Logf("%d faults, %d machines, %d more never ran; %d refusals by servers that could not know of machines", faults,
+		machines, failed, unseen)
 }
 
 func (h *hurt) run() (machines int) {

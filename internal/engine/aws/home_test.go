@@ -4,6 +4,8 @@ package aws
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -56,6 +58,26 @@ func (s *site) driver() *Driver {
 		s.Fatal("another driver")
 	}
 	return d
+}
+
+// order is what the cloud answers on its control path, past its faults.
+func (s *site) order(name string) []byte {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.URL+"/_test/"+name, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.Token)
+	out, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = out.Body.Close() }()
+	text, err := io.ReadAll(out.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return text
 }
 
 // foreign rents a machine that carries no tag of ours.

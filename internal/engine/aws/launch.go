@@ -54,10 +54,10 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 		return list, err
 	}
 	r := d.requestOf(q.Key)
-	if r.cancelled {
-		if len(list) > 0 {
-			return list, &engine.PendingError{Why: "the rest was given up"}
-		}
+	switch {
+	case r.cancelled && len(list) > 0:
+		return list, &engine.PendingError{Why: "the rest was given up"}
+	case r.cancelled && len(r.granted) == 0:
 		return nil, d.surely(r, fmt.Errorf("%w: the request was given up", engine.ErrNotFound))
 	}
 	if len(r.granted) == 0 {
@@ -121,7 +121,8 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	}
 	in := d.fleetOf(q, r, s, t)
 	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
-	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) {
+	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) &&
+		!slices.Contains(credentialCodes, codeOf(err)) {
 		r.unsure = d.now()
 	}
 	switch code := codeOf(err); {
@@ -295,6 +296,9 @@ func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Insta
 		if len(list) >= len(r.granted) {
 			return ordered(list, r.granted), nil
 		}
+		if len(list) == 0 && !slices.ContainsFunc(r.granted, d.granted) {
+			return nil, goneAll(r)
+		}
 		if !d.now().Before(until) {
 			return nil, fmt.Errorf(
 				"EC2 lists %d of %d machines that it has granted: asked again",
@@ -306,6 +310,13 @@ func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Insta
 			return nil, err
 		}
 	}
+}
+
+// goneAll is the error of a request whose machines EC2 has granted so long ago that it would list them: they have
+// ended, and nobody saw it within the hour for which EC2 lists them then.
+func goneAll(r *request) error {
+	return fmt.Errorf("%w: EC2 has granted %s, and lists none of them any more: they have ended", engine.ErrNotFound,
+		strings.Join(r.granted, ", "))
 }
 
 // ids is the filter for instances by their ids: unlike their list, one that is not known yet is no error.
@@ -357,7 +368,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	}
 	r := d.requestOf(key)
 	r.cancelled = true
-	if len(list) == 0 && len(r.granted) > 0 {
+	if len(list) == 0 && slices.ContainsFunc(r.granted, d.granted) {
 		return errors.New("EC2 does not list yet what it has granted: asked again")
 	}
 	if len(list) == 0 {

@@ -31,6 +31,7 @@ type seen struct {
 	kind    string
 	rate    rates // at its launch
 	stopped bool  // by hand: it costs its disk until it is terminated
+	ran     bool  // it was listed as running
 }
 
 // List implements engine.Driver.
@@ -100,6 +101,7 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 	}
 	s.last = d.now()
 	s.stopped = e.State.Name == types.InstanceStateNameStopped
+	s.ran = s.ran || e.State.Name == types.InstanceStateNameRunning
 	if s.i.State == engine.Running && over(e.State.Name) {
 		if err := d.end(ctx, a, s, e); err != nil {
 			return nil, err
@@ -232,9 +234,15 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 	if at.Before(s.i.Launched) {
 		at = s.i.Launched
 	}
-	bill, err := d.bill(ctx, a, s, at, reclaimed && s.spot != "")
-	if err != nil {
-		return err
+	var bill []engine.Line
+	if !s.ran && failedToLaunch(e.StateReason) {
+		bill = []engine.Line{{From: s.i.Launched, To: at.UTC(), Currency: s.rate.currency}} // EC2 bills what runs
+		d.lacks(s.i.Offer, code)
+	} else {
+		var err error
+		if bill, err = d.bill(ctx, a, s, at, reclaimed && s.spot != ""); err != nil {
+			return err
+		}
 	}
 	s.i.State, s.i.Ended, s.i.Cause, s.i.Bill = engine.Ended, at.UTC(), cause, bill
 	return nil
@@ -242,6 +250,34 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 
 // reclaims are the codes of EC2's interruptions of spot machines; a failure of its hardware is billed as any end is.
 var reclaims = map[string]bool{"Server.SpotInstanceTermination": true, "Server.SpotInstanceShutdown": true}
+
+// launchFailures are the codes of instances that ended before they ran, as far as they say only that. Source:
+// docs.aws.amazon.com, Amazon EC2 API reference, StateReason.
+var launchFailures = []string{noRoomLeft, "Client.InternalError", "Client.VolumeLimitExceeded",
+	"Client.InvalidSnapshot.NotFound"}
+
+// noRoomLeft is the code of an instance that was granted, and of which there was no capacity when it was to begin.
+const noRoomLeft = "Server.InsufficientInstanceCapacity"
+
+// failedToLaunch reports whether EC2 says that an instance ended before it ran. Its own failure is also that of
+// machines that ran: of these it says no launch.
+func failedToLaunch(r *types.StateReason) bool {
+	if r == nil {
+		return false
+	}
+	code := sdk.ToString(r.Code)
+	return slices.Contains(launchFailures, code) ||
+		code == "Server.InternalError" && strings.Contains(sdk.ToString(r.Message), "on launch")
+}
+
+// lacks notes that a pool had no capacity after all.
+func (d *Driver) lacks(o market.OfferID, code string) {
+	if code == noRoomLeft {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.full[o] = d.now()
+	}
+}
 
 // causeOf is why an instance ended, by the code of its state's reason; "": that does not say. Source:
 // docs.aws.amazon.com, Amazon EC2 API reference, StateReason.

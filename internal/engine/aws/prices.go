@@ -21,8 +21,8 @@ import (
 
 // acceleratorName is the catalogue's name of what EC2 calls by its maker and name.
 func acceleratorName(machine, maker, name string, memory size.Bytes) string {
-	if l, ok := catalog.Builtin().Machine("aws", machine); ok && l.Offer.Accelerator != "" {
-		return l.Offer.Accelerator
+	if a, ok := known().accelerators[machine]; ok {
+		return a
 	}
 	if maker == "AMD" {
 		name = "radeon " + name
@@ -89,10 +89,9 @@ func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
 		d.log.Warn("the price list is not read: prices are the catalogue's", "engine", d.name, "error", saidBy(err))
 		x.pricesAt = d.now().Add(pricesAgain - pricesFor)
 	}
-	for _, l := range catalog.Builtin().Listings {
+	for _, l := range known().onDemand[d.with.Region] {
 		o := l.Offer
-		if _, has := x.listed[o.Machine]; !has && o.Provider == "aws" && o.Region == d.with.Region && l.Quote.Priced &&
-			o.Capacity == market.OnDemand && d.with.wants(o.Machine) && o.Currency == money.USD {
+		if _, has := x.listed[o.Machine]; !has && d.with.wants(o.Machine) {
 			x.listed[o.Machine] = listPrice{l.Quote.Rate, l.Quote.At, "catalogue"}
 		}
 	}

@@ -130,7 +130,8 @@ func (d *Driver) explain(err error) error {
 	switch code := codeOf(err); {
 	case slices.Contains(throttleCodes, code):
 		return fmt.Errorf("%w: %s", engine.ErrThrottled, saidBy(err))
-	case code == "RequestExpired":
+	case code == "RequestExpired" || strings.Contains(saidBy(err), "Signature expired") ||
+		strings.Contains(saidBy(err), "Signature not yet current"):
 		return fmt.Errorf("AWS does not take the request's time (%s): set this machine's clock", saidBy(err))
 	case slices.Contains(credentialCodes, code):
 		return fmt.Errorf(
@@ -138,6 +139,8 @@ func (d *Driver) explain(err error) error {
 				"~/.aws/credentials); they are read anew by themselves",
 			saidBy(err),
 		)
+	case code == "OptInRequired":
+		return d.with.notEnabled(err)
 	case slices.Contains(deniedCodes, code):
 		return fmt.Errorf(
 			"AWS does not let this user do so: %s: scrimp doctor %s prints the policy that is needed",

@@ -49,6 +49,7 @@ type Options struct {
 // Spans are how long the cloud takes for what takes time.
 type Spans struct {
 	Pending   time.Duration // from launch to running, where its bill begins
+	Failing   time.Duration // from launch to the end of one that never runs; 0 is Pending
 	Ending    time.Duration // from shutting-down to terminated
 	Boot      time.Duration // from running to the first line of user data
 	Rebalance time.Duration // from a rebalance recommendation to the notice
@@ -209,6 +210,9 @@ func (o *Options) fill() {
 	}
 	if o.Wall == nil {
 		o.Wall = time.Now
+	}
+	if o.Spans.Failing == 0 {
+		o.Spans.Failing = o.Spans.Pending
 	}
 	if o.Spans.Notice == 0 {
 		o.Spans.Notice = 2 * time.Minute

@@ -58,6 +58,9 @@ func (s *Server) Bill() (list []Line) {
 	volumes := slices.Concat(s.deleted, s.volumes)
 	slices.SortFunc(volumes, func(a, b *volume) int { return a.seq - b.seq })
 	for _, v := range volumes {
+		if v.instance != nil && v.instance.neverRan() {
+			continue
+		}
 		l := Line{Kind: "volume", ID: v.id, Instance: v.maker, Type: v.typ, Zone: v.zone, Region: v.region, From: v.created,
 			Tags: v.tags}
 		l.span(v.deleted, now)

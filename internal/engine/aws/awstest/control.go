@@ -33,6 +33,8 @@ var orders = map[string]func(*Server, order) (any, error){
 	"skew":      func(s *Server, o order) (any, error) { return nil, o.span(s.Skew) },
 	"broken":    func(s *Server, o order) (any, error) { s.BreakLaunch(o.Codes...); return nil, nil },
 	"interrupt": func(s *Server, o order) (any, error) { return nil, s.Interrupt(o.Instance, o.Code) },
+	"reclaim":   func(s *Server, o order) (any, error) { return nil, s.Reclaim(o.Instance) },
+	"stop":      func(s *Server, o order) (any, error) { return nil, s.Stop(o.Instance) },
 	"rebalance": func(s *Server, o order) (any, error) { return nil, s.Rebalance(o.Instance) },
 	"kill":      func(s *Server, o order) (any, error) { return nil, s.Kill(o.Instance) },
 	"impair":    func(s *Server, o order) (any, error) { return nil, s.Impair(o.Instance) },
@@ -84,7 +86,8 @@ func (s *Server) list() []object {
 	list := []object{}
 	for _, i := range s.instances {
 		list = append(list, object{"id": i.id, "type": i.typ.Name, "zone": i.zone.Name, "spot": i.request != nil,
-			"state": stateNames[i.state], "reason": i.reasonCode, "address": i.address.String(), "tags": i.tags,
+			"state": stateNames[i.state], "reason": i.reasonCode,
+			"ran": !i.running.IsZero(), "address": i.address.String(), "tags": i.tags,
 			"launched": i.launched})
 	}
 	return list

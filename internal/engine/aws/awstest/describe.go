@@ -226,7 +226,11 @@ func terminateInstances(c *call) (*node, error) {
 
 func (s *Server) endByUser(i *instance, now time.Time) {
 	s.finish(i, now, "Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown",
-		"User initiated ("+now.Format("2006-01-02 15:04:05")+" GMT)", false)
+		userInitiated(now), false)
+}
+
+func userInitiated(at time.Time) string {
+	return "User initiated (" + at.Format(time.DateTime) + " GMT)"
 }
 
 func describeInstanceAttribute(c *call) (*node, error) {

@@ -45,6 +45,38 @@ func (s *Server) Interrupt(id, code string) error {
 	})
 }
 
+// Reclaim takes a spot instance back at once: its notice came too late to be read.
+func (s *Server) Reclaim(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		switch {
+		case i.request == nil:
+			return fmt.Errorf("instance %s is on-demand, which is not interrupted", id)
+		case !live(i.state):
+			return fmt.Errorf("instance %s is %s", id, stateNames[i.state])
+		}
+		i.interruption, i.notice, i.end = "instance-terminated-no-capacity", now, now
+		return nil
+	})
+}
+
+// Stop stops an instance as somebody does by hand. It is paid no more, and its volumes are. Source: "Stop and start
+// Amazon EC2 instances", EC2 User Guide; of a one-time spot request an instance cannot be stopped.
+func (s *Server) Stop(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		switch {
+		case i.request != nil:
+			return fmt.Errorf("instance %s is of a one-time spot request, and cannot be stopped", id)
+		case i.state != running:
+			return fmt.Errorf("instance %s is %s", id, stateNames[i.state])
+		}
+		i.state, i.billed, i.due = stopping, now, now.Add(s.o.Spans.Ending)
+		i.reasonCode, i.reasonText = "Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"
+		i.transition = userInitiated(now)
+		s.powerOff(i, true)
+		return nil
+	})
+}
+
 // Rebalance recommends to leave a spot instance, and does not end it.
 func (s *Server) Rebalance(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
@@ -59,7 +91,11 @@ func (s *Server) Rebalance(id string) error {
 // Kill ends an instance without a notice because its hardware failed.
 func (s *Server) Kill(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
-		s.finish(i, now, "Server.InternalError", "Server.InternalError: Internal error", "Server.InternalError", false)
+		text := "Server.InternalError: Internal error"
+		if i.running.IsZero() {
+			i.broken, text = "Server.InternalError", text+" on launch"
+		}
+		s.finish(i, now, "Server.InternalError", text, "Server.InternalError", false)
 		return nil
 	})
 }

@@ -20,7 +20,7 @@ type faults struct {
 // A Fault is met by requests.
 type Fault struct {
 	Action  string        `json:"action"`  // "" is every one
-	Kind    string        `json:"kind"`    // throttle, error, deny, cut, twice, slow
+	Kind    string        `json:"kind"`    // one of kinds
 	Count   int           `json:"count"`   // how many requests meet it; 0 is all until Clear
 	Every   int           `json:"every"`   // one of so many requests meets it; 0 and 1 are each
 	Code    string        `json:"code"`    // of kind error; "" is InternalError
@@ -30,8 +30,8 @@ type Fault struct {
 	met     int
 }
 
-// kinds of faults.
-var kinds = []string{"throttle", "error", "deny", "cut", "twice", "slow"}
+// kinds of faults. A request that is cut is done, and its answer lost; one that finds the cloud down is not done.
+var kinds = []string{"throttle", "error", "deny", "cut", "down", "twice", "slow"}
 
 // Inject adds a fault.
 func (s *Server) Inject(f Fault) error {
@@ -134,6 +134,7 @@ func (s *Server) Calls(action string) int {
 type mishap struct {
 	err        error
 	cut, twice bool
+	down       bool
 	throttled  bool
 	wait       time.Duration
 }
@@ -181,6 +182,8 @@ func (m *mishap) add(f *Fault, action string) {
 		m.err = unauthorized(action, true)
 	case "cut":
 		m.cut = true
+	case "down":
+		m.down = true
 	case "twice":
 		m.twice = true
 	case "slow":

@@ -113,6 +113,9 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 	}
 }
 
+// neverRan reports whether its launch failed: neither it nor its disks are paid.
+func (i *instance) neverRan() bool { return i.broken != "" && i.running.IsZero() }
+
 // launchFailures are documented state reasons of instances that end at once.
 var launchFailures = map[string]string{
 	"Server.InternalError":                "Internal error on launch",
@@ -196,8 +199,9 @@ func (s *Server) release(i *instance) {
 		if !v.own {
 			return false
 		}
-		v.deleted = i.ended
-		s.deleted = append(s.deleted, v)
+		if v.deleted = i.ended; !i.neverRan() {
+			s.deleted = append(s.deleted, v)
+		}
 		return true
 	})
 	s.cards = slices.DeleteFunc(s.cards, func(c *card) bool {

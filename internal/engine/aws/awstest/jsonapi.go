@@ -51,6 +51,10 @@ func (s *Server) jsonServices(w http.ResponseWriter, r *http.Request, who caller
 		return
 	}
 	m := s.meet(action)
+	if m.down {
+		cut(w)
+		return
+	}
 	if m.err != nil {
 		if m.throttled {
 			m.err = bad("ThrottlingException", "Rate exceeded")
@@ -161,22 +165,31 @@ func getProducts(c *call, a *ask) (object, error) {
 		}
 		want[fmt.Sprint(one["Field"])] = fmt.Sprint(one["Value"])
 	}
-	var list []string
+	type product struct {
+		t          Type
+		region     string
+		attributes map[string]string
+	}
+	var list []product
 	for _, t := range c.s.o.Types {
 		regions := map[string]bool{}
 		for _, z := range c.s.o.Zones {
-			if !t.in(z.Name) || regions[z.Region] {
+			if !t.in(z.Name) || regions[z.Region] || want["regionCode"] != "" && z.Region != want["regionCode"] {
 				continue
 			}
 			regions[z.Region] = true
 			attributes := t.attributes(z.Region)
 			if !slices.ContainsFunc(keysOf(want), func(k string) bool { return attributes[k] != want[k] }) {
-				list = append(list, c.product(t, z.Region, attributes))
+				list = append(list, product{t, z.Region, attributes})
 			}
 		}
 	}
 	chosen, next, err := some(list, min(size, 100, c.s.o.Page), token)
-	out := object{"FormatVersion": "aws_v1", "PriceList": append([]string{}, chosen...)}
+	texts := []string{}
+	for _, p := range chosen {
+		texts = append(texts, c.product(p.t, p.region, p.attributes))
+	}
+	out := object{"FormatVersion": "aws_v1", "PriceList": texts}
 	if next != "" {
 		out["NextToken"] = next
 	}

@@ -172,6 +172,7 @@ func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, t
 		}
 		if len(s.faults.broken) > 0 {
 			i.broken, s.faults.broken = s.faults.broken[0], s.faults.broken[1:]
+			i.due = c.now.Add(s.o.Spans.Failing)
 		}
 		if fleet != "" {
 			i.tags["aws:ec2:fleet-id"] = fleet

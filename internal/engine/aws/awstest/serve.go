@@ -47,6 +47,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.control(w, r)
 		return
 	}
+	w.Header().Set("Date", s.wall().UTC().Format(http.TimeFormat)) // by which clients whose clock is off sign anew
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
@@ -98,6 +99,10 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body 
 		case <-s.stop:
 		}
 	}
+	if f.down {
+		cut(w)
+		return
+	}
 	if f.err != nil {
 		s.answerError(w, who.service, f.err)
 		return
@@ -135,9 +140,8 @@ func (s *Server) do(c *call, do func(*call) (*node, error)) (*node, error) {
 	defer s.mu.Unlock()
 	c.now = s.now()
 	s.advance(c.now)
-	if c.region != "" && len(s.zonesOf(c.region)) == 0 && c.caller.service == "ec2" {
-		return nil, refuse(http.StatusUnauthorized, "AuthFailure",
-			"AWS was not able to validate the provided access credentials: there is no region %s", c.region)
+	if c.region != "" && len(s.zonesOf(c.region)) == 0 { // as a region answers that the account has not enabled
+		return nil, unknownKey(c.caller.service)
 	}
 	return do(c)
 }

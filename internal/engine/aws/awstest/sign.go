@@ -49,8 +49,7 @@ func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	}
 	wall := s.wall()
 	if off := wall.Sub(at); off > skew || off < -skew {
-		return c, bad("RequestExpired", "Request has expired: signed at %s, and it is %s", at.Format(time.RFC3339),
-			wall.UTC().Format(time.RFC3339))
+		return c, expired(c.service, at, wall)
 	}
 	if !who.until.IsZero() && !wall.Before(who.until) {
 		if c.service == "ec2" {
@@ -83,6 +82,25 @@ func unknownKey(service string) error {
 		code = "UnrecognizedClientException"
 	}
 	return refuse(http.StatusForbidden, code, "The security token included in the request is invalid.")
+}
+
+// expired is how services refuse what was signed by another clock. Source: "Error codes for the Amazon EC2 API"
+// (RequestExpired) and "Troubleshoot Signature Version 4 signing", IAM User Guide.
+func expired(service string, at, wall time.Time) error {
+	code, status := "SignatureDoesNotMatch", http.StatusForbidden
+	switch service {
+	case "ec2":
+		return bad("RequestExpired", "Request has expired.")
+	case "pricing", "savingsplans", "servicequotas":
+		code, status = "InvalidSignatureException", http.StatusBadRequest
+	}
+	const form = "20060102T150405Z"
+	if at.After(wall) {
+		return refuse(status, code, "Signature not yet current: %s is still later than %s (%s + 5 min.)",
+			at.UTC().Format(form), wall.Add(skew).UTC().Format(form), wall.UTC().Format(form))
+	}
+	return refuse(status, code, "Signature expired: %s is now earlier than %s (%s - 5 min.)", at.UTC().Format(form),
+		wall.Add(-skew).UTC().Format(form), wall.UTC().Format(form))
 }
 
 func wrongSignature(service string) error {

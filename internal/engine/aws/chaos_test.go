@@ -1,0 +1,299 @@
+//go:build !local
+
+package aws
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/money"
+	"scrimp/internal/wait"
+)
+
+var chaosFor = flag.Duration("chaos", 0, "how long a cloud and its server are hurt; 0: not at all (make chaos-aws)")
+
+// chaos are a server and its cloud that are hurt.
+type chaos struct {
+	*home
+	rng     *rand.Rand
+	began   time.Time
+	hurts   map[string]int
+	stopped map[string]bool // instances that somebody has stopped by hand
+}
+
+// A server and a cloud whose instances run the real agent, hurt for a while in each way, lose no job and rent nothing
+// twice: each job ends as it should, each machine costs what the cloud bills for it, and nothing is left.
+func TestACloudThatIsHurtLosesNothing(t *testing.T) {
+	if *chaosFor == 0 {
+		t.Skip("skipped: make chaos-aws runs it, for as long as CHAOS says")
+	}
+	seed := uint64(time.Now().UnixNano())
+	c := &chaos{newHome(t), rand.New(rand.NewPCG(1, seed)), time.Now(), map[string]int{}, map[string]bool{}}
+	var names []string
+	for time.Since(c.began) < *chaosFor {
+		if c.unfinished() < 3 {
+			name, more := fmt.Sprintf("job%d", len(names)), []string{}
+			if c.rng.IntN(3) == 0 {
+				more = append(more, "--on-demand")
+			}
+			if out, err := c.submits(name, 1+c.rng.IntN(4)/3, 10+c.rng.IntN(30), more...); err != nil {
+				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
+			}
+			names = append(names, name)
+		}
+		_ = wait.For(t.Context(), time.Duration(1+c.rng.IntN(4))*time.Second)
+		if how := c.hurt(); how != "" {
+			c.hurts[how]++
+			t.Logf("%v: %s", time.Since(c.began).Round(time.Second), how)
+		}
+	}
+	c.Clear()
+	attempts, costs := 0, map[string]*big.Rat{}
+	for _, name := range names {
+		c.until(name+" is over", func() bool { j, ok := c.job(name); return !ok || j.Closed })
+		j, ok := c.job(name)
+		if !ok {
+			continue
+		}
+		if j.State != "succeeded" {
+			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, c.does("logs", name))
+		}
+		attempts += j.Attempts
+		c.costs(name, costs)
+	}
+	c.until("nothing is left", func() bool {
+		return !slices.ContainsFunc(c.Left(), func(l awstest.Thing) bool {
+			return l.Kind != "launch-template" && l.Kind != "security-group"
+		})
+	})
+	machines := c.books(costs)
+	c.does("ledger", "verify")
+	t.Logf("%v: %d jobs, %d attempts, %d machines, hurt as %v (seed %d)", time.Since(c.began).Round(time.Second),
+		len(names), attempts, machines, c.hurts, seed)
+}
+
+// costs adds what a job's receipt says of each machine.
+func (c *chaos) costs(name string, sums map[string]*big.Rat) {
+	c.Helper()
+	add := func(id string, a money.Amount) {
+		v, ok := new(big.Rat).SetString(a.String())
+		if !ok {
+			c.Fatalf("%v is no amount", a)
+		}
+		if sums[id] == nil {
+			sums[id] = new(big.Rat)
+		}
+		sums[id].Add(sums[id], v)
+	}
+	for _, try := range c.receipt(name).Tries {
+		if len(try.Nodes) == 0 && try.Instance != "" {
+			add(try.Instance, try.Cost)
+		}
+		for _, n := range try.Nodes {
+			if n.Instance != "" {
+				add(n.Instance, n.Cost)
+			}
+		}
+	}
+}
+
+// books holds what receipts say against the cloud's own bill, and counts the machines.
+func (c *chaos) books(costs map[string]*big.Rat) int {
+	c.Helper()
+	type bill struct {
+		awstest.Line          // of the instance
+		sum, second  *big.Rat // of all its lines; what a second more costs
+	}
+	bills, keys := map[string]*bill{}, map[string]int{}
+	for _, l := range c.Bill() {
+		b := bills[l.Instance]
+		if b == nil {
+			b = &bill{sum: new(big.Rat), second: new(big.Rat)}
+			bills[l.Instance] = b
+		}
+		if l.Kind == "instance" {
+			b.Line = l
+			nodes, _ := strconv.Atoi(l.Tags[tagNodes])
+			if keys[l.Tags[tagKey]]++; keys[l.Tags[tagKey]] > nodes {
+				c.Errorf("%s has had %d machines, and asks for %d", l.Tags[tagKey], keys[l.Tags[tagKey]], nodes)
+			}
+		}
+		b.sum.Add(b.sum, l.USD)
+		if l.Seconds > 0 {
+			b.second.Add(b.second, new(big.Rat).Quo(l.USD, big.NewRat(l.Seconds, 1)))
+		}
+		if l.Open {
+			c.Errorf("%s of %s is still paid", l.ID, l.Instance)
+		}
+	}
+	unsaid, reasons := 0, c.reasonsNow()
+	for _, id := range slices.Sorted(maps.Keys(bills)) {
+		b, got := bills[id], costs[id]
+		if got == nil {
+			if b.sum.Sign() > 0 {
+				c.Errorf("%s (%s) costs %s, and is on no receipt", id, b.Tags[tagKey], b.sum.FloatString(12))
+			}
+			continue
+		}
+		delete(costs, id)
+		off := new(big.Rat).Sub(got, b.sum)
+		least, most := new(big.Rat), big.NewRat(4, 1e12) // each part is cut to 1e-12 dollars
+		least.Neg(most)
+		switch {
+		case c.stopped[id]: // its disk goes on until it is terminated, and its seconds count until the server hears of it
+			least.SetInt64(-1).Mul(least, new(big.Rat).Mul(b.second, big.NewRat(unheard, 1)))
+			most.Mul(b.second, big.NewRat(unheard, 1))
+		case !b.Spot && reasons[id] != "Client.UserInitiatedShutdown":
+			// EC2 does not say when: it ends when the server sees it, its first minute is paid in any case
+			unsaid++
+			most.Mul(b.second, big.NewRat(unheard, 1))
+		}
+		if off.Cmp(least) < 0 || off.Cmp(most) > 0 {
+			c.Errorf("%s (%s, %s, %d s, %s, %s) costs %s, and is told as %s", id, b.Tags[tagKey], reasons[id], b.Seconds, b.Free,
+				b.Type, b.sum.FloatString(12), got.FloatString(12))
+		}
+	}
+	for id, sum := range costs {
+		if sum.Sign() != 0 {
+			c.Errorf("%s is on a receipt with %s, and the cloud bills nothing for it", id, sum.FloatString(12))
+		}
+	}
+	if n := c.hurts["agent killed"] + c.hurts["hardware failed"] + c.hurts["machine impaired"]; unsaid > 2*n+len(c.stopped) {
+		c.Errorf("of %d machines it is not said when they ended: what is held here was hardly tried", unsaid)
+	}
+	return len(bills)
+}
+
+// unheard is how many seconds a server may not hear of a machine's end, of which EC2 does not say the time: while it is
+// killed, the cloud is down, or all is slow.
+const unheard = 180
+
+// reasonsNow is why the cloud says that each instance ended.
+func (c *chaos) reasonsNow() map[string]string {
+	c.Helper()
+	reasons := map[string]string{}
+	for _, i := range c.instances() {
+		reasons[i.ID] = i.Reason
+	}
+	return reasons
+}
+
+type listed struct {
+	ID, State, Reason string
+	Spot              bool
+}
+
+// hurt does one of what happens to clouds, machines and servers, and says which.
+func (c *chaos) hurt() string {
+	c.Helper()
+	pause := func(most int) { _ = wait.For(c.Context(), time.Duration(1+c.rng.IntN(most))*time.Second) }
+	var spot, demand, all []string
+	for _, i := range c.instances() {
+		if i.State != "running" {
+			continue
+		}
+		if all = append(all, i.ID); i.Spot {
+			spot = append(spot, i.ID)
+		} else {
+			demand = append(demand, i.ID)
+		}
+	}
+	// one does something to one of a list, and says how where there is one.
+	one := func(list []string, how string, do func(string) error) string {
+		if len(list) == 0 || do(pick(c.rng, list)) != nil { // it has ended meanwhile
+			return ""
+		}
+		return how
+	}
+	faults := func(how string, most int, list ...awstest.Fault) string {
+		for _, f := range list {
+			if err := c.Inject(f); err != nil {
+				c.Fatal(err)
+			}
+		}
+		pause(most)
+		c.Clear()
+		return how
+	}
+	switch c.rng.IntN(18) {
+	case 0, 1:
+		return one(spot, "interrupted", func(id string) error { return c.Interrupt(id, "") })
+	case 2:
+		return one(spot, "interrupted without notice", c.Reclaim)
+	case 3:
+		return one(spot, "rebalance recommended", c.Rebalance)
+	case 4:
+		return faults("throttled", 8, awstest.Fault{Kind: "throttle", Every: 1 + c.rng.IntN(3)})
+	case 5:
+		return faults("answers lost", 8, awstest.Fault{Kind: "cut", Every: 1 + c.rng.IntN(3)},
+			awstest.Fault{Kind: "cut", Action: "CreateFleet", Count: 1})
+	case 6:
+		c.Late(time.Duration(1+c.rng.IntN(10)) * time.Second)
+		pause(10)
+		c.Clear()
+		return "listed late"
+	case 7:
+		for _, t := range []string{"c7i.xlarge", "m7i.large"} {
+			for _, spot := range []bool{true, false} {
+				if c.rng.IntN(3) > 0 {
+					_ = c.Refuse(awstest.Pool{Type: t, Spot: spot}, "InsufficientInstanceCapacity", 0)
+				}
+			}
+		}
+		pause(8)
+		c.Clear()
+		return "no capacity"
+	case 8:
+		return faults("requests doubled", 8, awstest.Fault{Kind: "twice"})
+	case 9:
+		c.BreakLaunch(pick(c.rng, []string{"Server.InternalError", "Client.InternalError", "Server.InsufficientInstanceCapacity"}))
+		return "the next launch fails"
+	case 10:
+		return one(all, "terminated by hand", c.Terminate)
+	case 11:
+		return one(demand, "stopped by hand", func(id string) error {
+			err := c.Stop(id)
+			c.stopped[id] = err == nil
+			return err
+		})
+	case 12:
+		return one(all, "hardware failed", c.Kill)
+	case 13:
+		return one(all, "machine impaired", c.Impair)
+	case 14:
+		if pids := c.agents(); len(pids) > 0 && syscall.Kill(pick(c.rng, pids), syscall.SIGKILL) == nil {
+			return "agent killed"
+		}
+		return ""
+	case 15:
+		return faults("cloud down", 15, awstest.Fault{Kind: "down"})
+	case 16:
+		c.Skew(time.Duration(c.rng.IntN(3)-1) * 20 * time.Minute)
+		pause(8)
+		c.Clear()
+		return "clock off"
+	}
+	c.killServer()
+	pause(8)
+	c.serve()
+	return "server killed"
+}
+
+// instances are those of the cloud, as it lists them past its faults.
+func (h *home) instances() (list []listed) {
+	h.Helper()
+	if err := json.Unmarshal(h.order("instances"), &list); err != nil {
+		h.Fatal(err)
+	}
+	return list
+}

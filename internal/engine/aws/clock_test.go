@@ -1,0 +1,55 @@
+//go:build !local
+
+package aws
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+)
+
+// A server whose clock is off, from its begin or later, works all the same: it signs by AWS' clock, which it reads from
+// an answer. A launch that meets another clock has rented nothing, and is asked for again.
+func TestAClockThatIsOffIsNoObstacle(t *testing.T) {
+	s := newSite(t, awstest.Options{})
+	s.Skew(20 * time.Minute)
+	d := s.driver()
+	offers, _, err := d.Offers(t.Context())
+	if err != nil || len(offers) == 0 {
+		t.Fatalf("%d offers: %v", len(offers), err)
+	}
+	q := engine.Request{Key: "one", Offer: "aws/us-east-1a/c7i.xlarge/spot"}
+	for _, by := range []time.Duration{20 * time.Minute, -20 * time.Minute, 0} { // of these machines' clocks, too
+		s.Skew(by)
+		if _, err := d.List(t.Context()); err != nil {
+			t.Errorf("off by %v: %v", by, err)
+		}
+	}
+	s.Skew(time.Hour)
+	list, err := d.Launch(t.Context(), q)
+	if err != nil || len(list) != 1 {
+		t.Errorf("%v: %v", list, err)
+	}
+	if n := len(s.Bill()); n != 2 { // the machine and its disk
+		t.Errorf("%d lines of a bill: %v", n, s.Bill())
+	}
+}
+
+// Where AWS says no time that can be signed by, the error says what to do.
+func TestAClockThatStaysOffIsNamed(t *testing.T) {
+	s := newSite(t, awstest.Options{})
+	d := s.driver()
+	for _, f := range []awstest.Fault{{Kind: "error", Code: "RequestExpired", Status: 400, Message: "Request has expired."},
+		{Kind: "error", Code: "SignatureDoesNotMatch", Status: 403, Message: "Signature expired: 20261101T000000Z is now earlier"}} {
+		s.Clear()
+		if err := s.Inject(f); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.List(t.Context()); err == nil || !strings.Contains(err.Error(), "set this machine's clock") {
+			t.Errorf("%s: %v", f.Code, err)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+//go:build !local && linux
+
+package aws
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/size"
+)
+
+// A full account: as many types and zones as all regions of AWS have, three zones a region.
+const (
+	largeTypes = 1300
+	largeZones = 90
+)
+
+// largeSite is a full account in a process of its own, with a driver for each region.
+func largeSite(t testing.TB) (drivers []*Driver) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), largeCloud+"=yes"), os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	var said []string
+	if err := json.NewDecoder(out).Decode(&said); err != nil || len(said) != 3 {
+		t.Fatalf("the cloud says %v: %v", said, err)
+	}
+	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": said[1], "AWS_SECRET_ACCESS_KEY": said[2], "AWS_SESSION_TOKEN": "",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+		"AWS_PROFILE": ""})
+	for n := range largeZones / 3 {
+		s := engine.Setting{With: engine.WithOf(With{Region: fmt.Sprintf("xx-load-%d", n+1), Endpoint: said[0],
+			Types: []string{"*.*"}, Image: "ami-0000000000000a64a"})}
+		w, err := readWith(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDriver(fmt.Sprintf("aws-%d", n+1), w)
+		d.server, d.build = "http://10.0.0.1:7077", "0123"
+		drivers = append(drivers, d)
+	}
+	return drivers
+}
+
+// processor is what this process has used of processors.
+func processor(t testing.TB) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func heap() size.Bytes {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return size.Bytes(m.HeapAlloc)
+}
+
+// readsAll reads the offers of each region, and returns how many there are.
+func readsAll(t testing.TB, drivers []*Driver) (n int) {
+	t.Helper()
+	for _, d := range drivers {
+		offers, quotes, err := d.Offers(t.Context())
+		if err != nil || len(offers) != len(quotes) {
+			t.Fatal(err)
+		}
+		n += len(offers)
+	}
+	return n
+}
+
+// A full account is read and held in little, whatever the machine: so many bytes of each offer that are held, and so
+// many allocations of the driver beside those of AWS' SDK, which reads the same answers alone first. One region stands
+// for all: they are read one after the other, and BenchmarkFullAccount reads them all.
+func TestAFullAccountIsHeldInLittle(t *testing.T) {
+	if testing.Short() || enginetest.Raced {
+		t.Skip("skipped: it measures memory, which the race detector multiplies")
+	}
+	drivers := largeSite(t)[:2]
+	_ = readsAll(t, drivers[:1]) // the catalogue, and what the SDK keeps
+	d := drivers[1]
+	plain := allocations(func() { pages(t, d) })
+	before := heap()
+	offers := 0
+	all := allocations(func() { offers = readsAll(t, drivers[1:]) })
+	held := heap() - before
+	runtime.KeepAlive(drivers)
+	if want := largeTypes * 4 / 5 * 3 * 2; runtime.GOARCH == "amd64" && offers < want {
+		t.Errorf("%d offers, want %d", offers, want)
+	}
+	if each := int(held) / offers; each > 400 {
+		t.Errorf("%d bytes of each of %d offers are held, want 400", each, offers)
+	}
+	if own := float64(all) - float64(plain); own > 16*float64(offers) {
+		t.Errorf("%.0f allocations for %d offers beside the SDK's %d, want 16 of each", own, offers, plain)
+	}
+	t.Logf("%d offers: %d bytes of each are held, %d allocations beside the SDK's %d", offers, int(held)/offers, all-plain,
+		plain)
+}
+
+func allocations(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
+}
+
+// pages reads with AWS' SDK alone what a driver reads of a region, and keeps nothing.
+func pages(t testing.TB, d *Driver) {
+	t.Helper()
+	a, err := d.connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	kinds := ec2.NewDescribeInstanceTypesPaginator(a.ec2, &ec2.DescribeInstanceTypesInput{})
+	for kinds.HasMorePages() {
+		_, err := kinds.NextPage(t.Context())
+		check(err)
+	}
+	offered := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.ec2,
+		&ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
+	for offered.HasMorePages() {
+		_, err := offered.NextPage(t.Context())
+		check(err)
+	}
+	now := time.Now()
+	spot := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2, &ec2.DescribeSpotPriceHistoryInput{StartTime: &now,
+		EndTime: &now, ProductDescriptions: []string{linuxProduct}})
+	for spot.HasMorePages() {
+		_, err := spot.NextPage(t.Context())
+		check(err)
+	}
+	check(d.products(t.Context(), a, map[string]string{"marketoption": "OnDemand"}, func(*product) {}))
+}
+
+// BenchmarkFullAccount reads a full account, region after region, beside a cloud in another process. It says what this
+// process uses of processors: all of it, and what is the driver's own beside AWS' SDK, which reads the same answers
+// alone; and the largest heap and what is held in the end.
+func BenchmarkFullAccount(b *testing.B) {
+	for b.Loop() {
+		drivers := largeSite(b)
+		_ = known()
+		at := processor(b)
+		for _, d := range drivers {
+			pages(b, d)
+		}
+		plain := processor(b) - at
+		before, peak, stop := heap(), new(atomic.Uint64), make(chan struct{})
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			for ; ; runtime.Gosched() {
+				select {
+				case <-stop:
+					return
+				case <-time.After(5 * time.Millisecond):
+					var m runtime.MemStats
+					runtime.ReadMemStats(&m)
+					peak.Store(max(peak.Load(), m.HeapAlloc))
+				}
+			}
+		})
+		at = processor(b)
+		offers := readsAll(b, drivers)
+		all := processor(b) - at
+		close(stop)
+		watch.Wait()
+		if offers < 100_000 && runtime.GOARCH == "amd64" {
+			b.Fatalf("%d offers", offers)
+		}
+		b.ReportMetric(float64(offers), "offers")
+		b.ReportMetric(all.Seconds(), "cpu-s")
+		b.ReportMetric((all - plain).Seconds(), "own-cpu-s")
+		b.ReportMetric(float64(heap()-before)/float64(size.MiB), "held-MiB")
+		b.ReportMetric(float64(peak.Load())/float64(size.MiB), "peak-MiB")
+		runtime.KeepAlive(drivers)
+	}
+}

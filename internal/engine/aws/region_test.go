@@ -1,0 +1,126 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"scrimp/internal/engine/aws/awstest"
+)
+
+// A region that the account has not enabled, or that does not exist, is named with what to do, and is not taken for
+// credentials that are wrong, nor these for it.
+func TestARegionThatIsNotThereIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		name, region, secret string
+		fault                awstest.Fault
+		want, not            []string
+	}{
+		{"not enabled", "me-south-1", "", awstest.Fault{}, []string{`region is "me-south-1"`, "InvalidClientTokenId",
+			"aws account enable-region --region-name me-south-1"}, []string{"renew"}},
+		{"not subscribed", "us-west-2", "", awstest.Fault{Kind: "error", Code: "OptInRequired", Status: 401,
+			Action: "DescribeInstanceTypes"}, []string{`region is "us-west-2"`, "OptInRequired", "enable-region"},
+			[]string{"policy"}},
+		{"other credentials", "us-west-2", "wrong", awstest.Fault{}, []string{"does not take the credentials", "renew"},
+			[]string{"region"}},
+		{"other credentials at home", "us-east-1", "wrong", awstest.Fault{}, []string{"does not take the credentials"},
+			[]string{"region is"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t, awstest.Options{})
+			s.with.Region = tt.region
+			if tt.secret != "" {
+				t.Setenv("AWS_SECRET_ACCESS_KEY", tt.secret)
+			}
+			if tt.fault.Kind != "" {
+				if err := s.Inject(tt.fault); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _, err := s.driver().Offers(t.Context())
+			says(t, err, tt.want, tt.not)
+		})
+	}
+}
+
+func says(t *testing.T, err error, want, not []string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, text := range want {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: it does not say %q", err, text)
+		}
+	}
+	for _, text := range not {
+		if strings.Contains(err.Error(), text) {
+			t.Errorf("%v: it says %q", err, text)
+		}
+	}
+}
+
+// names answers as a name server that knows the names of one region, or none.
+func names(t *testing.T, known string) {
+	t.Helper()
+	c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = c.Close(); <-done })
+	go func() {
+		defer close(done)
+		for b := make([]byte, 512); ; {
+			n, from, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteTo(named(b[:n], known), from)
+		}
+	}()
+	before := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = before })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", c.LocalAddr().String())
+	}}
+}
+
+// named answers one question of RFC 1035: 127.0.0.1 for an A record of the known region, and no such name for others.
+func named(ask []byte, known string) []byte {
+	end, name := 12, []string{}
+	for ask[end] != 0 {
+		name = append(name, string(ask[end+1:end+1+int(ask[end])]))
+		end += 1 + int(ask[end])
+	}
+	kind := ask[end+2]
+	out := append([]byte{ask[0], ask[1], 0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0}, ask[12:end+5]...)
+	if known != "" && strings.HasPrefix(strings.Join(name, "."), "sts."+known+".amazonaws.com") {
+		out[3] = 0x80
+		if kind == 1 {
+			out[7] = 1
+			out = append(out, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 127, 0, 0, 1)
+		}
+	}
+	return out
+}
+
+// A name that does not exist is the region's fault only where AWS' other names are found.
+func TestARegionWithoutAnAddressIsNamed(t *testing.T) {
+	for known, want := range map[string]string{"us-east-1": `region is "us-esat-1", and AWS has none of that name`,
+		"": "no such host"} {
+		s := newSite(t, awstest.Options{})
+		s.with.Endpoint, s.with.Region = "", "us-esat-1"
+		setenv(t, map[string]string{"HTTPS_PROXY": "", "https_proxy": ""})
+		names(t, known)
+		_, err := s.driver().List(t.Context())
+		not := []string{"renew"}
+		if known == "" {
+			not = append(not, "region is")
+		}
+		says(t, err, []string{want}, not)
+	}
+}
