@@ -36,7 +36,9 @@ func (c Credentials) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("credentials are not written down")
 }
 
-func (c Credentials) said() string { return "credentials until " + c.Expires.UTC().Format(time.RFC3339) }
+func (c Credentials) said() string {
+	return "credentials until " + c.Expires.UTC().Format(time.RFC3339)
+}
 
 // Store is a bucket, or what lies below a prefix of it, for which a server lends credentials.
 type Store struct {
