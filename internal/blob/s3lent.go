@@ -31,8 +31,7 @@ const (
 
 // openLentS3 opens a bucket with credentials that are good for a prefix of it only.
 func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan) (*blob.Bucket, error) {
-	lender := &lender{fetch: loan.Fetch}
-	credentials := aws.NewCredentialsCache(lender, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore })
+	lender, credentials := lentBy(loan.Fetch)
 	if _, err := credentials.Retrieve(ctx); err != nil {
 		return nil, fmt.Errorf("S3 bucket %s: the server lends no credentials: %w", bucket, err)
 	}
@@ -51,6 +50,12 @@ func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan)
 		return nil, err
 	}
 	return r.reach(ctx, b, loan.Prefix+"/")
+}
+
+// lentBy keeps what is lent until it is to be renewed.
+func lentBy(fetch func(context.Context) (lent.Credentials, error)) (*lender, *aws.CredentialsCache) {
+	l := &lender{fetch: fetch}
+	return l, aws.NewCredentialsCache(l, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore })
 }
 
 // lender is the provider of lent credentials.
