@@ -109,8 +109,8 @@ func (k *storeKeeper) follow(ctx context.Context, store *checkpoint.Store) error
 	return nil
 }
 
-// openCheckpoints opens the store of checkpoints, with what the server lends for it where it does. The credentials are in
-// this process' memory alone.
+// openCheckpoints opens the store of checkpoints, with what the server lends for it where it does. The credentials
+// are in this process' memory alone.
 func (k *storeKeeper) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 	c := k.a.Checkpoint
 	if !c.Lent || k.lends == nil {

@@ -103,8 +103,8 @@ func elsewhere(err error) bool {
 		bloberror.HasCode(err, bloberror.ContainerNotFound, bloberror.ContainerBeingDeleted)
 }
 
-// missingKeys are what S3 answers where there is no such key. Source: docs.aws.amazon.com, Amazon S3 API reference, "Error
-// responses", 2026-11.
+// missingKeys are what S3 answers where there is no such key. Source: docs.aws.amazon.com, Amazon S3 API reference,
+// "Error responses", 2026-11.
 var missingKeys = []string{"NoSuchKey", "NotFound", "ObjectNotInActiveTierError"}
 
 // only refuses parameters that a kind of address does not have, and those that are given twice.

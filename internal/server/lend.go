@@ -2,8 +2,8 @@ package server
 
 import "scrimp/internal/engine"
 
-// lender is the engine that lends credentials for a job's store, and the prefix in its bucket that is the job's own; nil:
-// none does.
+// lender is the engine that lends credentials for a job's store, and the prefix in its bucket that is the job's
+// own; nil: none does.
 func (s *Server) lender(address, job string) (engine.Lender, string) {
 	for _, e := range s.engines {
 		l, ok := e.Driver.(engine.Lender)

@@ -48,8 +48,8 @@ type Store struct {
 	Endpoint string // of a service other than Amazon's; "": Amazon's
 }
 
-// jobsSegment is the folder in which every job's keys lie, jobs/JOB/: no prefix of a store has it, so that no job's keys
-// lie within another's.
+// jobsSegment is the folder in which every job's keys lie, jobs/JOB/: no prefix of a store has it, so that no job's
+// keys lie within another's.
 const jobsSegment = "jobs"
 
 var (

@@ -15,8 +15,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// A Gate stands before a server of S3 that knows nothing of sessions: it lets through what a session's policy allows, and
-// signs it with the server's own key. A key that is missing is denied to whoever may not list its bucket, as by Amazon.
+// A Gate stands before a server of S3 that knows nothing of sessions: it lets through what a session's policy
+// allows, and signs it with the server's own key. A key that is missing is denied to whoever may not list its
+// bucket, as by Amazon.
 type Gate struct {
 	STS         *Server
 	To          string // URL of the server

@@ -67,7 +67,8 @@ func parsePolicy(text string) (*policy, error) {
 		if st.Effect == "Allow" && st.ofS3() && len(st.Resource) > 0 {
 			continue
 		}
-		if st.Condition != nil || st.Effect != "Allow" && st.Effect != "Deny" || len(st.Resource) != 1 || st.Resource[0] != "*" {
+		known := st.Condition == nil && (st.Effect == "Allow" || st.Effect == "Deny")
+		if !known || len(st.Resource) != 1 || st.Resource[0] != "*" {
 			return nil, bad("MalformedPolicyDocument", "This cloud evaluates Effect and Action on Resource \"*\" only")
 		}
 	}

@@ -26,8 +26,8 @@ func (s *Server) Session(key, token string) (x Session, ok bool) {
 }
 
 // Allows evaluates the session's policy for an action of S3 on a resource, given the keys of the request, such as
-// s3:prefix: a condition on a key that the request does not have is not met. Source: docs.aws.amazon.com, IAM user guide,
-// "Policy evaluation logic" and "Condition operators", 2026-11.
+// s3:prefix: a condition on a key that the request does not have is not met. Source: docs.aws.amazon.com, IAM user
+// guide, "Policy evaluation logic" and "Condition operators", 2026-11.
 func (x *Session) Allows(action, resource string, keys map[string]string) bool {
 	p, err := parsePolicy(x.Policy)
 	if err != nil {

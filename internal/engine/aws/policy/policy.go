@@ -109,8 +109,9 @@ func Job(s Scope) Document {
 	}}
 }
 
-// Prefix is the session policy of one job's credentials: the objects below one prefix, which ends in no slash. Lists are
-// of what lies below it: a list of the prefix without a slash would show what else begins with the same letters.
+// Prefix is the session policy of one job's credentials: the objects below one prefix, which ends in no slash.
+// Lists are of what lies below it: a list of the prefix without a slash would show what else begins with the same
+// letters.
 func Prefix(s Scope, prefix string) Document {
 	prefix = strings.Trim(prefix, "/")
 	return Document{Version: version, Statement: []Statement{
