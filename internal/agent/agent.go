@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
+	"scrimp/internal/api"
 	"scrimp/internal/blob/httpblob"
 )
 
@@ -58,10 +59,12 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open   func(context.Context, *attempt) (keeper, error)
-	store  *httpblob.Bucket // the server's own
-	setups *setup.Cache     // what set-ups made here; nil: none is kept
-	keep   bool             // for tests: leave what a task had on the machine
+	open  func(context.Context, *attempt) (keeper, error)
+	store *httpblob.Bucket // the server's own
+	// lends fetches credentials for the job's store, where the server lends them
+	lends  func(context.Context) (api.StoreCredentials, error)
+	setups *setup.Cache // what set-ups made here; nil: none is kept
+	keep   bool         // for tests: leave what a task had on the machine
 	// lookUsage is for tests: how often the machine is measured; 0 is 5 s.
 	lookUsage time.Duration
 }

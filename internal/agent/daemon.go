@@ -209,7 +209,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	server.Trust(d.Roots)
 	server.Node = a.Node
 	c := d.Config
-	c.store = server.Store()
+	c.store, c.lends = server.Store(), server.Credentials
 	g, err := newAttempt(c, a, server)
 	if err != nil {
 		server.Close()

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/blob/lent"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
 )
@@ -51,6 +52,7 @@ const storePatience = 5 * time.Minute
 type storeKeeper struct {
 	a        api.Assignment
 	server   *httpblob.Bucket // the server's own store
+	lends    func(context.Context) (api.StoreCredentials, error)
 	log      *slog.Logger
 	bucket   *gcblob.Bucket       // nil: the job keeps no checkpoints
 	writer   *checkpoint.Writer   // of rank 0
@@ -64,7 +66,7 @@ type storeKeeper struct {
 // attempts can write no more from here on. The others of a gang wait for that claim.
 func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
 	a, log := g.a, g.Log
-	k := &storeKeeper{a: a, server: g.store, log: log, first: true}
+	k := &storeKeeper{a: a, server: g.store, lends: g.lends, log: log, first: true}
 	if g.user != 0 { // where the program cannot put another file in the place of a copy
 		k.aside = g.folders.own
 	}
@@ -73,7 +75,7 @@ func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
 	}
 	var store *checkpoint.Store
 	err := patiently(ctx, log, func(ctx context.Context) error {
-		b, err := k.openStore(ctx, a.Checkpoint.URL)
+		b, err := k.openCheckpoints(ctx)
 		if err != nil {
 			return err
 		}
@@ -105,6 +107,20 @@ func (k *storeKeeper) follow(ctx context.Context, store *checkpoint.Store) error
 		return errors.Join(err, k.Close())
 	}
 	return nil
+}
+
+// openCheckpoints opens the store of checkpoints, with what the server lends for it where it does. The credentials
+// are in this process' memory alone.
+func (k *storeKeeper) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
+	c := k.a.Checkpoint
+	if !c.Lent || k.lends == nil {
+		return k.openStore(ctx, c.URL)
+	}
+	return blob.OpenLent(ctx, c.URL, blob.Loan{Prefix: c.Prefix,
+		Fetch: func(ctx context.Context) (lent.Credentials, error) {
+			c, err := k.lends(ctx)
+			return lent.Credentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region, Expires: c.Expires}, err
+		}})
 }
 
 // openStore opens the store at an address; scrimp: is the server's own, and takes a prefix too.

@@ -68,6 +68,7 @@ type fakeServer struct {
 	cuts       int    // contents that broke off on the way
 	measured   []api.Measurements
 	deaf       bool // it takes no measurements
+	lends      func() (api.StoreCredentials, error)
 }
 
 // given is a task, and what happens before it is given.
@@ -89,6 +90,15 @@ func newServer(t testing.TB, a api.Assignment) *fakeServer {
 func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/v1/agent/blobs") || r.URL.Path == "/v1/agent/work" {
 		s.serveStore(w, r)
+		return
+	}
+	if r.URL.Path == "/v1/agent/credentials" && s.lends != nil {
+		c, err := s.lends()
+		if err != nil || r.Header.Get("Authorization") != "Bearer attempt-token" {
+			http.Error(w, fmt.Sprint(err), http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(c)
 		return
 	}
 	body, err := io.ReadAll(r.Body)

@@ -17,6 +17,7 @@ import (
 //	POST /v1/agent/logs?attempt=A[&node=R]&offset=N  body: bytes of the log -> LogEnd
 //	GET  /v1/agent/logs?attempt=A[&node=R]           -> LogEnd: how much the server has of that machine's
 //	POST /v1/agent/exec/{id} ExecResult -> 204
+//	GET  /v1/agent/credentials       -> StoreCredentials, where Checkpoints.Lent says so
 //
 // Times on this wire are the agent's wall clock in UTC; the server turns them
 // into market time where they enter as events.
@@ -109,6 +110,8 @@ type Checkpoints struct {
 	Metric   string        `json:"metric,omitempty"` // that KeepBest looks at
 	Goal     string        `json:"goal,omitempty"`   // minimize or maximize
 	Seeded   bool          `json:"seeded,omitempty"` // it begins from a checkpoint that was copied from another job
+	// Lent says that the server lends the credentials for the store: GET /v1/agent/credentials.
+	Lent bool `json:"lent,omitempty"`
 	// AllRanks says that each rank's folder is a part of the checkpoint, and that each gets its own
 	// back; without it rank 0 saves and every rank gets what it saved.
 	AllRanks bool `json:"all_ranks,omitempty"`

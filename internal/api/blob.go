@@ -30,6 +30,16 @@ const BlobBoot = "Scrimp-Boot"
 // BlobModified is the header with the time at which a blob was written.
 const BlobModified = "Scrimp-Modified"
 
+// StoreCredentials are good for the job's own prefix of the bucket that its file names, until they expire. They are
+// for the agent alone: the program gets none of them.
+type StoreCredentials struct {
+	Key     string    `json:"access_key_id"`
+	Secret  string    `json:"secret_access_key"`
+	Token   string    `json:"session_token"`
+	Region  string    `json:"region,omitempty"` // of the bucket, where its address names none
+	Expires time.Time `json:"expires"`
+}
+
 // Blobs is a page of a listing, in the order of the keys.
 type Blobs struct {
 	Blobs []Blob `json:"blobs"`

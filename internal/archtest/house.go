@@ -98,6 +98,7 @@ var House = []Room{
 	{Path: "blob/httpblob", Floor: 5}, // a server's store, and the way to it
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
+	{Path: "blob/lent", Floor: 5},   // which prefix of a bucket is a job's, and credentials for it
 	{Path: "tarball", Floor: 5},     // a folder as one stream
 	{Path: "awshttp", Floor: 5},     // the HTTP client of AWS' SDK
 	{Path: "fileid", Floor: 5},      // tells a file from its copies

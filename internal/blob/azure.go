@@ -53,7 +53,7 @@ func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
-	return r.reach(ctx, b)
+	return r.reach(ctx, b, "")
 }
 
 // azureRetries and its pauses are how often a call to Azure is made again: 5 s in all. The caller tries again itself.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/aws/smithy-go"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
@@ -31,11 +32,11 @@ type remote struct {
 	keys string // how its credentials are given
 }
 
-// reach asks for the first page of a bucket, and closes it where that does not come.
-func (r remote) reach(ctx context.Context, b *blob.Bucket) (*blob.Bucket, error) {
+// reach asks for the first page of what lies below a prefix of a bucket, and closes it where that does not come.
+func (r remote) reach(ctx context.Context, b *blob.Bucket, prefix string) (*blob.Bucket, error) {
 	within, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
-	_, _, err := b.ListPage(within, blob.FirstPageToken, 1, nil)
+	_, _, err := b.ListPage(within, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: prefix})
 	if err == nil {
 		return b, nil
 	}
@@ -93,10 +94,18 @@ func elsewhere(err error) bool {
 		return true
 	}
 	var nowhere *net.DNSError
-	var amazon interface{ ErrorCode() string }
-	return errors.As(err, &nowhere) || errors.As(err, &amazon) && amazon.ErrorCode() == "NoSuchBucket" ||
+	var asked *smithy.OperationError
+	if errors.As(err, &asked) { // gocloud.dev takes whatever has 301 in its text, such as a request's id, for NotFound
+		var amazon smithy.APIError
+		return !errors.As(err, &amazon) || !slices.Contains(missingKeys, amazon.ErrorCode())
+	}
+	return errors.As(err, &nowhere) ||
 		bloberror.HasCode(err, bloberror.ContainerNotFound, bloberror.ContainerBeingDeleted)
 }
+
+// missingKeys are what S3 answers where there is no such key. Source: docs.aws.amazon.com, Amazon S3 API reference,
+// "Error responses", 2026-11.
+var missingKeys = []string{"NoSuchKey", "NotFound", "ObjectNotInActiveTierError"}
 
 // only refuses parameters that a kind of address does not have, and those that are given twice.
 func only(query url.Values, what string, names ...string) error {

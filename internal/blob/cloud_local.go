@@ -13,7 +13,10 @@ import (
 // errLocal says that object stores are not in this binary, whose build must be quick.
 var errLocal = errors.New("this binary was built with the tag local, without object stores: build with make build")
 
-func openS3(context.Context, string, url.Values) (*blob.Bucket, error)    { return nil, errLocal }
+func openS3(context.Context, string, url.Values) (*blob.Bucket, error) { return nil, errLocal }
+func openLentS3(context.Context, string, url.Values, Loan) (*blob.Bucket, error) {
+	return nil, errLocal
+}
 func openGCS(context.Context, string, url.Values) (*blob.Bucket, error)   { return nil, errLocal }
 func openAzure(context.Context, string, url.Values) (*blob.Bucket, error) { return nil, errLocal }
 

@@ -66,5 +66,5 @@ func openGCS(ctx context.Context, bucket string, query url.Values) (*blob.Bucket
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
-	return r.reach(ctx, b)
+	return r.reach(ctx, b, "")
 }

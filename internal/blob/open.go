@@ -14,6 +14,8 @@ import (
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+
+	"scrimp/internal/blob/lent"
 )
 
 // ErrURL says that a store's address cannot be understood; trying again is useless.
@@ -32,15 +34,27 @@ var ErrNone = errors.New("there is no such folder")
 // The address holds no secret: credentials come from where the provider's own tools look.
 // The caller closes the bucket.
 func Open(ctx context.Context, address string) (*blob.Bucket, error) {
-	return open(ctx, address, true)
+	return open(ctx, address, true, nil)
+}
+
+// Loan is how somebody else lends credentials for a prefix of a bucket.
+type Loan struct {
+	Prefix string // of the keys that they are good for, below the address' own
+	// Fetch asks for new ones. It is asked again some minutes before they expire.
+	Fetch func(context.Context) (lent.Credentials, error)
+}
+
+// OpenLent is Open with lent credentials for a bucket of S3. What is below no other prefix than the loan's is denied.
+func OpenLent(ctx context.Context, address string, loan Loan) (*blob.Bucket, error) {
+	return open(ctx, address, true, &loan)
 }
 
 // OpenExisting is Open for reading: a folder that is missing is not made, but ErrNone.
 func OpenExisting(ctx context.Context, address string) (*blob.Bucket, error) {
-	return open(ctx, address, false)
+	return open(ctx, address, false, nil)
 }
 
-func open(ctx context.Context, address string, makes bool) (*blob.Bucket, error) {
+func open(ctx context.Context, address string, makes bool, loan *Loan) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w: %w", address, ErrURL, err)
@@ -52,12 +66,22 @@ func open(ctx context.Context, address string, makes bool) (*blob.Bucket, error)
 	query := u.Query()
 	prefix := query.Get("prefix")
 	query.Del("prefix")
+	if loan != nil && u.Scheme != "s3" {
+		return nil, fmt.Errorf("open store %s: %w: credentials are lent for s3:// only", address, ErrURL)
+	}
 	var b *blob.Bucket
 	switch u.Scheme {
 	case "file":
 		b, err = openFolder(u, query, makes)
 	case "s3":
-		b, err = openBucket(ctx, u, query, openS3)
+		b, err = openBucket(ctx, u, query, func(ctx context.Context, bucket string, query url.Values) (*blob.Bucket, error) {
+			if loan != nil {
+				within := *loan
+				within.Prefix = strings.Trim(strings.Trim(prefix, "/")+"/"+strings.Trim(loan.Prefix, "/"), "/")
+				return openLentS3(ctx, bucket, query, within)
+			}
+			return openS3(ctx, bucket, query)
+		})
 	case "gs":
 		b, err = openBucket(ctx, u, query, openGCS)
 	case "azblob":

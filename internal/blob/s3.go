@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	gcaws "gocloud.dev/aws"
 	"gocloud.dev/blob"
@@ -17,8 +18,24 @@ import (
 // openS3 opens a bucket that exists. An endpoint of the user's own is addressed
 // by path, because a bucket's name before an address such as 127.0.0.1 is no host.
 func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket, error) {
+	config, r, err := s3Config(ctx, bucket, query, "")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := config.Credentials.Retrieve(ctx); err != nil {
+		return nil, r.unsigned(err)
+	}
+	b, err := s3Bucket(ctx, config, bucket, query)
+	if err != nil {
+		return nil, err
+	}
+	return r.reach(ctx, b, "")
+}
+
+// s3Config is how a bucket is asked; region is what is taken where neither the address nor the machine says one.
+func s3Config(ctx context.Context, bucket string, query url.Values, region string) (aws.Config, remote, error) {
 	if bucket == "" {
-		return nil, noName("the bucket's name, s3://NAME")
+		return aws.Config{}, remote{}, noName("the bucket's name, s3://NAME")
 	}
 	own := query.Get("endpoint") != ""
 	if own {
@@ -26,24 +43,33 @@ func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket,
 	}
 	config, err := gcaws.V2ConfigFromURLParams(ctx, query)
 	if err != nil {
-		return nil, err
+		return config, remote{}, err
+	}
+	if config.Region == "" {
+		config.Region = region
 	}
 	if config.Region == "" {
 		if !own {
-			return nil, fmt.Errorf("%w: no region: add ?region=NAME or set AWS_REGION", ErrURL)
+			return config, remote{}, fmt.Errorf("%w: no region: add ?region=NAME or set AWS_REGION", ErrURL)
 		}
 		config.Region = "us-east-1" // servers other than Amazon's take any
 	}
-	r := remote{name: "S3 bucket " + bucket, at: cmp.Or(query.Get("endpoint"), "Amazon S3 in "+config.Region),
-		keys: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws configure, or give the machine a role"}
-	if _, err := config.Credentials.Retrieve(ctx); err != nil {
-		return nil, r.unsigned(err)
-	}
-	client := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = own })
-	b, err := s3blob.OpenBucket(ctx, client, bucket,
+	return config, remote{name: "S3 bucket " + bucket,
+		at: cmp.Or(query.Get("endpoint"), "Amazon S3 in "+config.Region),
+		keys: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws configure, give the machine a role, or let an " +
+			"administrator declare the bucket at an AWS engine"}, nil
+}
+
+// pathStyle addresses a service of the user's own by path.
+func pathStyle(query url.Values) func(*s3.Options) {
+	own := query.Get("endpoint") != ""
+	return func(o *s3.Options) { o.UsePathStyle = own }
+}
+
+// s3Bucket is a bucket that was not asked anything yet.
+func s3Bucket(ctx context.Context, config aws.Config, bucket string, query url.Values,
+	with ...func(*s3.Options)) (*blob.Bucket, error) {
+	client := s3.NewFromConfig(config, append(with, pathStyle(query))...)
+	return s3blob.OpenBucket(ctx, client, bucket,
 		&s3blob.Options{RequestChecksumCalculation: config.RequestChecksumCalculation})
-	if err != nil {
-		return nil, err
-	}
-	return r.reach(ctx, b)
 }

@@ -325,6 +325,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 // furnish makes what answers requests, once there is a log.
 func (s *Server) furnish() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
+	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
 	s.gate.Admits = s.admits
 	s.view.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
@@ -343,7 +344,7 @@ func (s *Server) furnish() {
 		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
 		Here:    s.here, Folders: s.folders, Quota: s.quota.Bytes,
 		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),
-		Measured: s.telemetry.Take,
+		Measured: s.telemetry.Take, Lender: s.lender,
 	}
 	s.uploads = workdir.NewUploads(s.folders)
 	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders, Kept: s.kept,

@@ -187,6 +187,12 @@ func (s *HTTP) logPath(attempt string) string {
 	return path
 }
 
+// Credentials fetches those that the server lends for the job's store.
+func (s *HTTP) Credentials(ctx context.Context) (c api.StoreCredentials, err error) {
+	err = s.json(ctx, http.MethodGet, "/v1/agent/credentials", nil, &c)
+	return c, err
+}
+
 // Exec implements Server.
 func (s *HTTP) Exec(ctx context.Context, id string, result api.ExecResult) error {
 	return s.json(ctx, http.MethodPost, "/v1/agent/exec/"+url.PathEscape(id), result, nil)

@@ -77,6 +77,7 @@ var (
 	_ engine.Driver     = (*Driver)(nil)
 	_ engine.Canceller  = (*Driver)(nil)
 	_ engine.Identifier = (*Driver)(nil)
+	_ engine.Lender     = (*Driver)(nil)
 )
 
 // Open opens the engine of an account and region. It asks nobody: an account that cannot be reached yet is no error.

@@ -23,6 +23,7 @@ type api struct {
 	ec2     *ec2.Client
 	prices  *pricing.Client
 	quotas  *servicequotas.Client
+	sts     *sts.Client
 	account string
 	user    string // ARN of who asks
 }
@@ -67,11 +68,12 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	a := &api{
 		ec2:    ec2.NewFromConfig(cfg),
 		quotas: servicequotas.NewFromConfig(cfg),
+		sts:    sts.NewFromConfig(cfg),
 		prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
 			o.Region = priceRegion
 		}),
 	}
-	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	who, err := a.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		return nil, w.regional(ctx, &cfg, err)
 	}

@@ -40,7 +40,11 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 			found = append(found, d.tries(ctx, a, &sales[n]))
 		}
 	}
-	return append(found, d.rights(ctx, a), d.quotas(ctx, a, sales), d.way())
+	found = append(found, d.rights(ctx, a), d.quotas(ctx, a, sales))
+	if d.with.store != nil {
+		found = append(found, d.lending(ctx))
+	}
+	return append(found, d.way())
 }
 
 // offered says what is sold, and what of the types is not.
@@ -198,9 +202,13 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 
 // policy is the least that the engine needs in the account.
 func (d *Driver) policy(a *api) string {
-	p := policy.Server(policy.Scope{Account: a.account, Region: d.with.Region, Installation: d.name})
-	p.Statement = slices.DeleteFunc(p.Statement, func(s policy.Statement) bool { // of stores: this engine has none
-		return slices.ContainsFunc(s.Action, func(a string) bool {
+	scope := policy.Scope{Account: a.account, Region: d.with.Region, Installation: d.name}
+	if d.with.store != nil {
+		scope.Bucket, scope.JobRole = d.with.store.Bucket, roleOf(d.with.JobRole).JobRole
+	}
+	p := policy.Server(scope)
+	p.Statement = slices.DeleteFunc(p.Statement, func(s policy.Statement) bool { // of stores, where none is declared
+		return d.with.store == nil && slices.ContainsFunc(s.Action, func(a string) bool {
 			return strings.HasPrefix(a, "s3:") || strings.HasPrefix(a, "sts:")
 		})
 	})

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -40,19 +41,23 @@ type With struct {
 	PublicIP  *bool  `yaml:"public_ip,omitempty"` // whether machines get a public address; nil: as the subnet has it
 	Placement string `yaml:"placement,omitempty"` // of gangs: cluster, spread or none; "": none
 	CA        string `yaml:"ca,omitempty"`        // file of certificates that agents trust for the server; "": the image's
+	// Store is a bucket, or a prefix of it, for which jobs get credentials by JobRole on whatever engine they run.
+	Store   string `yaml:"store,omitempty"`
+	JobRole string `yaml:"job_role,omitempty"` // ARN of the role that may use the store
 	// Certificate signs identity documents where the endpoint is not AWS'.
 	Certificate string `yaml:"certificate,omitempty"`
 
 	disk     size.Bytes
 	diskRate money.Rate // of a GiB and month
 	diskSaid bool
-	ca       string // text of CA
+	ca       string      // text of CA
+	store    *lent.Store // nil: none is declared
 	cert     []byte
 	backoff  time.Duration // of the SDK, at most
 }
 
 const withHas = "an AWS engine has region, types, capacity, fleets, profile, endpoint, subnets, security_group, " +
-	"image, disk, disk_rate, public_ip, placement, ca and certificate"
+	"image, disk, disk_rate, public_ip, placement, ca, store, job_role and certificate"
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
@@ -140,6 +145,9 @@ func (w *With) measures() (err error) {
 				w.Endpoint,
 			)
 		}
+	}
+	if err := w.lends(); err != nil {
+		return err
 	}
 	if w.CA != "" {
 		text, err := os.ReadFile(w.CA)

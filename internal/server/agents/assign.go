@@ -67,6 +67,8 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 	if j.Checkpoint.Dir != "" {
 		as.Checkpoint = d.checkpoints(j, job.ID())
 		as.Checkpoint.Seeded = job.Source() != nil
+		lender, _ := d.Lender(j.Checkpoint.Store, job.ID())
+		as.Checkpoint.Lent = lender != nil
 	}
 	return as, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/control"
+	"scrimp/internal/engine"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/secret"
@@ -52,6 +53,9 @@ type Desk struct {
 	Pace    *auth.Pace    // in bytes of output, of a rank
 	AllPace *auth.Pace    // and of all
 	Reports *auth.Pace    // in messages, of a rank
+	// Lender is who lends credentials for the store of a job, and the prefix in its bucket that is the job's own; nil:
+	// nobody does.
+	Lender func(address, job string) (l engine.Lender, prefix string)
 	// Measured keeps what an agent has measured of a job, and returns up to when it need not send it again.
 	Measured func(ctx context.Context, job string, report api.Report) int64
 

@@ -111,6 +111,7 @@ type identity struct {
 	secret, token, arn, id string
 	until                  time.Time
 	policies               []*policy
+	session                Session // of a role that was assumed
 }
 
 // New starts a cloud.

@@ -3,6 +3,7 @@ package awstest
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,13 @@ type policy struct {
 type statement struct {
 	Sid, Effect      string
 	Action, Resource words
+	// Condition is evaluated for actions of S3 only, which this cloud does not serve: Session.Allows does.
+	Condition map[string]map[string]words `json:",omitempty"`
+}
+
+// ofS3 reports whether a statement is about a store alone.
+func (st *statement) ofS3() bool {
+	return !slices.ContainsFunc(st.Action, func(a string) bool { return !strings.HasPrefix(a, "s3:") })
 }
 
 type statements []statement
@@ -56,7 +64,11 @@ func parsePolicy(text string) (*policy, error) {
 		return nil, bad("MalformedPolicyDocument", "This policy is not one that this cloud evaluates: %v", err)
 	}
 	for _, st := range p.Statement {
-		if st.Effect != "Allow" && st.Effect != "Deny" || len(st.Resource) != 1 || st.Resource[0] != "*" {
+		if st.Effect == "Allow" && st.ofS3() && len(st.Resource) > 0 {
+			continue
+		}
+		known := st.Condition == nil && (st.Effect == "Allow" || st.Effect == "Deny")
+		if !known || len(st.Resource) != 1 || st.Resource[0] != "*" {
 			return nil, bad("MalformedPolicyDocument", "This cloud evaluates Effect and Action on Resource \"*\" only")
 		}
 	}

@@ -223,6 +223,7 @@ func assumeRole(c *call) (*node, error) {
 		}
 		who.policies = append(who.policies, p)
 	}
+	who.session = Session{Role: role, Name: name, Policy: text, Until: who.until}
 	key := "ASIA" + hash([]byte(requestID()))[:16]
 	who.secret, who.token = hash([]byte(requestID())), hash([]byte(requestID()))
 	role = role[max(0, lastSlash(role)+1):]

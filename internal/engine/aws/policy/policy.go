@@ -110,11 +110,13 @@ func Job(s Scope) Document {
 }
 
 // Prefix is the session policy of one job's credentials: the objects below one prefix, which ends in no slash.
+// Lists are of what lies below it: a list of the prefix without a slash would show what else begins with the same
+// letters.
 func Prefix(s Scope, prefix string) Document {
 	prefix = strings.Trim(prefix, "/")
 	return Document{Version: version, Statement: []Statement{
 		allow("ListCheckpoints", []string{"s3:ListBucket"}, []string{s.bucket("")},
-			map[string]map[string][]string{"StringLike": {"s3:prefix": {prefix, prefix + "/*"}}}),
+			map[string]map[string][]string{"StringLike": {"s3:prefix": {prefix + "/*"}}}),
 		allow("KeepCheckpoints", objects, []string{s.bucket("/" + prefix + "/*")}, nil),
 	}}
 }
@@ -171,6 +173,12 @@ func (s Scope) bucket(rest string) string { return "arn:" + s.partition() + ":s3
 
 func (s Scope) role(name string) string {
 	return "arn:" + s.partition() + ":iam::" + s.Account + ":role/" + name
+}
+
+// Compact is the document as JSON without white space: STS counts the characters of a session policy.
+func (d Document) Compact() string {
+	b, _ := json.Marshal(d) // text and lists of it: it has no way to fail
+	return string(b)
 }
 
 // Actions are all actions that a document allows, ordered, each once.

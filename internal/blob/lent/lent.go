@@ -1,0 +1,148 @@
+// Package lent says which prefix of a bucket is a job's own, and what the credentials for it are that a server lends to
+// the agents of the job.
+package lent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Credentials are good for one prefix of a bucket until they expire. They are secret: printed or logged they say only
+// until when.
+type Credentials struct {
+	Key, Secret, Token string
+	Region             string // of the bucket; "": as its address or the machine says
+	Expires            time.Time
+}
+
+// ErrDenied is what is wrong where the role that has the rights may not be assumed: somebody has to change it.
+var ErrDenied = errors.New("the role for the store may not be assumed")
+
+// Format implements fmt.Formatter for every verb, so that no secret is printed by accident.
+func (c Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.said()) }
+
+// LogValue implements slog.LogValuer.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.said()) }
+
+// MarshalJSON refuses: what goes over the wire is api.StoreCredentials, and nothing else writes them down.
+func (c Credentials) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("credentials are not written down")
+}
+
+func (c Credentials) said() string {
+	return "credentials until " + c.Expires.UTC().Format(time.RFC3339)
+}
+
+// Store is a bucket, or what lies below a prefix of it, for which a server lends credentials.
+type Store struct {
+	Bucket   string
+	Prefix   string // without a slash at its ends; "": all of the bucket
+	Region   string
+	Endpoint string // of a service other than Amazon's; "": Amazon's
+}
+
+// jobsSegment is the folder in which every job's keys lie, jobs/JOB/: no prefix of a store has it, so that no job's
+// keys lie within another's.
+const jobsSegment = "jobs"
+
+var (
+	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	// segment has nothing that a policy of IAM reads as more than itself, such as * and ?.
+	segment = regexp.MustCompile(`^[A-Za-z0-9._=+@,:-]+$`)
+)
+
+// mostPrefix is the longest prefix in bytes. STS takes session policies of 2,048 characters, in which it stands twice.
+const mostPrefix = 512
+
+// Declared reads the address of a store that an administrator declares. Region is what it has where it names none.
+func Declared(address, region string) (Store, error) {
+	s, err := read(address)
+	if err != nil {
+		return Store{}, err
+	}
+	if s.Region == "" {
+		s.Region = region
+	}
+	return s, nil
+}
+
+func read(address string) (Store, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "s3" || u.User != nil || u.Opaque != "" || u.Fragment != "" ||
+		!bucketName.MatchString(u.Host) {
+		return Store{}, errors.New("it is no bucket's address: write s3://BUCKET?region=NAME&prefix=PREFIX")
+	}
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		return Store{}, fmt.Errorf("a bucket has no path: write s3://%s?prefix=%s", u.Host, path)
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Store{}, errors.New("what follows its ? is not NAME=VALUE&NAME=VALUE")
+	}
+	for name, values := range q {
+		if !slices.Contains([]string{"region", "endpoint", "prefix"}, name) || len(values) != 1 {
+			return Store{}, fmt.Errorf("it has %s: leave it at region, endpoint and prefix, once each", name)
+		}
+	}
+	s := Store{Bucket: u.Host, Prefix: strings.Trim(q.Get("prefix"), "/"), Region: q.Get("region"),
+		Endpoint: q.Get("endpoint")}
+	return s, s.check()
+}
+
+// check says what is wrong with the prefix.
+func (s Store) check() error {
+	if s.Prefix == "" {
+		return nil
+	}
+	if len(s.Prefix) > mostPrefix {
+		return fmt.Errorf("its prefix has more than %d bytes: shorten it", mostPrefix)
+	}
+	for part := range strings.SplitSeq(s.Prefix, "/") {
+		switch {
+		case part == jobsSegment:
+			return fmt.Errorf("its prefix has the folder %s, in which scrimp keeps each job's own: write one above it",
+				jobsSegment)
+		case part == "." || part == ".." || !segment.MatchString(part):
+			return fmt.Errorf("its prefix has %q: write letters, digits, and . _ = + @ , : - between single slashes", part)
+		}
+	}
+	return nil
+}
+
+// Addresses are those of the store as a job file may name it, with its region and without.
+func (s Store) Addresses() []string {
+	list := make([]string, 0, 2)
+	for _, region := range slices.Compact([]string{s.Region, ""}) {
+		q := url.Values{}
+		for name, v := range map[string]string{"region": region, "endpoint": s.Endpoint, "prefix": s.Prefix} {
+			if v != "" {
+				q.Set(name, v)
+			}
+		}
+		list = append(list, (&url.URL{Scheme: "s3", Host: s.Bucket, RawQuery: q.Encode()}).String())
+	}
+	return list
+}
+
+// Of is the prefix of a job's own keys, where its store is this one or lies below it. Whatever the addresses are, the
+// prefixes of two jobs are never one within the other, and none has what a policy would read as a pattern.
+func (s Store) Of(address, job string) (prefix string, ok bool) {
+	named, err := read(address)
+	if err != nil || !segment.MatchString(job) || job == "." || job == ".." {
+		return "", false
+	}
+	switch {
+	case named.Bucket != s.Bucket, named.Endpoint != s.Endpoint, named.Region != "" && named.Region != s.Region:
+		return "", false
+	case s.Prefix != "" && named.Prefix != s.Prefix && !strings.HasPrefix(named.Prefix, s.Prefix+"/"):
+		return "", false
+	}
+	return strings.TrimPrefix(named.Prefix+"/"+jobsSegment+"/"+job, "/"), true
+}

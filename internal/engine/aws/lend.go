@@ -1,0 +1,133 @@
+//go:build !local
+
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"scrimp/internal/blob/lent"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/policy"
+)
+
+// lendFor is how long credentials of a job are good: the least that STS takes. Source: docs.aws.amazon.com, AWS STS API
+// reference, AssumeRole, DurationSeconds, 2026-11.
+const lendFor = 15 * time.Minute
+
+// roleARN is that of a role: partition, account, path and name. Source: docs.aws.amazon.com, IAM user guide, "IAM
+// identifiers", 2026-11.
+var roleARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):iam::([0-9]{12}):role/([A-Za-z0-9_+=,.@/-]+)$`)
+
+// roleOf is what a role's ARN says; nothing where it is none.
+func roleOf(arn string) policy.Scope {
+	m := roleARN.FindStringSubmatch(arn)
+	if m == nil {
+		return policy.Scope{}
+	}
+	return policy.Scope{Partition: m[1], Account: m[2], JobRole: m[3]}
+}
+
+// lends reads the store and the role for it.
+func (w *With) lends() error {
+	switch {
+	case w.Store == "" && w.JobRole == "":
+		return nil
+	case w.Store == "":
+		return errors.New("with: job_role without store: write the bucket that the role may use, such as " +
+			"store: s3://BUCKET?prefix=PREFIX")
+	case w.JobRole == "":
+		return errors.New("with: store without job_role: write the role that may use the bucket, such as " +
+			"job_role: arn:aws:iam::123456789012:role/scrimp-job")
+	case roleOf(w.JobRole).JobRole == "":
+		return fmt.Errorf("with: job_role is %q: write the ARN of a role, such as "+
+			"arn:aws:iam::123456789012:role/scrimp-job", w.JobRole)
+	}
+	s, err := lent.Declared(w.Store, w.Region)
+	if err != nil {
+		return fmt.Errorf("with: store is %q: %w", w.Store, err)
+	}
+	w.store = &s
+	return nil
+}
+
+// Lends implements engine.Lender.
+func (d *Driver) Lends() (lent.Store, bool) {
+	if d.with.store == nil {
+		return lent.Store{}, false
+	}
+	return *d.with.store, true
+}
+
+// Lend implements engine.Lender.
+func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials, error) {
+	a, err := d.connected(ctx)
+	if err != nil {
+		return lent.Credentials{}, err
+	}
+	scope := roleOf(d.with.JobRole)
+	scope.Bucket = d.with.store.Bucket
+	out, err := a.sts.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: sdk.String(d.with.JobRole),
+		RoleSessionName: sdk.String(sessionName(job)), DurationSeconds: sdk.Int32(int32(lendFor / time.Second)),
+		Policy: sdk.String(policy.Prefix(scope, prefix).Compact())})
+	switch {
+	case err != nil:
+		return lent.Credentials{}, d.unlent(a, err)
+	case out.Credentials == nil || sdk.ToString(out.Credentials.AccessKeyId) == "" || out.Credentials.Expiration == nil:
+		return lent.Credentials{}, errors.New("assume the role for the store: STS answers without credentials")
+	}
+	c := out.Credentials
+	return lent.Credentials{Key: sdk.ToString(c.AccessKeyId), Secret: sdk.ToString(c.SecretAccessKey),
+		Token: sdk.ToString(c.SessionToken), Region: d.with.store.Region, Expires: *c.Expiration}, nil
+}
+
+// lendCodes are what STS answers where asking again is of no use: the role, its trust, or the account says no.
+var lendCodes = slices.Concat(deniedCodes, []string{"RegionDisabledException", "MalformedPolicyDocument",
+	"PackedPolicyTooLarge", "ValidationError"})
+
+// unlent says why there are no credentials.
+func (d *Driver) unlent(a *api, err error) error {
+	if slices.Contains(lendCodes, codeOf(err)) {
+		return fmt.Errorf("%w: %s (%s): let the role's trust policy allow sts:AssumeRole to %s, and that user's policy "+
+			"allow it on the role; scrimp doctor %s tries it", lent.ErrDenied, d.with.JobRole, saidBy(err), a.user, d.name)
+	}
+	return fmt.Errorf("assume the role for the store: %w", d.explain(err))
+}
+
+// sessionName is a job's id as STS takes it, of 2 to 64 characters; a longer one ends in its hash.
+func sessionName(job string) string {
+	const most = 64
+	switch {
+	case len(job) < 2:
+		return job + "-job"
+	case len(job) > most:
+		sum := sha256.Sum256([]byte(job))
+		return job[:most-17] + "-" + hex.EncodeToString(sum[:8])
+	}
+	return job
+}
+
+// lending tries what jobs with the store will need: the role, with a job's policy. The bucket is not asked.
+func (d *Driver) lending(ctx context.Context) engine.Finding {
+	f := engine.Finding{Name: "store"}
+	const probe = "scrimp-doctor"
+	prefix, _ := d.with.store.Of(d.with.store.Addresses()[0], probe)
+	c, err := d.Lend(ctx, prefix, probe)
+	if err != nil {
+		f.Text = err.Error()
+		return f
+	}
+	f.OK, f.Text = true, fmt.Sprintf("jobs whose checkpoint.store is %s get credentials for their own prefix: %s was "+
+		"assumed for that of a job, until %s (the bucket was not asked)", d.with.Store, d.with.JobRole,
+		c.Expires.UTC().Format(time.RFC3339))
+	return f
+}

@@ -1,0 +1,77 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"scrimp/internal/api"
+	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/blob/lent"
+	"scrimp/internal/engine"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+)
+
+// errNotLent is what is wrong where the job's store is none that the server has credentials for.
+var errNotLent = errors.New("no engine declares the bucket of checkpoint.store")
+
+// Credentials lends the agent of an attempt that is live credentials for its job's own prefix. What the request says
+// counts for nothing but whose token it has: the prefix follows from the job.
+func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
+	attempt, _, ok := d.Gate.Attempt(w, r)
+	if !ok {
+		return
+	}
+	job, c, err := d.lend(r, attempt)
+	switch {
+	case err == nil:
+		w.Header().Set("Cache-Control", "no-store")
+		reply.JSON(w, api.StoreCredentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region,
+			Expires: c.Expires})
+		return
+	case errors.Is(err, httpblob.ErrOver):
+		reply.Problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
+		return
+	case errors.Is(err, errNotLent):
+		reply.Problem(w, http.StatusNotFound, "the server lends no credentials for the job's store",
+			"the machine uses its own; an administrator declares the bucket under store and job_role of an AWS engine", err)
+		return
+	}
+	d.Errors.Warn("no credentials for a store", "job", job, "attempt", attempt, "error", err)
+	switch {
+	case errors.Is(err, lent.ErrDenied): // others may use the bucket: the answer is none of the token's
+		reply.Problem(w, http.StatusBadGateway, "the server may not lend credentials for the job's store",
+			"an administrator lets the server assume the role that is declared under job_role", err)
+	case errors.Is(err, engine.ErrThrottled):
+		w.Header().Set("Retry-After", "2")
+		reply.Problem(w, http.StatusTooManyRequests, "credentials are asked for too often", "ask again", err)
+	default:
+		reply.Problem(w, http.StatusServiceUnavailable, "no credentials for the job's store now", "ask again", err)
+	}
+}
+
+// lend makes the credentials of the job whose attempt it is.
+func (d *Desk) lend(r *http.Request, attempt string) (job string, c lent.Credentials, err error) {
+	job, live := d.jobOfAttempt(attempt)
+	if !live || !d.Control.Live(attempt) {
+		return job, c, httpblob.ErrOver
+	}
+	raw, _, err := d.Control.Spec(r.Context(), job)
+	if err != nil {
+		return job, c, err
+	}
+	j, err := spec.Decode(raw)
+	if err != nil {
+		return job, c, fmt.Errorf("read the job file: %w", err)
+	}
+	if j.Checkpoint.Dir == "" {
+		return job, c, errNotLent
+	}
+	lender, prefix := d.Lender(j.Checkpoint.Store, job)
+	if lender == nil {
+		return job, c, errNotLent
+	}
+	c, err = lender.Lend(r.Context(), prefix, job)
+	return job, c, err
+}
