@@ -171,7 +171,7 @@ func (l *lending) hidden(rigs ...*rig) {
 	l.t.Helper()
 	for _, r := range rigs {
 		text := string(r.server.log) + r.logs.String()
-		if len(text) == 0 || len(l.secrets) == 0 {
+		if text == "" || len(l.secrets) == 0 {
 			l.t.Error("nothing to look at")
 		}
 		if slices.ContainsFunc(l.secrets, func(s string) bool { return strings.Contains(text, s) }) ||
