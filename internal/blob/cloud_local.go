@@ -22,3 +22,5 @@ func openAzure(context.Context, string, url.Values) (*blob.Bucket, error) { retu
 
 // elsewhere has no object store to ask.
 func elsewhere(error) bool { return false }
+
+func taken(error) bool { return false }

@@ -117,6 +117,9 @@ func noName(what string) error { return fmt.Errorf("%w: write %s", ErrURL, what)
 // a denied access are told as NotFound too by some stores, and are no word about the blob.
 func Missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound && !elsewhere(err) }
 
+// Taken reports whether a store says that a blob is there already, which was to be created only where it is absent.
+func Taken(err error) bool { return gcerrors.Code(err) == gcerrors.FailedPrecondition || taken(err) }
+
 func openFolder(u *url.URL, query url.Values, makes bool) (*blob.Bucket, error) {
 	if u.Host != "" && u.Host != "localhost" {
 		return nil, fmt.Errorf("%w: a folder has three slashes, file:///%s%s", ErrURL, u.Host, u.Path)

@@ -81,6 +81,10 @@ func TestAnErrorOfS3IsNoMissingBlob(t *testing.T) {
 			t.Errorf("%s: a word about a blob is %v", code, missing)
 		}
 	}
+	if err := (&smithy.OperationError{Err: &smithy.GenericAPIError{Code: "PreconditionFailed",
+		Message: "RequestID: 0301"}}); !Taken(err) || Missing(err) {
+		t.Errorf("%v: taken %v, missing %v", err, Taken(err), Missing(err))
+	}
 	if !elsewhere(&smithy.OperationError{Err: errors.New("status 503: job-301")}) {
 		t.Error("no answer is taken for an answer")
 	}

@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
 	ours "scrimp/internal/blob"
 	"scrimp/internal/blob/httpblob"
@@ -169,7 +168,7 @@ func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if gcerrors.Code(err) != gcerrors.FailedPrecondition {
+		if !ours.Taken(err) {
 			continue // it may be there or not
 		}
 		held, rerr := s.bucket.ReadAll(ctx, s.prefix+key)
