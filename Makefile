@@ -49,12 +49,13 @@ test: ## all that Go alone allows; names what it skipped and why
 # Sizes on the disk and in memory, long chains of records which no second goroutine touches, programs of others, long waits: make test has them.
 ALONE = FillNoDisk|ArchivedJobsAreThere|TakeLittleMemory|NeverWholeInMemory|TestServersThatAreHurt|TestOutages|TestManyMachines|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun
 # All engines but Kubernetes, whose tests wait for a real cluster for minutes.
-RACED = $$($(GO) list ./internal/engine/... | grep -v /kube)
+ENGINES = $$($(GO) list ./internal/engine/... | grep -v /kube)
+RACED ?= ./internal/control ./internal/server/... ./internal/store ./internal/agent/... $(ENGINES)
 check: ## linters, known vulnerabilities, the race detector, thousands of simulated runs
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
 	@./hack/vulncheck
-	CGO_ENABLED=1 $(GO) test -race -parallel 4 -timeout 20m -skip '$(ALONE)' ./internal/control ./internal/server/... ./internal/store $(RACED) ./internal/agent/...
+	CGO_ENABLED=1 $(GO) test -race -parallel 4 -timeout 60m -skip '$(ALONE)' $(RACED)
 	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
 	$(GO) test ./internal/sim/replay -run 'NeverCostsMore' -drawn 10000
 	$(GO) test -tags planted ./internal/sim/replay -run Broken

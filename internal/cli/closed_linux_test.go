@@ -21,6 +21,7 @@ func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root runs a server and a program as another user")
 	}
+	t.Parallel()
 	const user = 519_997
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {

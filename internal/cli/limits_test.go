@@ -115,6 +115,7 @@ func (p *pair) line(name string) (l api.BudgetLine) {
 // same after each takeover; an approval during which the leader is killed is there
 // once or not at all, and is asked for again without harm.
 func TestLimitsHoldOverTakeovers(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	usd := func(n int64) money.Amount { return money.Picos(n * 1e12) }
 	p.do("budgets", "set", "--total", "--dollars", "100", "--running", "1", "--approve", "20")

@@ -49,7 +49,7 @@ func people(rng *rand.Rand) (r rhythm, pace float64, steps int64) {
 func TestNobodyIsTakenForLateBecauseOfAWarmUpOrAPause(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 4))
 	trace, mind := calmTrace(), plan.NewPlanner()
-	for n := range 150 {
+	for n := range 50 {
 		r, pace, steps := people(rng)
 		all := r.takes(0, steps, pace)
 		p := Playback{

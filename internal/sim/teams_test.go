@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var teamSeeds = flag.Int("teams", 400, "how many lives of several teams to simulate")
+var teamSeeds = flag.Int("teams", 100, "how many lives of several teams to simulate")
 
 // reasons are why a job is not let in.
 var reasons = []string{"role", "tags", "no_budget", "other_open", "dollars", "no_gpu_hours", "gpu_hours", "jobs"}
