@@ -119,6 +119,9 @@ const (
 // sweep removes what is left over of machines: disks and interfaces that outlived theirs, templates and placement
 // groups that nobody uses. It tries again later what it could not remove.
 func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
+	if err := d.sweepStopped(ctx, a); err != nil {
+		d.log.Warn("a machine that was stopped by hand is not terminated", "engine", d.name, "error", saidBy(err))
+	}
 	d.mu.Lock()
 	due := d.now().Sub(d.swept) > sweepEvery
 	if due {
@@ -140,7 +143,7 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 	d.mu.Unlock()
 	for what, do := range map[string]func(context.Context, *api, map[string]bool) error{
-		"stopped machines": d.sweepStopped, "volumes": d.sweepVolumes,
+		"volumes":            d.sweepVolumes,
 		"network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
 		"placement groups": d.sweepGroups,
 	} {
@@ -150,8 +153,9 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 }
 
-// sweepStopped terminates machines that somebody has stopped by hand: they have ended, and their disks go on costing.
-func (d *Driver) sweepStopped(ctx context.Context, a *api, _ map[string]bool) error {
+// sweepStopped terminates machines that somebody has stopped by hand, at every look: they have ended, and their disks go
+// on costing.
+func (d *Driver) sweepStopped(ctx context.Context, a *api) error {
 	d.mu.Lock()
 	var list []string
 	for id, s := range d.seen {

@@ -3,18 +3,23 @@
 package aws
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	gcblob "gocloud.dev/blob"
 
+	"scrimp/internal/blob"
 	"scrimp/internal/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/policy"
@@ -116,18 +121,55 @@ func sessionName(job string) string {
 	return job
 }
 
-// lending tries what jobs with the store will need: the role, with a job's policy. The bucket is not asked.
+// lending tries what jobs with the store will need: the role with a job's policy, and with its credentials a blob that
+// is written once, read and removed again.
 func (d *Driver) lending(ctx context.Context) engine.Finding {
 	f := engine.Finding{Name: "store"}
 	const probe = "scrimp-doctor"
-	prefix, _ := d.with.store.Of(d.with.store.Addresses()[0], probe)
+	address := d.with.store.Addresses()[0]
+	prefix, _ := d.with.store.Of(address, probe)
 	c, err := d.Lend(ctx, prefix, probe)
+	if err == nil {
+		err = tryBucket(ctx, address, strings.TrimPrefix(prefix, d.with.store.Prefix+"/"), c)
+	}
 	if err != nil {
 		f.Text = err.Error()
 		return f
 	}
-	f.OK, f.Text = true, fmt.Sprintf("jobs whose checkpoint.store is %s get credentials for their own prefix: %s was "+
-		"assumed for that of a job, until %s (the bucket was not asked)", d.with.Store, d.with.JobRole,
+	f.OK, f.Text = true, fmt.Sprintf("jobs whose checkpoint.store is %s get credentials for their own prefix: with those "+
+		"of %s for a job, until %s, a blob was written once, read and removed", d.with.Store, d.with.JobRole,
 		c.Expires.UTC().Format(time.RFC3339))
 	return f
+}
+
+// tryBucket does below a prefix of a store what an agent does with a checkpoint.
+func tryBucket(ctx context.Context, address, prefix string, c lent.Credentials) error {
+	b, err := blob.OpenLent(ctx, address, blob.Loan{Prefix: prefix,
+		Fetch: func(context.Context) (lent.Credentials, error) { return c, nil }})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.Close() }() // what was written was answered
+	key, text := prefix+"/try-"+rand.Text(), []byte("scrimp doctor")
+	once := &gcblob.WriterOptions{IfNotExist: true}
+	if err := b.WriteAll(ctx, key, text, once); err != nil {
+		return fmt.Errorf("write %s to %s: %w", key, address, err)
+	}
+	again := b.WriteAll(ctx, key, text, once)
+	got, err := b.ReadAll(ctx, key)
+	if removed := b.Delete(ctx, key); removed != nil {
+		return fmt.Errorf("remove %s from %s, where it is left over: %w", key, address, removed)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s from %s: %w", key, address, err)
+	case !bytes.Equal(got, text):
+		return fmt.Errorf("read %s from %s: other bytes than were written", key, address)
+	case again == nil:
+		return fmt.Errorf("%s writes %s a second time, though asked to write it only once: two attempts of a job could "+
+			"publish the same checkpoint. Take a store that honours If-None-Match", address, key)
+	case !blob.Taken(again):
+		return fmt.Errorf("write %s to %s a second time: %w", key, address, again)
+	}
+	return nil
 }

@@ -5,11 +5,14 @@ package aws
 import (
 	"encoding/json"
 	"errors"
+	"net/http/httptest"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/awstest"
@@ -24,6 +27,21 @@ func lends(t *testing.T) *site {
 	s := newSite(t, awstest.Options{})
 	s.with.Store, s.with.JobRole, s.with.backoff = "s3://ckpt?prefix=team", jobRole, time.Millisecond
 	return s
+}
+
+// gated is the address of a real server of S3 behind a gate that evaluates the policies of a site's sessions.
+func gated(t *testing.T, s *site) (string, *awstest.Gate) {
+	t.Helper()
+	address, _ := blobtest.S3(t)
+	_, query, _ := strings.Cut(address, "endpoint=")
+	endpoint, _, _ := strings.Cut(query, "&")
+	g := &awstest.Gate{STS: s.Server, To: endpoint, Key: os.Getenv("AWS_ACCESS_KEY_ID"),
+		Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Region: "us-east-1"}
+	h := httptest.NewServer(g)
+	t.Cleanup(h.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", s.Key)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s.Secret)
+	return "s3://scrimp-test?endpoint=" + h.URL + "&prefix=team", g
 }
 
 // What is sent to STS is the policy of the job's prefix, for the least time that STS takes, in the job's name; it is
@@ -130,8 +148,9 @@ func TestWhyThereAreNoCredentialsIsToldApart(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesTheRoleAndPrintsWhatTheStoreNeeds(t *testing.T) {
-	s := lends(t)
+func TestDoctorTriesRoleAndBucketAndPrintsWhatTheStoreNeeds(t *testing.T) {
+	s, gate := lends(t), (*awstest.Gate)(nil)
+	s.with.Store, gate = gated(t, s)
 	find := func() (store, rights engine.Finding) {
 		for _, f := range s.driver().Examine(t.Context()) {
 			switch f.Name {
@@ -147,7 +166,21 @@ func TestDoctorTriesTheRoleAndPrintsWhatTheStoreNeeds(t *testing.T) {
 	if !store.OK || !strings.Contains(store.Text, jobRole) || s.Calls("AssumeRole") != 1 {
 		t.Errorf("%+v", store)
 	}
-	for _, want := range []string{"arn:aws:s3:::ckpt/*", `"sts:AssumeRole"`, jobRole, "s3:PutObject"} {
+	did := map[string]int{}
+	for _, x := range gate.Seen() {
+		if did[x.Action]++; !x.Allowed || x.Prefix == nil && !strings.Contains(x.Resource, "/team/jobs/scrimp-doctor/") {
+			t.Errorf("%+v", x)
+		}
+	}
+	if did["s3:PutObject"] != 2 || did["s3:GetObject"] == 0 || did["s3:DeleteObject"] != 1 {
+		t.Errorf("%v", did)
+	}
+	s.with.Store = strings.Replace(s.with.Store, "scrimp-test", "scrimp-none", 1)
+	if store, _ := find(); store.OK || !strings.Contains(store.Text, "scrimp-none") {
+		t.Errorf("a bucket that is not there: %+v", store)
+	}
+	s.with.Store = strings.Replace(s.with.Store, "scrimp-none", "scrimp-test", 1)
+	for _, want := range []string{"arn:aws:s3:::scrimp-test/*", `"sts:AssumeRole"`, jobRole, "s3:PutObject"} {
 		if !strings.Contains(rights.Text, want) {
 			t.Errorf("no %s in %s", want, rights.Text)
 		}
