@@ -41,6 +41,9 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		}
 	}
 	found = append(found, d.rights(ctx, a), d.quotas(ctx, a, sales))
+	if slices.Contains(d.with.Capacity, market.Spot) {
+		found = append(found, d.scores(ctx, a, x, sales))
+	}
 	if d.with.store != nil {
 		found = append(found, d.lending(ctx))
 	}

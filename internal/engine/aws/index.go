@@ -53,8 +53,8 @@ type kind struct {
 }
 
 type zone struct {
-	name, subnet, vpc string
-	public            bool // machines get a public address there
+	name, id, subnet, vpc string
+	public                bool // machines get a public address there
 }
 
 // listPrice is what an hour of a type costs on demand.
@@ -214,7 +214,7 @@ func (d *Driver) readZones(ctx context.Context, a *api, x *index) error {
 			if old, twice := x.zones[name]; twice && old.subnet < sdk.ToString(s.SubnetId) {
 				continue // of several in a zone the first by its id, always the same
 			}
-			x.zones[name] = zone{name, sdk.ToString(s.SubnetId), sdk.ToString(s.VpcId),
+			x.zones[name] = zone{name, sdk.ToString(s.AvailabilityZoneId), sdk.ToString(s.SubnetId), sdk.ToString(s.VpcId),
 				d.with.public(sdk.ToBool(s.MapPublicIpOnLaunch))}
 		}
 	}

@@ -1,0 +1,82 @@
+//go:build !local
+
+package aws
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+)
+
+// fewTypes is how many types a request for scores names at least: with fewer the score is low whatever there is.
+// Source: docs.aws.amazon.com, Amazon EC2 user guide, "Spot placement score", 2026-11.
+const fewTypes = 3
+
+// scores says how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, and for all types
+// together where there is none. That it is not told is no fault of the engine.
+func (d *Driver) scores(ctx context.Context, a *api, x *index, sales []sale) engine.Finding {
+	f := engine.Finding{Name: "spot placement", OK: true}
+	sets := d.with.Fleets
+	if len(sets) == 0 {
+		sets = []Fleet{{Name: "all types"}}
+	}
+	names := map[string]string{} // of zones, by their ids
+	for _, z := range x.zones {
+		names[z.id] = z.name
+	}
+	var lines []string
+	for n := range sets {
+		kinds := map[string]bool{}
+		for _, s := range sales {
+			if len(s.among) == 0 && s.offer.Capacity == market.Spot && sets[n].wants(s.kind.name) {
+				kinds[s.kind.name] = true
+			}
+		}
+		if len(kinds) < fewTypes {
+			lines = append(lines, fmt.Sprintf("%s: not asked, EC2 scores %d types and more", sets[n].Name, fewTypes))
+			continue
+		}
+		list, err := d.scored(ctx, a, sortedKeys(kinds), names)
+		if err != nil {
+			f.Text = "not told: " + d.explain(err).Error()
+			return f
+		}
+		lines = append(lines, sets[n].Name+": "+list)
+	}
+	f.Text = "how likely a spot machine is granted now, of 10: " + strings.Join(lines, "; ")
+	return f
+}
+
+// scored are the scores of a set of types in the zones of the subnets, the best first.
+func (d *Driver) scored(ctx context.Context, a *api, kinds []string, names map[string]string) (string, error) {
+	out, err := a.ec2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{InstanceTypes: kinds,
+		TargetCapacity: sdk.Int32(1), TargetCapacityUnitType: types.TargetCapacityUnitTypeUnits,
+		SingleAvailabilityZone: sdk.Bool(true), RegionNames: []string{d.with.Region}})
+	if err != nil {
+		return "", err
+	}
+	all := slices.DeleteFunc(out.SpotPlacementScores, func(s types.SpotPlacementScore) bool {
+		return names[sdk.ToString(s.AvailabilityZoneId)] == "" || s.Score == nil
+	})
+	if len(all) == 0 {
+		return "no zone of the subnets is among those that are told", nil
+	}
+	name := func(s types.SpotPlacementScore) string { return names[sdk.ToString(s.AvailabilityZoneId)] }
+	slices.SortFunc(all, func(a, b types.SpotPlacementScore) int {
+		return cmp.Or(cmp.Compare(*b.Score, *a.Score), cmp.Compare(name(a), name(b)))
+	})
+	var list []string
+	for _, s := range all {
+		list = append(list, fmt.Sprintf("%s %d", name(s), *s.Score))
+	}
+	return strings.Join(list, ", "), nil
+}

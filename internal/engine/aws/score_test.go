@@ -1,0 +1,43 @@
+//go:build !local
+
+package aws
+
+import (
+	"strings"
+	"testing"
+
+	"scrimp/internal/engine/aws/awstest"
+)
+
+// Doctor tells how likely spot machines are granted in each zone of each set of types, as EC2 scores it; that EC2 does
+// not tell is no fault of the engine.
+func TestDoctorTellsTheSpotPlacementScores(t *testing.T) {
+	none := map[awstest.Pool]int{}
+	for _, kind := range []string{"c7i.xlarge", "t3.micro", "m7i.large"} {
+		none[awstest.Pool{Type: kind, Zone: "us-east-1b", Spot: true}] = 0
+	}
+	s := newFleetSite(t, awstest.Options{Capacity: none}, Fleet{Name: "few", Types: []string{"c7i.xlarge"}},
+		Fleet{Name: "cpu", Types: []string{"c7i.*", "m7i.large", "t3.*"}})
+	s.with.Types = append(s.with.Types, "t3.micro")
+	find := func() (string, bool) {
+		for _, f := range s.driver().Examine(t.Context()) {
+			if f.Name == "spot placement" {
+				return f.Text, f.OK
+			}
+		}
+		return "", false
+	}
+	text, ok := find()
+	if !ok || !strings.Contains(text, "few: not asked") || !strings.Contains(text, "cpu: us-east-1a 9,") ||
+		!strings.HasSuffix(text, ", us-east-1b 1") {
+		t.Errorf("%v %s", ok, text)
+	}
+	fault := awstest.Fault{Action: "GetSpotPlacementScores", Kind: "error", Code: "MaxConfigLimitExceeded", Status: 400,
+		Message: "too many configurations"}
+	if err := s.Inject(fault); err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := find(); !ok || !strings.Contains(text, "not told") || !strings.Contains(text, "too many configurations") {
+		t.Errorf("%v %s", ok, text)
+	}
+}
