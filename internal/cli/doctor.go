@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,7 +24,7 @@ import (
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	launch, dollars := false, ""
+	launch, dollars, outputs := false, "", ""
 	cmd := &cobra.Command{Use: "doctor [ENGINE]",
 		Short: "Check this machine, the data folder and the server, or an engine", Args: command.Takes("[ENGINE]"),
 		GroupID: command.GroupRest,
@@ -30,14 +32,22 @@ func (a *app) doctorCmd() *cobra.Command {
 			"the name of an engine it checks that one: commands, keys, disk, clock, drivers, and the way back from its " +
 			"machines to " +
 			"the server. With --launch it then runs a job there that does nothing, on the cheapest machine that is not " +
-			"interrupted: machine, agent and bill as every job has them, and a cost in the ledger.\n\n" +
+			"interrupted: machine, agent and bill as every job has them, and a cost in the ledger. With --terraform it " +
+			"compares settings and account with what deploy/terraform has made.\n\n" +
 			"Exit status: 0 all is well, 1 a check failed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				if err := a.testEngine(cmd.Context(), args[0], false); err != nil || !launch {
+				err := a.testEngine(cmd.Context(), args[0], false)
+				if outputs != "" && (err == nil || errors.Is(err, command.Failed)) {
+					err = cmp.Or(a.compareEngine(cmd.Context(), args[0], outputs), err)
+				}
+				if err != nil || !launch {
 					return err
 				}
 				return a.launched(cmd.Context(), args[0], dollars)
+			}
+			if outputs != "" {
+				return errors.New("--terraform is compared with one engine: name it, as in scrimp doctor aws --terraform FILE")
 			}
 			if launch {
 				return errors.New("--launch tries one engine: name it, as in scrimp doctor aws --launch")
@@ -62,9 +72,49 @@ func (a *app) doctorCmd() *cobra.Command {
 		}}
 	cmd.Flags().BoolVar(&launch, "launch", false, "run a job that does nothing on the engine too, which costs money "+
 		"(default: nothing is rented)")
+	cmd.Flags().StringVar(&outputs, "terraform", "", "`file` with what terraform output -json printed, or the outputs of "+
+		"the CloudFormation stack; - is standard input (default: nothing is compared)")
 	cmd.Flags().StringVar(&dollars, "dollars", trialDollars, "most that the job of --launch may `cost`")
 	return cmd
 }
+
+// compareEngine holds an engine against what Terraform says that it has made for it.
+func (a *app) compareEngine(ctx context.Context, name, outputs string) error {
+	text, err := os.ReadFile(outputs)
+	if outputs == "-" {
+		text, err = io.ReadAll(io.LimitReader(a.In, mostOutputs))
+	}
+	if err != nil {
+		return fmt.Errorf("--terraform: %w", err)
+	}
+	s, err := a.settingOf(name)
+	if err != nil {
+		return err
+	}
+	e, err := a.tried(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c, ok := e.Driver.(engine.Closer); ok {
+		defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	}
+	d, ok := e.Driver.(engine.Comparer)
+	if !ok {
+		return fmt.Errorf("--terraform: engine %s is of kind %s: what is made by Terraform is for those of kind aws", name, s.Kind)
+	}
+	found, err := d.Compare(ctx, text)
+	if err != nil {
+		return fmt.Errorf("--terraform: %s: %w", outputs, err)
+	}
+	failed, err := a.printFindings(checksOf(found))
+	if err == nil && failed {
+		return command.Failed
+	}
+	return err
+}
+
+// mostOutputs is how much of standard input is read, in bytes: outputs of the module are a thousand or two.
+const mostOutputs = 1 << 20
 
 // checks are what scrimp doctor finds.
 func (a *app) checks(ctx context.Context) []show.Check {

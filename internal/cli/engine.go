@@ -188,21 +188,12 @@ func (a *app) examine(ctx context.Context, s *engine.Setting, accept bool) (fail
 			return false, err
 		}
 	}
-	dir, err := filepath.Abs(a.Data)
-	if err != nil {
-		return false, err
-	}
 	if list, ok := a.findings(ctx, s); ok {
 		return a.printFindings(list)
 	}
-	open := kinds[s.Kind]
-	if open == nil {
-		return false, fmt.Errorf("engine %s: kind %q is not known here", s.Name, s.Kind)
-	}
-	e, err := open(ctx, *s, engine.Host{Dir: dir, Socket: "unix://" + filepath.Join(dir, server.SocketName), Trial: true,
-		Listen: a.listens(ctx)})
+	e, err := a.tried(ctx, s)
 	if err != nil {
-		return false, fmt.Errorf("%s: engine %s: %w", engine.SettingsName, s.Name, err)
+		return false, err
 	}
 	d, ok := e.Driver.(engine.Examiner)
 	if !ok {
@@ -211,11 +202,33 @@ func (a *app) examine(ctx context.Context, s *engine.Setting, accept bool) (fail
 	if c, ok := e.Driver.(engine.Closer); ok {
 		defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	}
-	var list []show.Check
-	for _, f := range d.Examine(ctx) {
+	return a.printFindings(checksOf(d.Examine(ctx)))
+}
+
+// tried is an engine that is opened to be looked at.
+func (a *app) tried(ctx context.Context, s *engine.Setting) (engine.Engine, error) {
+	dir, err := filepath.Abs(a.Data)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	open := kinds[s.Kind]
+	if open == nil {
+		return engine.Engine{}, fmt.Errorf("engine %s: kind %q is not known here", s.Name, s.Kind)
+	}
+	e, err := open(ctx, *s, engine.Host{Dir: dir, Socket: "unix://" + filepath.Join(dir, server.SocketName), Trial: true,
+		Listen: a.listens(ctx)})
+	if err != nil {
+		return e, fmt.Errorf("%s: engine %s: %w", engine.SettingsName, s.Name, err)
+	}
+	return e, nil
+}
+
+// checksOf are findings as they are printed.
+func checksOf(found []engine.Finding) (list []show.Check) {
+	for _, f := range found {
 		list = append(list, show.Check{Name: f.Name, OK: f.OK, Text: f.Text})
 	}
-	return a.printFindings(list)
+	return list
 }
 
 // printFindings prints what was found, and reports whether something is not well.

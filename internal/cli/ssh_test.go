@@ -240,5 +240,12 @@ func TestATrialOfAnEngine(t *testing.T) {
 	if out, err := h.try("doctor", "--launch"); err == nil || !strings.Contains(out, "name it") {
 		t.Errorf("%v: %s", err, out)
 	}
+	for args, says := range map[string]string{"doctor --terraform o.json": "name it", "doctor lab --terraform o.json": "kind aws",
+		"doctor lab --terraform none.json": "none.json"} {
+		h.write("o.json", "{}")
+		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, says) {
+			t.Errorf("%s: %v: %s", args, err, out)
+		}
+	}
 	h.until("nothing is left", func() bool { return len(h.processes(j.Machine)) == 0 })
 }

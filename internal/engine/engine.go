@@ -98,6 +98,13 @@ type Examiner interface {
 	Examine(ctx context.Context) []Finding
 }
 
+// Comparer is what a driver also does that knows a text by which its engine's account is set up.
+type Comparer interface {
+	// Compare holds the engine's settings and the account against what that text has put out, as Terraform prints it.
+	// Its error is one of what it is given, or of reaching the account.
+	Compare(ctx context.Context, outputs []byte) ([]Finding, error)
+}
+
 // Finding is one thing that was looked at.
 type Finding struct {
 	Name string // what was looked at: "commands", "clock", …

@@ -1,10 +1,16 @@
 package awstest
 
-// authorizeSecurityGroupIngress lets the members of a group in, and nobody else: more is not built.
+// authorizeSecurityGroupIngress lets the members of a group in, or addresses by TCP. Other groups are not built.
 func authorizeSecurityGroupIngress(c *call) (*node, error) {
 	id := c.must("GroupId")
+	var open []string
 	for _, p := range c.each("IpPermissions") {
-		p.oneOf("IpProtocol", "-1")
+		p.oneOf("IpProtocol", "-1", "tcp")
+		p.number("FromPort", 0)
+		p.number("ToPort", 0)
+		for _, r := range p.each("IpRanges") {
+			open = append(open, r.must("CidrIp"))
+		}
 		for _, g := range p.each("Groups") {
 			if g.must("GroupId") != id {
 				g.fail(bad("InvalidParameterValue", "only the group itself is let in by this cloud"))
@@ -17,6 +23,10 @@ func authorizeSecurityGroupIngress(c *call) (*node, error) {
 	for _, g := range c.s.groups {
 		if g.region != c.region || g.id != id {
 			continue
+		}
+		if len(open) > 0 {
+			g.open = append(g.open, open...)
+			return x("out", x("return", true)), nil
 		}
 		if g.within {
 			return nil, bad("InvalidPermission.Duplicate", "the specified rule already exists")

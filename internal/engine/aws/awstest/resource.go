@@ -42,8 +42,9 @@ type group struct {
 	seq                     int
 	id, region, name, about string
 	tags                    tags
-	egress                  bool // the rule that lets everything out is there
-	within                  bool // its members reach each other
+	egress                  bool     // the rule that lets everything out is there
+	within                  bool     // its members reach each other
+	open                    []string // addresses that reach them by TCP
 }
 
 type placement struct {

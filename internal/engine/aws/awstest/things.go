@@ -80,6 +80,9 @@ func describeSecurityGroups(c *call) (*node, error) {
 			if g.within {
 				in.kids = append(in.kids, x("item", x("ipProtocol", "-1"), x("groups", x("item", x("groupId", g.id)))))
 			}
+			for _, cidr := range g.open {
+				in.kids = append(in.kids, x("item", x("ipProtocol", "tcp"), x("ipRanges", x("item", x("cidrIp", cidr)))))
+			}
 			return x("item", x("groupId", g.id), x("groupName", g.name), x("groupDescription", g.about), x("ownerId",
 				c.s.o.Account),
 				x("vpcId", vpcID(g.region)), in, out, g.tags.show())
