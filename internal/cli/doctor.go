@@ -100,7 +100,8 @@ func (a *app) compareEngine(ctx context.Context, name, outputs string) error {
 	}
 	d, ok := e.Driver.(engine.Comparer)
 	if !ok {
-		return fmt.Errorf("--terraform: engine %s is of kind %s: what is made by Terraform is for those of kind aws", name, s.Kind)
+		return fmt.Errorf("--terraform: engine %s is of kind %s: what is made by Terraform is for those of kind aws",
+			name, s.Kind)
 	}
 	found, err := d.Compare(ctx, text)
 	if err != nil {

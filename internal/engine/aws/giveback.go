@@ -153,8 +153,8 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 	}
 }
 
-// sweepStopped terminates machines that somebody has stopped by hand, at every look: they have ended, and their disks go
-// on costing.
+// sweepStopped terminates machines that somebody has stopped by hand, at every look: they have ended, and their disks
+// go on costing.
 func (d *Driver) sweepStopped(ctx context.Context, a *api) error {
 	d.mu.Lock()
 	var list []string

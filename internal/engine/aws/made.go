@@ -127,8 +127,8 @@ func (d *Driver) sameSettings(m *made) engine.Finding {
 	f := engine.Finding{Name: "made: settings"}
 	var wrong []string
 	if d.name != m.Installation {
-		wrong = append(wrong, fmt.Sprintf("the engine is called %s, and the server's role may touch only what has the tag of "+
-			"%s: call the engine so, or apply the module with installation = %q", d.name, m.Installation, d.name))
+		wrong = append(wrong, fmt.Sprintf("the engine is called %s, and the server's role may touch only what has the tag "+
+			"of %s: call the engine so, or apply the module with installation = %q", d.name, m.Installation, d.name))
 	}
 	ours, theirs := slices.Sorted(slices.Values(d.with.Subnets)), slices.Sorted(slices.Values(m.Subnets))
 	if !slices.Equal(ours, theirs) {
@@ -154,8 +154,8 @@ func (d *Driver) sameStore(m *made) engine.Finding {
 	case err != nil:
 		f.Text = fmt.Sprintf("bucket %s: %v", m.Bucket, err)
 	case d.with.store == nil:
-		f.OK, f.Text = true, fmt.Sprintf("none is declared: jobs get credentials for the bucket with store: %s and job_role: "+
-			"%s under with", m.Bucket, m.JobRole)
+		f.OK, f.Text = true, fmt.Sprintf("none is declared: jobs get credentials for the bucket with store: %s and "+
+			"job_role: %s under with", m.Bucket, m.JobRole)
 	case d.with.store.Bucket != bucket.Bucket || d.with.store.Region != bucket.Region:
 		f.Text = fmt.Sprintf("the store is %s, and the bucket that was made %s: write that one", d.with.Store, m.Bucket)
 	case d.with.JobRole != m.JobRole:
@@ -200,8 +200,8 @@ func (d *Driver) subnetsAre(ctx context.Context, a *api, m *made) (string, error
 		}
 	}
 	if len(closed) > 0 && d.with.PublicIP == nil {
-		return "", fmt.Errorf("%s gives machines no public address any more, which is their way out: apply the module again, "+
-			"or write public_ip: true", strings.Join(closed, ", "))
+		return "", fmt.Errorf("%s gives machines no public address any more, which is their way out: apply the module "+
+			"again, or write public_ip: true", strings.Join(closed, ", "))
 	}
 	slices.Sort(zones)
 	return "they are there, in " + strings.Join(zones, ", "), nil
