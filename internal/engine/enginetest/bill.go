@@ -2,10 +2,12 @@ package enginetest
 
 import (
 	"errors"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -17,6 +19,9 @@ func bills(r *rig) {
 		return
 	}
 	r.launch("a.1")
+	if r.Tells > 0 {
+		await.Past(r, r.list()["a.1"].Launched.Add(r.Tells))
+	}
 	i := r.giveBack("a.1")
 	sale, _, err := r.Driver.Offers(r.Context())
 	if err != nil {
@@ -29,15 +34,24 @@ func bills(r *rig) {
 		}
 	}
 	problems(r, i, offer.Currency)
-	var plain money.Amount
-	for _, l := range i.Bill {
-		if l.Rule == "" {
-			plain = plain.Add(l.Amount)
-		}
-	}
+	timed, off := new(big.Int), int64(0) // picos of what is billed by time, and how far they may be off by cutting
 	whole := i.Ended.Sub(i.Launched)
-	if want := i.Rate.Until(whole); plain != want {
-		r.Errorf("%v at %v an hour is billed as %v, want %v", whole, i.Rate, plain, want)
+	for _, l := range i.Bill {
+		amount := l.Amount.Big()
+		switch {
+		case l.Rule == "":
+		case slices.Contains(r.Beside, l.Rule) && l.To.After(l.From): // its part of the machine's span
+			amount.Mul(amount, big.NewInt(int64(whole)))
+			amount.Quo(amount, big.NewInt(int64(l.To.Sub(l.From))))
+			off += 2
+		default:
+			continue
+		}
+		timed.Add(timed, amount)
+	}
+	want := i.Rate.Until(whole)
+	if d := timed.Sub(timed, want.Big()); d.CmpAbs(big.NewInt(off)) > 0 || whole < r.Tells.Truncate(time.Second) {
+		r.Errorf("%v at %v an hour is billed with %v picos more than %v", whole, i.Rate, d, want)
 	}
 	// Cut at random: the pieces, each the difference of what had been reached, have the bill's sum.
 	chance := rand.New(rand.NewPCG(1, 1))
@@ -52,8 +66,8 @@ func bills(r *rig) {
 			reached := market.Cost(segments, at)
 			sum, before = sum.Add(reached.Sub(before)), reached
 		}
-		if sum != plain {
-			r.Fatalf("pieces sum up to %v, the bill to %v", sum, plain)
+		if sum != want {
+			r.Fatalf("pieces sum up to %v, the bill to %v", sum, want)
 		}
 	}
 }

@@ -42,6 +42,11 @@ type Rig struct {
 	// Later lets so much time pass that the bills of what has ended are known. nil: they are
 	// in the list as soon as the end is.
 	Later func(t testing.TB)
+	// Beside are rules of lines that are billed by time beside the plain ones, each for a minimum of its own, such as
+	// those of a disk.
+	Beside []string
+	// Tells is how long a machine runs at least for its bill to be more than nothing; 0: any time.
+	Tells time.Duration
 	// Consistency is how long the engine's list may lack a machine that runs.
 	Consistency time.Duration
 	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
