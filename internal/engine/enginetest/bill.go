@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -20,7 +19,8 @@ func bills(r *rig) {
 	}
 	r.launch("a.1")
 	if r.Tells > 0 {
-		await.Past(r, r.list()["a.1"].Launched.Add(r.Tells))
+		begun := r.list()["a.1"].Launched
+		r.until("so long a life that it is billed", func() bool { return time.Since(begun) > r.Tells })
 	}
 	i := r.giveBack("a.1")
 	sale, _, err := r.Driver.Offers(r.Context())
