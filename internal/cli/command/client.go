@@ -72,18 +72,18 @@ func (a *App) Open(ctx context.Context) (*Client, error) {
 // A server of another build is asked to hand over: its jobs run on.
 func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	c, err := a.Open(ctx)
+	var v api.Server
 	if err == nil {
-		v, err := c.Server(ctx)
-		if c.Far || err == nil && (v.Build == Build() || v.Shared) {
-			if err == nil {
-				err = hasMarket(v, market)
-			}
-			return c, err
-		}
+		v, err = c.answer(ctx)
+	}
+	switch {
+	case err == nil && (c.Far || v.Build == Build() || v.Shared):
+		return c, hasMarket(v, market)
+	case err == nil:
 		if err := a.handOver(ctx, c, v.PID); err != nil {
 			return nil, err
 		}
-	} else if !errors.Is(err, ErrNoServer) {
+	case !errors.Is(err, ErrNoServer):
 		return nil, err
 	}
 	log := filepath.Join(a.Data, server.LogName)
@@ -95,6 +95,26 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 		return nil, err
 	}
 	return a.begun(ctx, log, before, why)
+}
+
+// answer is who answers. A server of this folder that is busy is asked again, for a quarter of a minute: it is neither
+// of another build nor gone. One that has just left is ErrNoServer.
+func (c *Client) answer(ctx context.Context) (v api.Server, err error) {
+	for range 5 { // of 3 s each
+		v, err = c.Server(ctx)
+		if err == nil || c.Far || ctx.Err() != nil {
+			return v, err
+		}
+		var wire *net.OpError
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+		case errors.As(err, &wire):
+			return v, fmt.Errorf("%w in %s: %v", ErrNoServer, c.Dir, err) //nolint:errorlint // the cause is for people
+		default:
+			return v, err
+		}
+	}
+	return v, fmt.Errorf("the server in %s runs and does not answer: %w", c.Dir, err)
 }
 
 // hasMarket refuses a market file that is not the server's.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,25 +47,47 @@ func readMade(text []byte) (*made, error) {
 		}
 		values[name] = v
 	}
-	for _, v := range values {
-		if module, ok := v.(map[string]any); ok && module["installation"] != nil {
-			return madeOf(module)
+	most := values // the module's outputs are where most of their names are
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if module, ok := values[name].(map[string]any); ok && named(module) > named(most) {
+			most = module
 		}
 	}
-	return madeOf(values)
+	return madeOf(most)
+}
+
+// outputs are the names of what the module puts out as text, and where each goes.
+func (m *made) outputs() map[string]*string {
+	return map[string]*string{"installation": &m.Installation, "bucket": &m.Bucket,
+		"security_group": &m.SecurityGroup, "launch_template": &m.LaunchTemplate, "server_role": &m.ServerRole,
+		"job_role": &m.JobRole, "server": &m.Server}
+}
+
+// named is how many of the module's outputs there are.
+func named(values map[string]any) (n int) {
+	for name := range (&made{}).outputs() {
+		if values[name] != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // madeOf takes the values by the names of the module's outputs.
 func madeOf(values map[string]any) (*made, error) {
 	m := &made{}
-	for name, to := range map[string]*string{"installation": &m.Installation, "bucket": &m.Bucket,
-		"security_group": &m.SecurityGroup, "launch_template": &m.LaunchTemplate, "server_role": &m.ServerRole,
-		"job_role": &m.JobRole, "server": &m.Server} {
+	var missing []string
+	for name, to := range m.outputs() {
 		*to, _ = values[name].(string)
 		if *to == "" && name != "server" {
-			return nil, fmt.Errorf("it has no %s: in the folder of main.tf put all of the module out, as "+
-				`output "scrimp" { value = module.scrimp }, apply, and give what terraform output -json prints`, name)
+			missing = append(missing, name)
 		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return nil, fmt.Errorf("it has no %s: in the folder of main.tf put all of the module out, as "+
+			`output "scrimp" { value = module.scrimp }, apply, and give what terraform output -json prints`,
+			strings.Join(missing, ", "))
 	}
 	switch list := values["subnets"].(type) {
 	case string:
