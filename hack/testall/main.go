@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -35,8 +36,10 @@ func main() {
 		fmt.Printf("go vet:\n%s", out)
 		failed++
 	}
-	passed, bad, skipped := tests()
-	failed += bad
+	r := tests()
+	passed, skipped := r.passed, r.skipped
+	failed += r.failed
+	r.slowest()
 	missing := 0
 	for _, s := range skipped {
 		fmt.Println("skipped " + s)
@@ -55,20 +58,22 @@ func main() {
 }
 
 // tests runs go test over everything and shows what failed.
-func tests() (passed, failed int, skipped []string) {
+func tests() *results {
+	r := &results{output: map[string]*strings.Builder{}}
 	// go vet has been here
 	cmd := exec.Command("go", "test", "-json", "-vet=off", "-parallel", "4", "-timeout", longest, "./...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		fmt.Println(err)
-		return 0, 1, nil
+		r.failed++
+		return r
 	}
 	if err := cmd.Start(); err != nil {
 		fmt.Println(err)
-		return 0, 1, nil
+		r.failed++
+		return r
 	}
-	r := results{output: map[string]*strings.Builder{}}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -84,7 +89,7 @@ func tests() (passed, failed int, skipped []string) {
 		r.failed++
 	}
 	sort.Strings(r.skipped)
-	return r.passed, r.failed, r.skipped
+	return r
 }
 
 // longest is for a test that hangs, not for a machine that is slow.
@@ -95,6 +100,15 @@ type results struct {
 	passed, failed int
 	skipped        []string
 	output         map[string]*strings.Builder
+	took           []event // tests with their time
+}
+
+// slowest names the tests that took longest, on a machine that ran others beside them.
+func (r *results) slowest() {
+	slices.SortFunc(r.took, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range r.took[:min(len(r.took), 20)] {
+		fmt.Printf("slow %4.0f s  %s %s\n", e.Elapsed, e.Package, e.Test)
+	}
 }
 
 // add counts an event of go test, and shows a failure.
@@ -111,6 +125,7 @@ func (r *results) add(e event) {
 			fmt.Printf("ok %4.0f s  %s\n", e.Elapsed, e.Package)
 		} else {
 			r.passed++
+			r.slow(e)
 		}
 	case "skip":
 		if e.Test != "" {
@@ -128,6 +143,13 @@ func (r *results) add(e event) {
 	}
 	if e.Action == "pass" || e.Action == "skip" || e.Action == "fail" {
 		delete(r.output, name)
+	}
+}
+
+// slow notes how long a test took that is none of another's parts.
+func (r *results) slow(e event) {
+	if e.Elapsed >= 1 && !strings.Contains(e.Test, "/") {
+		r.took = append(r.took, e)
 	}
 }
 
