@@ -116,13 +116,15 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	if err := d.placed(ctx, a, q, s); err != nil {
 		return nil, orRefused(d, err)
 	}
+	if s.held != nil && s.held.block {
+		return d.runInBlock(ctx, a, q, r, s, t)
+	}
 	if len(r.ways) == 0 {
 		r.ways = s.ways()
 	}
 	in := d.fleetOf(q, r, s, t)
 	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
-	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) &&
-		!slices.Contains(credentialCodes, codeOf(err)) {
+	if err != nil && d.unanswered(err) {
 		r.unsure = d.now()
 	}
 	switch code := codeOf(err); {
@@ -141,22 +143,37 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	for _, i := range out.Instances {
 		ids = append(ids, i.InstanceIds...)
 	}
+	if len(ids) > 0 {
+		return d.grants(ids), nil
+	}
+	return nil, d.noRoom(q.Offer, d.notGranted(out))
+}
+
+// unanswered reports whether what an error is of may have been done.
+func (d *Driver) unanswered(err error) bool {
+	code := codeOf(err)
+	return d.refused(code, "") == nil && !slices.Contains(throttleCodes, code) && !slices.Contains(credentialCodes, code)
+}
+
+// grants notes what EC2 has granted, in the order of their ids.
+func (d *Driver) grants(ids []string) []string {
 	slices.Sort(ids)
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, id := range ids {
 		d.recent[id] = d.now()
 	}
-	d.mu.Unlock()
-	if len(ids) > 0 {
-		return ids, nil
-	}
-	err = d.notGranted(out)
+	return ids
+}
+
+// noRoom is err, of which is noted where it says that there is no capacity.
+func (d *Driver) noRoom(o market.OfferID, err error) error {
 	if errors.Is(err, engine.ErrNoCapacity) {
 		d.mu.Lock()
-		d.full[q.Offer] = d.now()
-		d.mu.Unlock()
+		defer d.mu.Unlock()
+		d.full[o] = d.now()
 	}
-	return nil, err
+	return err
 }
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
@@ -227,6 +244,8 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	}
 	s := &all[n]
 	switch {
+	case s.kind.name == "":
+		return nil, fmt.Errorf("%w: the reservation of %s has ended", engine.ErrNoCapacity, q.Offer)
 	case q.MaxRate > 0 && !s.quote.Priced:
 		return nil, fmt.Errorf("%w: nobody says what %s costs", engine.ErrPrice, q.Offer)
 	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
@@ -241,11 +260,20 @@ func token(key string, n int) string {
 	return "scrimp-" + hex.EncodeToString(sum[:20])
 }
 
-func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {
-	machines := sdk.Int32(int32(q.Machines())) // all or none: MinTargetCapacity
+// tagsOfMachines are those by which any server knows what a request has rented.
+func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
 	tags := d.owner(q)
 	maps.Copy(tags, q.Tags)
 	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
+	if s.held != nil {
+		tags[tagHeld] = s.held.id
+	}
+	return tags
+}
+
+func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {
+	machines := sdk.Int32(int32(q.Machines())) // all or none: MinTargetCapacity
+	tags := d.tagsOfMachines(q, s)
 	var overrides []types.FleetLaunchTemplateOverridesRequest
 	for _, w := range r.ways {
 		over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(w.kind.name),

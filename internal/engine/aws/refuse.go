@@ -96,6 +96,9 @@ func (d *Driver) refused(code, text string) error {
 			Err:   fmt.Errorf("%w: %s: %s: use larger subnets", engine.ErrNoCapacity, code, text),
 			Scope: "zone",
 		}
+	case strings.HasPrefix(code, "InvalidCapacityReservation"):
+		return fmt.Errorf("%w: %s: %s: the reservation has ended or is not there: scrimp doctor %s lists those that are",
+			engine.ErrNoCapacity, code, text, d.name)
 	case slices.Contains(capacityCodes, code):
 		return fmt.Errorf("%w: %s: %s", engine.ErrNoCapacity, code, text)
 	case slices.Contains(quotaCodes, code):

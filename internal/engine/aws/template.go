@@ -25,6 +25,7 @@ const (
 	tagKey    = "scrimp-key"
 	tagOffer  = "scrimp-offer"
 	tagNodes  = "scrimp-nodes"
+	tagHeld   = "scrimp-reservation"  // of capacity, that it was launched into
 	tagOf     = "scrimp-installation" // of package control, as is tagTimes
 	tagTimes  = "scrimp-incarnation"
 )
@@ -124,6 +125,7 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 				DeleteOnTermination: yes, AssociatePublicIpAddress: d.with.PublicIP, Groups: []string{group}},
 		}
 	}
+	d.holds(data, s)
 	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume,
 		types.ResourceTypeNetworkInterface} {
 		data.TagSpecifications = append(data.TagSpecifications,
