@@ -62,8 +62,8 @@ func (d *Driver) showHeld(x *index, h *held, now time.Time) (text string, ok boo
 			until += ", machines until " + h.usable().Format(hours)
 		}
 	}
-	text = fmt.Sprintf("%s: %s of %d × %s in %s, %s, %d in use, %d free, %s", h.id, what, h.count, h.kind, h.zone, h.state,
-		max(0, h.count-h.free), h.free, until)
+	text = fmt.Sprintf("%s: %s of %d × %s in %s, %s, %d in use, %d free, %s", h.id, what, h.count, h.kind, h.zone,
+		h.state, max(0, h.count-h.free), h.free, until)
 	if h.from.After(now) {
 		text += ", from " + h.from.Format(hours)
 	}

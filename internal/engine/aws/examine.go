@@ -177,6 +177,9 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 			return err
 		}},
 		{"ec2:DescribeCapacityReservations", func() error {
+			if len(d.with.Reservations) == 0 {
+				return nil
+			}
 			_, err := a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: yes})
 			return err
 		}},

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +116,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 		return nil, orRefused(d, err)
 	}
 	if s.held != nil && s.held.block {
-		return d.runInBlock(ctx, a, q, r, s, t)
+		return d.runInBlock(ctx, a, q, r, s, t, group)
 	}
 	if len(r.ways) == 0 {
 		r.ways = s.ways()
@@ -147,33 +146,6 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 		return d.grants(ids), nil
 	}
 	return nil, d.noRoom(q.Offer, d.notGranted(out))
-}
-
-// unanswered reports whether what an error is of may have been done.
-func (d *Driver) unanswered(err error) bool {
-	code := codeOf(err)
-	return d.refused(code, "") == nil && !slices.Contains(throttleCodes, code) && !slices.Contains(credentialCodes, code)
-}
-
-// grants notes what EC2 has granted, in the order of their ids.
-func (d *Driver) grants(ids []string) []string {
-	slices.Sort(ids)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, id := range ids {
-		d.recent[id] = d.now()
-	}
-	return ids
-}
-
-// noRoom is err, of which is noted where it says that there is no capacity.
-func (d *Driver) noRoom(o market.OfferID, err error) error {
-	if errors.Is(err, engine.ErrNoCapacity) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.full[o] = d.now()
-	}
-	return err
 }
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
@@ -258,17 +230,6 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 func token(key string, n int) string {
 	sum := sha256.Sum256([]byte(key + "\x00" + strconv.Itoa(n)))
 	return "scrimp-" + hex.EncodeToString(sum[:20])
-}
-
-// tagsOfMachines are those by which any server knows what a request has rented.
-func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
-	tags := d.owner(q)
-	maps.Copy(tags, q.Tags)
-	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
-	if s.held != nil {
-		tags[tagHeld] = s.held.id
-	}
-	return tags
 }
 
 func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {

@@ -155,7 +155,7 @@ func (d *Driver) readHeld(ctx context.Context, a *api, x *index, now time.Time) 
 		x.held = list
 		err = d.settle(x, now)
 	}
-	if err != nil && (x.heldErr == nil || x.heldErr.Error() != d.explain(err).Error()) && ctx.Err() == nil {
+	if err != nil && x.heldErr == nil && ctx.Err() == nil { // once, not every minute
 		d.log.Warn("reservations of capacity are not read: their machines are not rented", "engine", d.name, "error",
 			saidBy(err))
 	}
@@ -183,7 +183,8 @@ func (d *Driver) describeHeld(ctx context.Context, a *api, x *index) (list []hel
 func (d *Driver) heldOf(a *api, x *index, c *types.CapacityReservation) *held {
 	h := &held{id: sdk.ToString(c.CapacityReservationId), kind: sdk.ToString(c.InstanceType),
 		zone: sdk.ToString(c.AvailabilityZone), state: c.State, count: int(sdk.ToInt32(c.TotalInstanceCount)),
-		free: int(sdk.ToInt32(c.AvailableInstanceCount)), block: c.ReservationType == types.CapacityReservationTypeCapacityBlock}
+		free:  int(sdk.ToInt32(c.AvailableInstanceCount)),
+		block: c.ReservationType == types.CapacityReservationTypeCapacityBlock}
 	for _, at := range []*time.Time{c.CreateDate, c.StartDate} {
 		if at != nil {
 			h.from = at.UTC()
@@ -201,11 +202,18 @@ func (d *Driver) heldOf(a *api, x *index, c *types.CapacityReservation) *held {
 		return nil
 	}
 	h.unfit = d.unfit(x, h, c)
-	all := h.set.ID == everyOne && (h.unfit != "" || owner != a.account) // of all only those that can be had and are its own
-	if all || h.count < 1 {
-		return nil
+	if h.set.ID == everyOne && (h.unfit != "" || owner != a.account || h.over(d.now()) && !d.knows(h.id)) || h.count < 1 {
+		return nil // of all those that can be had and are the account's own
 	}
 	return h
+}
+
+// knows reports whether a reservation has been sold.
+func (d *Driver) knows(reservation string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, c := d.terms.by(reservation)
+	return c != nil
 }
 
 // unfit says why no machine of a reservation can be had, with the fix; "": one can.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
@@ -78,8 +77,8 @@ func (d *Driver) saleOfHeld(x *index, h *held, now time.Time) (sale, bool) {
 	if h.unfit != "" || c == nil && h.over(now) {
 		return sale{}, false
 	}
-	s := sale{kind: x.types[slices.IndexFunc(x.types, func(k kind) bool { return k.name == h.kind })], zone: x.zones[h.zone],
-		held: h, offer: d.offerOf(x, h, id), rates: rates{currency: money.USD}}
+	s := sale{zone: x.zones[h.zone], held: h, offer: d.offerOf(x, h, id), rates: rates{currency: money.USD}}
+	s.kind = x.types[slices.IndexFunc(x.types, func(k kind) bool { return k.name == h.kind })]
 	s.image = x.images[s.kind.arch]
 	s.rates.disk, s.rates.address = d.besides(x, h.zone)
 	s.quote = market.Quote{Offer: id, At: x.heldAt.UTC(), Source: "aws"}
@@ -130,51 +129,6 @@ func (d *Driver) holds(data *types.RequestLaunchTemplateData, s *sale) {
 	}
 }
 
-// runInBlock begins machines in a Capacity Block, all or none: a fleet begins as many as fit. What EC2 has refused has
-// not used up the token. Source: docs.aws.amazon.com, Amazon EC2 user guide, "Tutorial: Configure your EC2 Fleet to
-// launch instances into Capacity Blocks", and API reference, RunInstances, MinCount.
-func (d *Driver) runInBlock(ctx context.Context, a *api, q *engine.Request, r *request, s *sale, t template,
-) ([]string, error) {
-	machines, tags := sdk.Int32(int32(q.Machines())), d.tagsOfMachines(q, s)
-	in := &ec2.RunInstancesInput{MinCount: machines, MaxCount: machines, ClientToken: sdk.String(token(q.Key, r.asked)),
-		InstanceType: types.InstanceType(s.kind.name), LaunchTemplate: &types.LaunchTemplateSpecification{
-			LaunchTemplateName: sdk.String(t.name), Version: sdk.String("$Default")},
-		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)}}}
-	if d.with.PublicIP == nil {
-		in.SubnetId = &s.zone.subnet
-	} else { // the subnet stands on the interface
-		data := d.templateData(q, s, "")
-		in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: sdk.Int32(0),
-			DeleteOnTermination: sdk.Bool(true), AssociatePublicIpAddress: d.with.PublicIP, SubnetId: &s.zone.subnet}}
-		group, err := d.groupOf(ctx, a, q, s.zone.vpc)
-		if err != nil || len(data.NetworkInterfaces) == 0 {
-			return nil, orRefused(d, err)
-		}
-		in.NetworkInterfaces[0].Groups = []string{group}
-	}
-	if s.held.place != "" {
-		in.Placement = &types.Placement{GroupName: &s.held.place}
-	}
-	out, err := a.ec2.RunInstances(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
-	switch code := codeOf(err); {
-	case err == nil:
-	case code == "IdempotentParameterMismatch":
-		return nil, d.mismatched(r, err)
-	default:
-		if d.unanswered(err) {
-			r.unsure = d.now()
-		}
-		return nil, d.noRoom(q.Offer, orRefused(d, err))
-	}
-	r.asked++
-	r.mismatch, r.unsure = time.Time{}, time.Time{}
-	var ids []string
-	for n := range out.Instances {
-		ids = append(ids, sdk.ToString(out.Instances[n].InstanceId))
-	}
-	return d.grants(ids), nil
-}
-
 // follows notes whether a machine is in the reservation that it was ordered in. end is when that ends; zero: unknown.
 func (s *seen) follows(e *types.Instance, now, end time.Time) {
 	is := sdk.ToString(e.CapacityReservationId)
@@ -185,19 +139,20 @@ func (s *seen) follows(e *types.Instance, now, end time.Time) {
 	case is == s.named:
 		s.held, s.left = is, time.Time{}
 	case s.left.IsZero():
+		was := s.held == s.named
 		s.left = s.i.Launched
-		if s.held == s.named { // it was in it
+		if was {
 			s.left = now.UTC().Truncate(time.Second)
 		}
-		if !end.IsZero() && end.After(s.i.Launched) && (end.Before(s.left) || s.held != s.named) {
+		if !end.IsZero() && end.After(s.i.Launched) && (!was || end.Before(s.left)) {
 			s.left = end // the reservation has ended, and it runs on
 		}
 		s.held = is
 	}
 }
 
-// followed is follows for a machine that was seen before: one that turns out to have run outside all along costs what it
-// does there.
+// followed is follows for a machine that was seen before: one that turns out to have run outside all along costs what
+// it does there.
 func (d *Driver) followed(ctx context.Context, a *api, s *seen, e *types.Instance) (err error) {
 	was := s.left
 	s.follows(e, d.now(), d.heldUntil(s.named))
@@ -270,8 +225,8 @@ func (d *Driver) compares(s *seen, e *types.Instance) {
 		return
 	}
 	id := sdk.ToString(e.InstanceId)
-	d.log.Warn("a machine is not what was ordered: it is booked as what it is", "engine", d.name, "instance", id, "is", odd,
-		"rate", s.i.Rate.String())
+	d.log.Warn("a machine is not what was ordered: it is booked as what it is", "engine", d.name, "instance", id,
+		"is", odd, "rate", s.i.Rate.String())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.odd[id] = odd

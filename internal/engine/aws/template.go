@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -59,6 +60,17 @@ func (d *Driver) owner(q *engine.Request) map[string]string {
 		}
 	}
 	return m
+}
+
+// tagsOfMachines are those by which any server knows what a request has rented.
+func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
+	tags := d.owner(q)
+	maps.Copy(tags, q.Tags)
+	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
+	if s.held != nil {
+		tags[tagHeld] = s.held.id
+	}
+	return tags
 }
 
 // templateOf is the launch template for machines of an image and group. Its name follows from what is in it, so that

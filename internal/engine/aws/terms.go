@@ -226,7 +226,8 @@ func (c *contract) renew(want *contract, h *held, now time.Time, priced bool) bo
 		return !same
 	}
 	endless := h.until.IsZero() && c.Until.Sub(now) > ahead/2
-	if c.Count == want.Count && c.Rate == want.Rate && c.Machine == want.Machine && (endless || c.Until.Equal(want.Until)) {
+	sameEnd := endless || c.Until.Equal(want.Until)
+	if sameEnd && c.Count == want.Count && c.Rate == want.Rate && c.Machine == want.Machine {
 		return false
 	}
 	old := *c

@@ -58,8 +58,8 @@ type With struct {
 	backoff  time.Duration // of the SDK, at most
 }
 
-const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, security_group, " +
-	"image, disk, disk_rate, public_ip, placement, ca, store, job_role and certificate"
+const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +
+	"security_group, image, disk, disk_rate, public_ip, placement, ca, store, job_role and certificate"
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)

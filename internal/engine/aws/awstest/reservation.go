@@ -107,8 +107,8 @@ func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to ti
 		z.Region, zone, scope = zone, "", "Region"
 	}
 	s.seq++
-	r := &reservation{seq: s.seq, id: requestID(), region: z.Region, zone: zone, typ: typ, count: count, from: from, to: to,
-		tags: tags{}, scope: scope}
+	r := &reservation{seq: s.seq, id: requestID(), region: z.Region, zone: zone, typ: typ, count: count, from: from,
+		to: to, tags: tags{}, scope: scope}
 	s.reserved = append(s.reserved, r)
 	return r.id
 }
@@ -145,8 +145,8 @@ func (s *Server) used(r *reservation) (n int) {
 }
 
 // checkHeld says why a launch cannot be into the reservation that it names. Sources: "Launch instances into an existing
-// Capacity Reservation" and "Launch instances using Capacity Blocks", Amazon EC2 User Guide; the code of one that is not
-// active is recalled, and not in the reference.
+// Capacity Reservation" and "Launch instances using Capacity Blocks", Amazon EC2 User Guide; the code of one that is
+// not active is recalled, and not in the reference.
 func (c *call) checkHeld(d *spec, t Type, z Zone) error {
 	d.held = nil
 	if d.capacityReservation == "" {
@@ -210,8 +210,8 @@ func (s *Server) hold(i *instance, named *reservation, now time.Time) {
 	}
 }
 
-// leaveHeld is what becomes of an instance whose reservation ends: it goes on on demand, or of a block is terminated, at
-// the latest half an hour before the block's end.
+// leaveHeld is what becomes of an instance whose reservation ends: it goes on on demand, or of a block is terminated,
+// at the latest half an hour before the block's end.
 func (s *Server) leaveHeld(i *instance, now time.Time) {
 	r := i.held
 	if r == nil || !live(i.state) {
