@@ -220,6 +220,8 @@ func TestABlockCostsWhatWasPaid(t *testing.T) {
 		t.Errorf("unpriced: %v", err)
 	}
 	r.with.Reservations = Reservations{{ID: id, Paid: "40.123456789"}}
+	yes := true
+	r.with.PublicIP = &yes // the subnet stands on an interface then
 	d = r.server()
 	o, q := r.find(d, reservedG5)
 	end := r.at.Add(24*time.Hour + 30*time.Minute)
@@ -292,6 +294,79 @@ func TestAMachineOutsideItsReservation(t *testing.T) {
 	o, _ := r.find(d, reservedG5)
 	if got, want := ratOf(o.Reserved.Committed(r.at)), r.billed("reservation", "instance"); !same(got, want) {
 		t.Errorf("the cloud bills %s, and it has cost %s", want.FloatString(6), got.FloatString(6))
+	}
+}
+
+// One that has never been in its reservation, of which a machine costs less, costs what machines on demand do.
+func TestAMachineThatNeverWasInItsReservation(t *testing.T) {
+	r := newReserveSite(t, awstest.Options{})
+	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at})
+	r.with.Reservations = Reservations{{ID: id, Rate: "0.5"}}
+	d := r.server()
+	list := r.launch(d, "one", 1, reservedG5)
+	if err := r.Evict(list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	d = r.server() // which sees it for the first time
+	r.find(d, reservedG5)
+	_, q := r.find(d, "aws/us-east-1a/g5.xlarge/on-demand")
+	if i := r.list(d)[0]; i.Rate != q.Rate {
+		t.Errorf("%v an hour, want %v", i.Rate, q.Rate)
+	}
+	said := ""
+	for _, f := range d.Examine(t.Context()) {
+		if f.Name == "machines" && !f.OK {
+			said = f.Text
+		}
+	}
+	if !strings.Contains(said, list[0].ID+": it was ordered in the reservation "+id+" and runs outside of it") {
+		t.Errorf("the doctor says %q", said)
+	}
+	r.pass(time.Hour)
+	if err := d.Terminate(t.Context(), list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	i := r.list(d)[0]
+	if got, want := sumOf(&i, "instance"), r.billed("instance"); !same(got, want) {
+		t.Errorf("it costs %s, and is told as %s", want.FloatString(6), got.FloatString(6))
+	}
+	r.pass(2 * time.Minute)
+	o, _ := r.find(d, reservedG5)
+	want := new(big.Rat).Add(r.billed("instance"), big.NewRat(31, 60)) // and the reservation at what is set for it
+	if got := ratOf(o.Reserved.Committed(r.at)); !same(got, want) {
+		t.Errorf("it has cost %s, want %s", got.FloatString(6), want.FloatString(6))
+	}
+}
+
+// A reservation where the engine has no subnet is not sold, and the doctor says which to write.
+func TestAReservationInAZoneWithoutSubnet(t *testing.T) {
+	r := newReserveSite(t, awstest.Options{})
+	a, err := r.with.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnets, err := a.ec2.DescribeSubnets(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range subnets.Subnets {
+		if *s.AvailabilityZone == "us-east-1b" {
+			r.with.Subnets = []string{*s.SubnetId}
+		}
+	}
+	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at})
+	for _, name := range []string{id, "all"} {
+		r.with.Reservations = Reservations{{ID: name}}
+		d := r.server()
+		_, err := d.Launch(t.Context(), engine.Request{Key: name, Offer: reservedG5})
+		if !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, f := range d.Examine(t.Context()) {
+			if f.Name == "reservations" && name == id && (f.OK || !strings.Contains(f.Text, "write one of that zone under subnets")) {
+				t.Errorf("%+v", f)
+			}
+		}
 	}
 }
 

@@ -113,6 +113,18 @@ func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to ti
 	return r.id
 }
 
+// Evict makes an instance run outside of its reservation, on demand, as one whose attributes somebody changes. Source:
+// ModifyInstanceCapacityReservationAttributes, EC2 API reference.
+func (s *Server) Evict(id string) error {
+	return s.change(id, func(i *instance, now time.Time) error {
+		if i.held == nil || i.held.block {
+			return fmt.Errorf("instance %s is in no reservation that it can leave", id)
+		}
+		i.heldTo = now
+		return nil
+	})
+}
+
 // state is how a reservation stands.
 func (r *reservation) state(now time.Time) string {
 	switch {
