@@ -19,6 +19,7 @@ locals {
         Effect = "Allow"
         Action = [
           "ec2:DescribeAvailabilityZones",
+          "ec2:DescribeCapacityReservations",
           "ec2:DescribeFleetInstances",
           "ec2:DescribeFleets",
           "ec2:DescribeImages",
@@ -31,6 +32,7 @@ locals {
           "ec2:DescribeNetworkInterfaces",
           "ec2:DescribePlacementGroups",
           "ec2:DescribeRegions",
+          "ec2:DescribeReservedInstances",
           "ec2:DescribeSecurityGroups",
           "ec2:DescribeSpotInstanceRequests",
           "ec2:DescribeSpotPriceHistory",
@@ -118,6 +120,7 @@ locals {
           "ec2:RunInstances",
         ]
         Resource = [
+          "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:capacity-reservation/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:network-interface/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:placement-group/*",
           "arn:${data.aws_partition.here.partition}:ec2:${data.aws_region.here.name}:${data.aws_caller_identity.here.account_id}:security-group/*",

@@ -52,6 +52,8 @@ type Driver struct {
 	full     map[market.OfferID]time.Time // when there was no capacity last
 	swept    time.Time                    // when what is left over was removed last
 	groups   map[string]string            // security groups by network and name
+	terms    *terms                       // what reservations have cost
+	odd      map[string]string            // machines that are not what was ordered: how, by id
 }
 
 // request is what this server has asked for with a key.
@@ -104,6 +106,9 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 	}
 	d := newDriver(s.Name, with)
 	d.server = agents
+	if d.terms, err = readTerms(&h, s.Name); err != nil {
+		return engine.Engine{}, err
+	}
 	if d.build, err = hashOf(h.Exe); err != nil {
 		return engine.Engine{}, err
 	}
@@ -120,7 +125,8 @@ func newDriver(name string, with With) *Driver {
 	return &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), now: time.Now, visible: visible,
 		looking:  make(chan struct{}, 1),
 		requests: map[string]*request{}, seen: map[string]*seen{}, recent: map[string]time.Time{},
-		template: map[string]template{}, groups: map[string]string{}, full: map[market.OfferID]time.Time{}}
+		template: map[string]template{}, groups: map[string]string{}, full: map[market.OfferID]time.Time{},
+		terms: &terms{Of: map[market.OfferID]*contract{}}, odd: map[string]string{}}
 }
 
 // connected is AWS, once it has said who we are.

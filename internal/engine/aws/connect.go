@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/savingsplans"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -24,6 +25,7 @@ type api struct {
 	prices  *pricing.Client
 	quotas  *servicequotas.Client
 	sts     *sts.Client
+	plans   *savingsplans.Client
 	account string
 	user    string // ARN of who asks
 }
@@ -69,6 +71,7 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 		ec2:    ec2.NewFromConfig(cfg),
 		quotas: servicequotas.NewFromConfig(cfg),
 		sts:    sts.NewFromConfig(cfg),
+		plans:  savingsplans.NewFromConfig(cfg),
 		prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
 			o.Region = priceRegion
 		}),

@@ -33,7 +33,10 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		return append(found, engine.Finding{Name: "types", Text: d.explain(err).Error()}, d.way())
 	}
 	sales := d.pools(x)
-	found = append(found, d.offered(x, sales), d.signs())
+	if len(d.with.Capacity) > 0 {
+		found = append(found, d.offered(x, sales))
+	}
+	found = append(found, d.signs())
 	for _, c := range d.with.Capacity {
 		n := slices.IndexFunc(sales, func(s sale) bool { return s.offer.Capacity == c })
 		if n >= 0 {
@@ -41,6 +44,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		}
 	}
 	found = append(found, d.rights(ctx, a), d.quotas(ctx, a, sales))
+	found = slices.Concat(found, d.reservations(a, x), d.commitments(ctx, a), d.asOrdered(ctx, a))
 	if slices.Contains(d.with.Capacity, market.Spot) {
 		found = append(found, d.scores(ctx, a, x, sales))
 	}
@@ -170,6 +174,13 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 		}},
 		{"ec2:DescribeVolumes", func() error {
 			_, err := a.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{DryRun: yes})
+			return err
+		}},
+		{"ec2:DescribeCapacityReservations", func() error {
+			if len(d.with.Reservations) == 0 {
+				return nil
+			}
+			_, err := a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: yes})
 			return err
 		}},
 		{"ec2:DescribeInstances", func() error {

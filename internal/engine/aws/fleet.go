@@ -148,7 +148,7 @@ func (d *Driver) sales(x *index) []sale {
 			}
 		}
 	}
-	return all
+	return append(all, d.reserved(x)...)
 }
 
 // mixed says what is wrong with the fleets; "": nothing is.

@@ -90,7 +90,12 @@ func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, recla
 		}
 	}
 	var lines []engine.Line
-	for _, l := range market.Bill(billing(capacity), segments, end, reclaimed) {
+	rules := billing(capacity)
+	if s.named != "" && !s.left.Equal(s.i.Launched) {
+		rules = market.Billing{} // what nobody uses is paid as well: there is no minimum of what is used
+		segments = d.heldSegments(s, segments)
+	}
+	for _, l := range market.Bill(rules, segments, end, reclaimed) {
 		lines = append(
 			lines,
 			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency},

@@ -37,6 +37,9 @@ type index struct {
 	disk                      money.Rate // of a GiB and month; 0 with diskKnown false
 	diskKnown                 bool
 	images                    map[types.ArchitectureType]machineImage
+	held                      []held // reservations of capacity; nil: none are set, or they were never read
+	heldAt                    time.Time
+	heldErr                   error // why they could not be read last
 }
 
 // kind is an instance type.
@@ -112,6 +115,7 @@ func (d *Driver) indexed(ctx context.Context) (*index, error) {
 		}
 		x.spotAt = now
 	}
+	d.readHeld(ctx, a, &x, now)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.index = &x

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,13 +115,15 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	if err := d.placed(ctx, a, q, s); err != nil {
 		return nil, orRefused(d, err)
 	}
+	if s.held != nil && s.held.block {
+		return d.runInBlock(ctx, a, q, r, s, t, group)
+	}
 	if len(r.ways) == 0 {
 		r.ways = s.ways()
 	}
 	in := d.fleetOf(q, r, s, t)
 	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
-	if err != nil && d.refused(codeOf(err), "") == nil && !slices.Contains(throttleCodes, codeOf(err)) &&
-		!slices.Contains(credentialCodes, codeOf(err)) {
+	if err != nil && d.unanswered(err) {
 		r.unsure = d.now()
 	}
 	switch code := codeOf(err); {
@@ -141,22 +142,10 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	for _, i := range out.Instances {
 		ids = append(ids, i.InstanceIds...)
 	}
-	slices.Sort(ids)
-	d.mu.Lock()
-	for _, id := range ids {
-		d.recent[id] = d.now()
-	}
-	d.mu.Unlock()
 	if len(ids) > 0 {
-		return ids, nil
+		return d.grants(ids), nil
 	}
-	err = d.notGranted(out)
-	if errors.Is(err, engine.ErrNoCapacity) {
-		d.mu.Lock()
-		d.full[q.Offer] = d.now()
-		d.mu.Unlock()
-	}
-	return nil, err
+	return nil, d.noRoom(q.Offer, d.notGranted(out))
 }
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
@@ -227,6 +216,8 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	}
 	s := &all[n]
 	switch {
+	case s.kind.name == "":
+		return nil, fmt.Errorf("%w: the reservation of %s has ended", engine.ErrNoCapacity, q.Offer)
 	case q.MaxRate > 0 && !s.quote.Priced:
 		return nil, fmt.Errorf("%w: nobody says what %s costs", engine.ErrPrice, q.Offer)
 	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
@@ -243,9 +234,7 @@ func token(key string, n int) string {
 
 func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {
 	machines := sdk.Int32(int32(q.Machines())) // all or none: MinTargetCapacity
-	tags := d.owner(q)
-	maps.Copy(tags, q.Tags)
-	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
+	tags := d.tagsOfMachines(q, s)
 	var overrides []types.FleetLaunchTemplateOverridesRequest
 	for _, w := range r.ways {
 		over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(w.kind.name),

@@ -29,9 +29,12 @@ type seen struct {
 	spot    string    // id of its spot request; "": it is none
 	zone    string
 	kind    string
-	rate    rates // at its launch
-	stopped bool  // by hand: it costs its disk until it is terminated
-	ran     bool  // it was listed as running
+	rate    rates     // at its launch
+	stopped bool      // by hand: it costs its disk until it is terminated
+	ran     bool      // it was listed as running
+	named   string    // reservation of capacity that it was ordered in; "": none
+	held    string    // that it is in, as far as is known
+	left    time.Time // since when it is in none that it was ordered in; zero: it is in it
 }
 
 // List implements engine.Driver.
@@ -90,14 +93,18 @@ func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engi
 	s := d.copyOf(id)
 	if s == nil {
 		s = &seen{zone: sdk.ToString(e.Placement.AvailabilityZone), kind: string(e.InstanceType),
-			spot: sdk.ToString(e.SpotInstanceRequestId)}
+			spot: sdk.ToString(e.SpotInstanceRequestId), named: tags[tagHeld]}
 		s.i = engine.Instance{ID: id, Key: tags[tagKey], Offer: market.OfferID(tags[tagOffer]), State: engine.Running,
 			Launched: e.LaunchTime.UTC(), Tags: given(tags)}
+		s.follows(e, d.now(), d.heldUntil(s.named))
 		var err error
 		if s.rate, err = d.rateOf(ctx, a, s); err != nil {
 			return nil, err
 		}
 		s.i.Rate = s.rate.sum()
+		d.compares(s, e)
+	} else if err := d.followed(ctx, a, s, e); err != nil {
+		return nil, err
 	}
 	s.last = d.now()
 	s.stopped = e.State.Name == types.InstanceStateNameStopped
@@ -134,7 +141,7 @@ func given(tags map[string]string) map[string]string {
 	m := maps.Clone(tags)
 	maps.DeleteFunc(m, func(k, _ string) bool {
 		return k == "Name" || k == tagEngine || k == tagKey || k == tagOffer || k == tagNodes ||
-			strings.HasPrefix(k, "aws:")
+			k == tagHeld || strings.HasPrefix(k, "aws:")
 	})
 	return m
 }
@@ -155,6 +162,9 @@ func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
 	r.disk, r.address = d.besides(x, s.zone)
 	if s.spot == "" {
 		r.machine = x.listed[s.kind].rate
+		if rate, ok := d.heldRate(x, s); ok {
+			r.machine = rate
+		}
 		return r, nil
 	}
 	list, err := d.prices(ctx, a, s.zone, s.kind, s.i.Launched, s.i.Launched.Add(time.Second))

@@ -16,7 +16,11 @@ import (
 )
 
 // placement is the placement group of a request; "": it has none. A type that cannot stand in a cluster has none.
+// What is reserved stands where the reservation is, in a group or in none.
 func (d *Driver) placement(q *engine.Request, s *sale) string {
+	if s.held != nil {
+		return s.held.place
+	}
 	if q.Machines() < 2 || d.with.Placement == "none" || d.with.Placement == "cluster" && !s.kind.cluster {
 		return ""
 	}
@@ -27,7 +31,7 @@ func (d *Driver) placement(q *engine.Request, s *sale) string {
 // placed makes the placement group of a request.
 func (d *Driver) placed(ctx context.Context, a *api, q *engine.Request, s *sale) error {
 	name := d.placement(q, s)
-	if name == "" {
+	if name == "" || s.held != nil { // a reservation's group is there
 		return nil
 	}
 	tags := d.owner(q)

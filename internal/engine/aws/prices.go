@@ -152,6 +152,7 @@ type sale struct {
 	zone  zone
 	image machineImage
 	rates rates
+	held  *held  // the reservation of capacity that it is of; nil: it is of none
 	among []sale // of a fleet, what may be picked, the cheapest first; nil: it is one type in one zone
 }
 

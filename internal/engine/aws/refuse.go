@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/market"
 )
 
 // What EC2's error codes mean for a launch. Source: docs.aws.amazon.com, Amazon EC2 API reference, "Error codes for
@@ -96,6 +97,9 @@ func (d *Driver) refused(code, text string) error {
 			Err:   fmt.Errorf("%w: %s: %s: use larger subnets", engine.ErrNoCapacity, code, text),
 			Scope: "zone",
 		}
+	case strings.HasPrefix(code, "InvalidCapacityReservation"):
+		return fmt.Errorf("%w: %s: %s: the reservation has ended or is not there: scrimp doctor %s lists those that are",
+			engine.ErrNoCapacity, code, text, d.name)
 	case slices.Contains(capacityCodes, code):
 		return fmt.Errorf("%w: %s: %s", engine.ErrNoCapacity, code, text)
 	case slices.Contains(quotaCodes, code):
@@ -149,6 +153,33 @@ func (d *Driver) explain(err error) error {
 		)
 	case code != "":
 		return fmt.Errorf("AWS answers %s", saidBy(err))
+	}
+	return err
+}
+
+// unanswered reports whether what an error is of may have been done.
+func (d *Driver) unanswered(err error) bool {
+	code := codeOf(err)
+	return d.refused(code, "") == nil && !slices.Contains(throttleCodes, code) && !slices.Contains(credentialCodes, code)
+}
+
+// grants notes what EC2 has granted, in the order of their ids.
+func (d *Driver) grants(ids []string) []string {
+	slices.Sort(ids)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		d.recent[id] = d.now()
+	}
+	return ids
+}
+
+// noRoom is err, of which is noted where it says that there is no capacity.
+func (d *Driver) noRoom(o market.OfferID, err error) error {
+	if errors.Is(err, engine.ErrNoCapacity) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.full[o] = d.now()
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -25,6 +26,7 @@ const (
 	tagKey    = "scrimp-key"
 	tagOffer  = "scrimp-offer"
 	tagNodes  = "scrimp-nodes"
+	tagHeld   = "scrimp-reservation"  // of capacity, that it was launched into
 	tagOf     = "scrimp-installation" // of package control, as is tagTimes
 	tagTimes  = "scrimp-incarnation"
 )
@@ -58,6 +60,17 @@ func (d *Driver) owner(q *engine.Request) map[string]string {
 		}
 	}
 	return m
+}
+
+// tagsOfMachines are those by which any server knows what a request has rented.
+func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
+	tags := d.owner(q)
+	maps.Copy(tags, q.Tags)
+	tags[tagKey], tags[tagOffer], tags[tagNodes] = q.Key, string(q.Offer), strconv.Itoa(q.Machines())
+	if s.held != nil {
+		tags[tagHeld] = s.held.id
+	}
+	return tags
 }
 
 // templateOf is the launch template for machines of an image and group. Its name follows from what is in it, so that
@@ -124,6 +137,7 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 				DeleteOnTermination: yes, AssociatePublicIpAddress: d.with.PublicIP, Groups: []string{group}},
 		}
 	}
+	d.holds(data, s)
 	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume,
 		types.ResourceTypeNetworkInterface} {
 		data.TagSpecifications = append(data.TagSpecifications,

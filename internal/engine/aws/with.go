@@ -31,6 +31,8 @@ type With struct {
 	Types    []string          `yaml:"types"`
 	Capacity []market.Capacity `yaml:"capacity,omitempty"` // none: spot and on-demand
 	Fleets   []Fleet           `yaml:"fleets,omitempty"`
+	// Reservations are of capacity, which costs whether it is used or not; none: machines are only rented.
+	Reservations Reservations `yaml:"reservations,omitempty"`
 	// Subnets are where machines begin; none: the default one of each zone.
 	Subnets       []string `yaml:"subnets,omitempty"`
 	SecurityGroup string   `yaml:"security_group,omitempty"` // "": one without inbound rules is made
@@ -56,8 +58,8 @@ type With struct {
 	backoff  time.Duration // of the SDK, at most
 }
 
-const withHas = "an AWS engine has region, types, capacity, fleets, profile, endpoint, subnets, security_group, " +
-	"image, disk, disk_rate, public_ip, placement, ca, store, job_role and certificate"
+const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +
+	"security_group, image, disk, disk_rate, public_ip, placement, ca, store, job_role and certificate"
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
@@ -110,21 +112,35 @@ func readWith(s *engine.Setting) (w With, err error) {
 			)
 		}
 	}
-	for _, c := range w.Capacity {
-		if c != market.Spot && c != market.OnDemand {
-			return w, fmt.Errorf("with: capacity has %q: write spot, on-demand or both", c)
-		}
+	if err := w.capacities(); err != nil {
+		return w, err
 	}
 	for _, id := range w.Subnets {
 		if !idOf["subnet"].MatchString(id) {
 			return w, fmt.Errorf("with: subnets has %q: write ids, such as subnet-0a1b2c3d", id)
 		}
 	}
-	if err := w.fleets(); err != nil {
+	if err := cmp.Or(w.fleets(), w.holds()); err != nil {
 		return w, err
 	}
 	err = w.measures()
 	return w, err
+}
+
+// capacities checks which are wanted. What is reserved is named under reservations: here reserved means nothing else.
+func (w *With) capacities() error {
+	for _, c := range w.Capacity {
+		switch {
+		case c == market.Reserved && len(w.Reservations) == 0:
+			return errors.New("with: capacity has reserved, and there are no reservations: write their ids under " +
+				"reservations, or all")
+		case c != market.Spot && c != market.OnDemand && c != market.Reserved:
+			return fmt.Errorf("with: capacity has %q: write spot, on-demand or both; reserved alone, for reservations and "+
+				"nothing else", c)
+		}
+	}
+	w.Capacity = slices.DeleteFunc(w.Capacity, func(c market.Capacity) bool { return c == market.Reserved })
+	return nil
 }
 
 // measures reads what is written with units, and the files.

@@ -29,6 +29,7 @@ func init() {
 		"DescribeInstanceStatus": describeInstanceStatus, "DescribeSpotInstanceRequests": describeSpotInstanceRequests,
 		"CancelSpotInstanceRequests":   cancelSpotInstanceRequests,
 		"DescribeCapacityReservations": describeCapacityReservations,
+		"CancelCapacityReservation":    cancelCapacityReservation,
 		"DescribeReservedInstances":    describeReservedInstances, "DescribeAccountAttributes": describeAccountAttributes,
 	} {
 		ec2[name] = do

@@ -15,7 +15,7 @@ import (
 // seconds
 // at least, a month of 30 days.
 type Line struct {
-	Kind     string // instance, volume, address
+	Kind     string // instance, volume, address; reservation: of capacity, while nobody used it; block: all of it
 	ID       string
 	Instance string // whose volume or address it is
 	Type     string
@@ -55,6 +55,7 @@ func (s *Server) Bill() (list []Line) {
 			list = append(list, s.billInstance(i, now)...)
 		}
 	}
+	list = append(list, s.billReserved(all, now)...)
 	volumes := slices.Concat(s.deleted, s.volumes)
 	slices.SortFunc(volumes, func(a, b *volume) int { return a.seq - b.seq })
 	for _, v := range volumes {
@@ -102,6 +103,9 @@ func (s *Server) billInstance(i *instance, now time.Time) []Line {
 	l.USD = new(big.Rat).SetFrac(sum, big.NewInt(3600*1e12))
 	if i.byCloud && l.To.Sub(l.From) < time.Hour {
 		l.Free, l.Seconds, l.USD = "interrupted in the first hour", 0, new(big.Rat)
+	}
+	if i.spec.block {
+		l.Free, l.Seconds, l.USD = "of a Capacity Block, which is paid up front", 0, new(big.Rat)
 	}
 	if i.public == "" {
 		return []Line{l}

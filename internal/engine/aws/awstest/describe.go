@@ -32,6 +32,7 @@ func (c *call) show(i *instance) *node {
 	if i.request != nil {
 		n.kids = append(n.kids, x("instanceLifecycle", "spot"), x("spotInstanceRequestId", i.request.id))
 	}
+	n.kids = append(n.kids, i.showHeld()...)
 	if i.reasonCode != "" {
 		n.kids = append(n.kids, x("stateReason", x("code", i.reasonCode), x("message", i.reasonText)))
 	}

@@ -196,6 +196,11 @@ type way struct {
 func (c *call) fill(f *fleet, w marketWish, overrides []override, specs []tagSpec) {
 	var ways []way
 	for _, o := range overrides {
+		if o.spec.block {
+			f.refused(o, w.spot, bad("InvalidParameterCombination", "A template of MarketType capacity-block needs a fleet "+
+				"of DefaultTargetCapacityType capacity-block, which is not built"))
+			continue
+		}
 		o.spec.spot, o.spec.market = w.spot, true
 		o.spec.tags = append(slices.Clone(o.spec.tags), specs...)
 		t, img, z, err := c.check(&o.spec, false)
@@ -307,6 +312,11 @@ func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []err
 		want := (w.target - got + v.units() - 1) / v.units()
 		pool := Pool{v.t.Name, v.z.Name, w.spot}
 		n, err := c.afford(v.spec, v.t, v.z, want, taken[pool])
+		if v.spec.held != nil { // of the reservation, whatever room the pool has
+			plan[k], errs[k] = n, err
+			got += n * v.units()
+			continue
+		}
 		plan[k], errs[k] = n, err
 		taken[pool] += n
 		c.planned[v.t.quota(w.spot)] += n * v.t.VCPU

@@ -48,6 +48,8 @@ type instance struct {
 	byCloud                 bool      // it ended by an interruption
 	console                 []byte
 	machine                 *machine
+	held                    *reservation // of capacity that it runs in; nil: none
+	heldTo                  time.Time    // when it left it, as the reservation ended
 }
 
 // A spotRequest is what a spot instance is fulfilled by.
@@ -93,6 +95,7 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 			i.notice, i.end, i.interruption = at, at.Add(s.o.Spans.Notice), "instance-terminated-by-price"
 		}
 	}
+	s.leaveHeld(i, now)
 	if live(i.state) && !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
 		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
 	}

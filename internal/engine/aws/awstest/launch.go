@@ -56,7 +56,7 @@ func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err err
 			"Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing %s.",
 			t.Name, z.Name, strings.Join(t.Zones, ", "))
 	}
-	return t, img, z, nil
+	return t, img, z, c.checkHeld(d, t, z)
 }
 
 // checkNet resolves subnet and groups.
@@ -119,7 +119,7 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 		return 0, false
 	}
 	for _, i := range s.instances {
-		if i.typ.Name == p.Type && i.zone.Name == p.Zone && (i.request != nil) == p.Spot &&
+		if i.typ.Name == p.Type && i.zone.Name == p.Zone && (i.request != nil) == p.Spot && i.held == nil &&
 			(live(i.state) || i.state == shuttingDown) {
 			n--
 		}
@@ -129,6 +129,9 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 
 // afford says how many of count a market gives now besides those taken by the same request, and why not all.
 func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
+	if d.held != nil {
+		return c.affordHeld(d.held, count)
+	}
 	if err := c.s.faults.refused(Pool{t.Name, z.Name, d.spot}, c.trial); err != nil {
 		return 0, err
 	}
@@ -189,6 +192,7 @@ func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, t
 		}
 		c.attach(i)
 		s.instances = append(s.instances, i)
+		s.hold(i, d.held, c.now)
 		s.advanceOne(i, c.now)
 		list = append(list, i)
 	}

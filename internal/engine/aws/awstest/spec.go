@@ -24,9 +24,11 @@ type spec struct {
 	capacityReservation        string
 	spotType                   string
 	market                     bool // said at all
+	block                      bool // of a Capacity Block
 	hops                       int
 	ebsOptimized, monitoring   *bool
 	reservationPreference, arn string
+	held                       *reservation // that it is launched into, once it is checked
 }
 
 type disk struct {
@@ -73,7 +75,7 @@ func (c *call) spec(p params) (d spec) {
 	meta.oneOf("HttpProtocolIpv6", "disabled")
 	d.hops = meta.number("HttpPutResponseHopLimit", 0)
 	hold := p.sub("CapacityReservationSpecification")
-	d.reservationPreference = hold.oneOf("CapacityReservationPreference", "open", "none")
+	d.reservationPreference = hold.oneOf("CapacityReservationPreference", "open", "none", reservedOnly)
 	d.capacityReservation = hold.sub("CapacityReservationTarget").str("CapacityReservationId")
 	c.marketOptions(p.sub("InstanceMarketOptions"), &d)
 	for _, b := range p.each("BlockDeviceMapping") {
@@ -97,7 +99,8 @@ func (c *call) marketOptions(p params, d *spec) {
 	if !p.present() {
 		return
 	}
-	d.market, d.spot = true, p.oneOf("MarketType", "spot", "capacity-block") == "spot"
+	kind := p.oneOf("MarketType", "spot", "capacity-block")
+	d.market, d.spot, d.block = true, kind == "spot", kind == "capacity-block"
 	o := p.sub("SpotOptions")
 	d.max = c.maxPrice(o)
 	d.interruption = o.oneOf("InstanceInterruptionBehavior", "terminate") // stop and hibernate are not built
@@ -174,6 +177,7 @@ func (d spec) over(o spec) spec {
 	}
 	if o.market {
 		d.market, d.spot, d.max, d.interruption, d.spotType = true, o.spot, o.max, o.interruption, o.spotType
+		d.block = o.block
 	}
 	for to, from := range map[**bool]*bool{&d.protected: o.protected, &d.ebsOptimized: o.ebsOptimized,
 		&d.monitoring: o.monitoring, &d.public: o.public} {

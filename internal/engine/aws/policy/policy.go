@@ -61,11 +61,13 @@ func Server(s Scope) Document {
 			"CreateVolume", "RunInstances"},
 	}}
 	return Document{Version: version, Statement: []Statement{
-		allow("Look", []string{"ec2:DescribeAvailabilityZones", "ec2:DescribeFleetInstances", "ec2:DescribeFleets",
+		allow("Look", []string{"ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations",
+			"ec2:DescribeFleetInstances", "ec2:DescribeFleets",
 			"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings",
 			"ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplateVersions",
 			"ec2:DescribeLaunchTemplates", "ec2:DescribeNetworkInterfaces", "ec2:DescribePlacementGroups",
-			"ec2:DescribeRegions", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotInstanceRequests",
+			"ec2:DescribeRegions", "ec2:DescribeReservedInstances", "ec2:DescribeSecurityGroups",
+			"ec2:DescribeSpotInstanceRequests",
 			"ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeTags", "ec2:DescribeVolumes",
 			"ec2:GetSpotPlacementScores"}, all, nil),
 		allow("Prices", []string{"pricing:DescribeServices", "pricing:GetProducts",
@@ -79,7 +81,8 @@ func Server(s Scope) Document {
 			s.ec2("fleet/*", "instance/*", "volume/*"), tagging),
 		// what a machine is made of and attached to: RunInstances asks for it, and nothing is made here
 		allow("RentFrom", []string{"ec2:CreateFleet", "ec2:RunInstances"}, slices.Concat(
-			s.ec2("network-interface/*", "placement-group/*", "security-group/*", "subnet/*"), s.images()), nil),
+			s.ec2("capacity-reservation/*", "network-interface/*", "placement-group/*", "security-group/*",
+				"subnet/*"), s.images()), nil),
 		allow("RentByTemplate", []string{"ec2:CreateFleet", "ec2:RunInstances"}, s.ec2("launch-template/*"), tagged),
 		allow("TagWhatIsMade", []string{"ec2:CreateTags"},
 			s.ec2("fleet/*", "instance/*", "launch-template/*", "network-interface/*", "placement-group/*",
