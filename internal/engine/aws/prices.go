@@ -158,12 +158,15 @@ func (d *Driver) pools(x *index) []sale {
 			continue // nothing to begin it from, or the agent does not run there: the doctor says so
 		}
 		for _, name := range x.sold[k.name] {
+			z := x.zones[name]
 			for _, c := range d.with.Capacity {
 				if c == market.Spot && !k.spot || c == market.OnDemand && !k.demand {
 					continue
 				}
-				all = append(all, sale{kind: *k, zone: x.zones[name], image: image})
-				d.fill(x, &all[len(all)-1], c)
+				all = all[:len(all)+1] // written in place
+				s := &all[len(all)-1]
+				s.kind, s.zone, s.image = *k, z, image
+				d.fill(x, s, c)
 			}
 		}
 	}

@@ -88,18 +88,16 @@ func (s *jsonScanner) str() string {
 	if !escapes {
 		return raw
 	}
-	var b strings.Builder
-	b.Grow(len(raw))
-	for {
-		at := strings.IndexByte(raw, '\\')
-		if at < 0 {
-			b.WriteString(raw)
-			return b.String()
+	text := make([]byte, 0, len(raw))
+	for at := 0; at < len(raw); at++ {
+		c := raw[at]
+		if c == '\\' {
+			at++
+			c = escape(raw[at])
 		}
-		b.WriteString(raw[:at])
-		b.WriteByte(escape(raw[at+1]))
-		raw = raw[at+2:]
+		text = append(text, c)
 	}
+	return string(text)
 }
 
 // list calls for each value, which is read or skipped then.
