@@ -90,6 +90,7 @@ var House = []Room{
 	{Path: "engine/kube/image", Floor: 5},      // tests only: container images without a registry
 	{Path: "engine/slurm", Floor: 5},           // a cluster, as an ordinary user of it
 	{Path: "engine/kube", Floor: 5},            // a Kubernetes cluster, as an ordinary user of a namespace
+	{Path: "engine/aws/answer", Floor: 5},      // long answers of EC2, decoded in less time than AWS' SDK needs
 	{Path: "engine/aws/policy", Floor: 5},      // what a server may do in an account of AWS
 	{Path: "engine/enginetest", Floor: 5},
 	{Path: "engine", Floor: 5},

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"scrimp/internal/engine/aws/answer"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
 )
@@ -128,7 +129,7 @@ func (d *Driver) readTypes(ctx context.Context, a *api, x *index) error {
 	pages := ec2.NewDescribeInstanceTypesPaginator(a.ec2, &ec2.DescribeInstanceTypesInput{
 		Filters: []types.Filter{{Name: sdk.String("instance-type"), Values: d.with.patterns()}}})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, answer.Lean)
 		if err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (d *Driver) readTypes(ctx context.Context, a *api, x *index) error {
 		LocationType: types.LocationTypeAvailabilityZone,
 		Filters:      []types.Filter{{Name: sdk.String("instance-type"), Values: d.with.patterns()}}})
 	for offered.HasMorePages() {
-		page, err := offered.NextPage(ctx)
+		page, err := offered.NextPage(ctx, answer.Lean)
 		if err != nil {
 			return err
 		}
@@ -301,7 +302,7 @@ func (d *Driver) readSpot(ctx context.Context, a *api, x *index) (map[spotKey]sp
 	}
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2, in)
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, answer.Lean)
 		if err != nil {
 			return nil, err
 		}

@@ -5,19 +5,22 @@ package aws
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/metrics"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/size"
 )
@@ -51,7 +54,7 @@ func largeSite(t testing.TB) (drivers []*Driver) {
 	}
 	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": said[1], "AWS_SECRET_ACCESS_KEY": said[2], "AWS_SESSION_TOKEN": "",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
-		"AWS_PROFILE": ""})
+		"AWS_PROFILE": "", "AWS_CA_BUNDLE": ""})
 	for n := range largeZones / 3 {
 		s := engine.Setting{With: engine.WithOf(With{Region: fmt.Sprintf("xx-load-%d", n+1), Endpoint: said[0],
 			Types: []string{"*.*"}, Image: "ami-0000000000000a64a"})}
@@ -76,6 +79,17 @@ func processor(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// largeOffers is how many offers a full account has on this processor: 187,920 on amd64.
+func largeOffers() (n int) {
+	types, zones := awstest.Large(largeTypes, largeZones)
+	for _, t := range types {
+		if archOf[ec2types.ArchitectureType(t.Arch)] == runtime.GOARCH {
+			n += len(zones) * 2 // spot and on demand
+		}
+	}
+	return n
+}
+
 func heap() size.Bytes {
 	runtime.GC()
 	var m runtime.MemStats
@@ -96,9 +110,9 @@ func readsAll(t testing.TB, drivers []*Driver) (n int) {
 	return n
 }
 
-// A full account is read and held in little, whatever the machine: so many bytes of each offer that are held, and so
-// many allocations of the driver beside those of AWS' SDK, which reads the same answers alone first. One region stands
-// for all: they are read one after the other, and BenchmarkFullAccount reads them all.
+// A full account is read and held in little, whatever the machine: so many requests, so many bytes of each offer that
+// are held, and so many allocations of each, those of AWS' SDK and of HTTP among them. One region stands for all: they
+// are read one after the other, and BenchmarkFullAccount reads them all.
 func TestAFullAccountIsHeldInLittle(t *testing.T) {
 	if testing.Short() || enginetest.Raced {
 		t.Skip("skipped: it measures memory, which the race detector multiplies")
@@ -106,23 +120,59 @@ func TestAFullAccountIsHeldInLittle(t *testing.T) {
 	drivers := largeSite(t)[:2]
 	_ = readsAll(t, drivers[:1]) // the catalogue, and what the SDK keeps
 	d := drivers[1]
-	plain := allocations(func() { pages(t, d) })
+	asked := countsRequests(t, d)
 	before := heap()
 	offers := 0
 	all := allocations(func() { offers = readsAll(t, drivers[1:]) })
 	held := heap() - before
-	runtime.KeepAlive(drivers)
-	if want := largeTypes * 4 / 5 * 3 * 2; runtime.GOARCH == "amd64" && offers < want {
-		t.Errorf("%d offers, want %d", offers, want)
+	if want := largeOffers() * 3 / largeZones; offers != want {
+		t.Fatalf("%d offers, want %d", offers, want)
+	}
+	if len(d.index.types) != largeTypes || len(d.index.listed) != largeTypes || len(d.index.spot) != largeTypes*3 {
+		t.Errorf("%d types, %d of them priced on demand, %d spot prices", len(d.index.types), len(d.index.listed),
+			len(d.index.spot))
+	}
+	// types and prices by the hundred, offerings and spot prices by the thousand; subnets, images, disks
+	if want := 2*13 + 2*4 + 3; *asked != want {
+		t.Errorf("%d requests, want %d", *asked, want)
 	}
 	if each := int(held) / offers; each > 400 {
 		t.Errorf("%d bytes of each of %d offers are held, want 400", each, offers)
 	}
-	if own := float64(all) - float64(plain); own > 16*float64(offers) {
-		t.Errorf("%.0f allocations for %d offers beside the SDK's %d, want 16 of each", own, offers, plain)
+	if each := float64(all) / float64(offers); each > mostAllocations {
+		t.Errorf("%.1f allocations of each of %d offers, want %d", each, offers, mostAllocations)
 	}
-	t.Logf("%d offers: %d bytes of each are held, %d allocations beside the SDK's %d", offers, int(held)/offers, all-plain,
-		plain)
+	t.Logf("%d offers: %d bytes and %.1f allocations of each", offers, int(held)/offers, float64(all)/float64(offers))
+	runtime.KeepAlive(drivers)
+}
+
+// mostAllocations is how many an offer may take; with the SDK's own decoders it takes 300.
+const mostAllocations = 20
+
+// countsRequests counts what a driver asks EC2 and the price list from now on.
+func countsRequests(t *testing.T, d *Driver) *int {
+	t.Helper()
+	a, err := d.connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := new(int)
+	asks, prices := a.ec2.Options(), a.prices.Options()
+	asks.HTTPClient, prices.HTTPClient = counting{asks.HTTPClient, n}, counting{prices.HTTPClient, n}
+	a.ec2, a.prices = ec2.New(asks), pricing.New(prices)
+	return n
+}
+
+type counting struct {
+	of interface {
+		Do(*http.Request) (*http.Response, error)
+	}
+	n *int
+}
+
+func (c counting) Do(r *http.Request) (*http.Response, error) {
+	*c.n++
+	return c.of.Do(r)
 }
 
 func allocations(do func()) uint64 {
@@ -133,78 +183,39 @@ func allocations(do func()) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// pages reads with AWS' SDK alone what a driver reads of a region, and keeps nothing.
-func pages(t testing.TB, d *Driver) {
-	t.Helper()
-	a, err := d.connected(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	kinds := ec2.NewDescribeInstanceTypesPaginator(a.ec2, &ec2.DescribeInstanceTypesInput{})
-	for kinds.HasMorePages() {
-		_, err := kinds.NextPage(t.Context())
-		check(err)
-	}
-	offered := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.ec2,
-		&ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
-	for offered.HasMorePages() {
-		_, err := offered.NextPage(t.Context())
-		check(err)
-	}
-	now := time.Now()
-	spot := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2, &ec2.DescribeSpotPriceHistoryInput{StartTime: &now,
-		EndTime: &now, ProductDescriptions: []string{linuxProduct}})
-	for spot.HasMorePages() {
-		_, err := spot.NextPage(t.Context())
-		check(err)
-	}
-	check(d.products(t.Context(), a, map[string]string{"marketoption": "OnDemand"}, func(*product) {}))
-}
-
 // BenchmarkFullAccount reads a full account, region after region, beside a cloud in another process. It says what this
-// process uses of processors: all of it, and what is the driver's own beside AWS' SDK, which reads the same answers
-// alone; and the largest heap and what is held in the end.
+// process uses of processors, from the first connection to the last offer: the driver, AWS' SDK, HTTP and the garbage
+// collector; and the largest heap and what is held in the end.
 func BenchmarkFullAccount(b *testing.B) {
 	for b.Loop() {
 		drivers := largeSite(b)
 		_ = known()
-		at := processor(b)
-		for _, d := range drivers {
-			pages(b, d)
-		}
-		plain := processor(b) - at
-		before, peak, stop := heap(), new(atomic.Uint64), make(chan struct{})
+		before, peak, stop := heap(), uint64(0), make(chan struct{})
 		var watch sync.WaitGroup
 		watch.Go(func() {
-			for ; ; runtime.Gosched() {
+			now := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+			for tick := time.NewTicker(20 * time.Millisecond); ; {
 				select {
 				case <-stop:
 					return
-				case <-time.After(5 * time.Millisecond):
-					var m runtime.MemStats
-					runtime.ReadMemStats(&m)
-					peak.Store(max(peak.Load(), m.HeapAlloc))
+				case <-tick.C:
+					metrics.Read(now)
+					peak = max(peak, now[0].Value.Uint64())
 				}
 			}
 		})
-		at = processor(b)
+		at := processor(b)
 		offers := readsAll(b, drivers)
 		all := processor(b) - at
 		close(stop)
 		watch.Wait()
-		if offers < 100_000 && runtime.GOARCH == "amd64" {
-			b.Fatalf("%d offers", offers)
+		if offers != largeOffers() {
+			b.Fatalf("%d offers, want %d", offers, largeOffers())
 		}
 		b.ReportMetric(float64(offers), "offers")
 		b.ReportMetric(all.Seconds(), "cpu-s")
-		b.ReportMetric((all - plain).Seconds(), "own-cpu-s")
 		b.ReportMetric(float64(heap()-before)/float64(size.MiB), "held-MiB")
-		b.ReportMetric(float64(peak.Load())/float64(size.MiB), "peak-MiB")
+		b.ReportMetric(float64(peak)/float64(size.MiB), "peak-MiB")
 		runtime.KeepAlive(drivers)
 	}
 }

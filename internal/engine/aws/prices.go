@@ -4,7 +4,6 @@ package aws
 
 import (
 	"context"
-	"encoding/json"
 	"runtime"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
 	"scrimp/internal/catalog"
+	"scrimp/internal/engine/aws/answer"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
@@ -30,32 +30,12 @@ func acceleratorName(machine, maker, name string, memory size.Bytes) string {
 	return catalog.Resolve(name, machine, memory)
 }
 
-// product is what of a page of the price list is read. Source: docs.aws.amazon.com, AWS Price List API user guide,
-// "Reading the service price list file"; a product of GetProducts has the same form.
-type product struct {
-	Product struct {
-		Attributes map[string]string `json:"attributes"`
-	} `json:"product"`
-	Terms struct {
-		OnDemand map[string]struct {
-			PriceDimensions map[string]struct {
-				Unit         string                    `json:"unit"`
-				BeginRange   string                    `json:"beginRange"`
-				PricePerUnit map[money.Currency]string `json:"pricePerUnit"`
-			} `json:"priceDimensions"`
-		} `json:"OnDemand"`
-	} `json:"terms"`
-}
-
-// rate is the product's on-demand price per unit, the first tier; false: it has none above zero.
-func (p *product) rate(unit string) (money.Rate, bool) {
-	for _, t := range p.Terms.OnDemand {
-		for _, d := range t.PriceDimensions {
-			text := d.PricePerUnit[money.USD]
-			r, err := money.ParseRate(text)
-			if d.Unit == unit && (d.BeginRange == "" || d.BeginRange == "0") && err == nil && r > 0 {
-				return r, true
-			}
+// rateOf is the product's on-demand price per unit, the first tier; false: it has none above zero.
+func rateOf(p *answer.Product, unit string) (money.Rate, bool) {
+	for _, d := range p.Prices {
+		r, err := money.ParseRate(d.USD)
+		if d.Unit == unit && (d.Begin == "" || d.Begin == "0") && err == nil && r > 0 {
+			return r, true
 		}
 	}
 	return 0, false
@@ -67,16 +47,15 @@ func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
 	x.listed, x.disk, x.diskKnown = map[string]listPrice{}, d.with.diskRate, d.with.diskSaid
 	machines := map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
 		"capacitystatus": "Used", "marketoption": "OnDemand"}
-	err := d.products(ctx, a, machines, func(p *product) {
-		name := p.Product.Attributes["instanceType"]
-		if rate, ok := p.rate("Hrs"); ok && d.with.wants(name) {
-			x.listed[name] = listPrice{rate, d.now().UTC(), "aws"}
+	err := d.products(ctx, a, machines, func(p *answer.Product) {
+		if rate, ok := rateOf(p, "Hrs"); ok && d.with.wants(p.Machine) {
+			x.listed[p.Machine] = listPrice{rate, d.now().UTC(), "aws"}
 		}
 	})
 	if err == nil && !x.diskKnown {
 		disks := map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}
-		err = d.products(ctx, a, disks, func(p *product) {
-			if rate, ok := p.rate("GB-Mo"); ok {
+		err = d.products(ctx, a, disks, func(p *answer.Product) {
+			if rate, ok := rateOf(p, "GB-Mo"); ok {
 				x.disk, x.diskKnown = rate, true
 			}
 		})
@@ -99,7 +78,7 @@ func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
 }
 
 // products reads the products of EC2 in the region that have these attributes.
-func (d *Driver) products(ctx context.Context, a *api, has map[string]string, each func(*product)) error {
+func (d *Driver) products(ctx context.Context, a *api, has map[string]string, each func(*answer.Product)) error {
 	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), FormatVersion: sdk.String("aws_v1"),
 		MaxResults: sdk.Int32(100)}
 	has["regionCode"] = d.with.Region
@@ -112,13 +91,12 @@ func (d *Driver) products(ctx context.Context, a *api, has map[string]string, ea
 	}
 	pages := pricing.NewGetProductsPaginator(a.prices, in)
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, answer.LeanProducts)
 		if err != nil {
 			return err
 		}
 		for _, text := range page.PriceList {
-			var p product
-			if json.Unmarshal([]byte(text), &p) == nil { // one that is not of its form has no price
+			if p, ok := answer.ProductOf(text); ok { // one that is not of its form has no price
 				each(&p)
 			}
 		}
@@ -169,56 +147,56 @@ var archOf = map[ec2types.ArchitectureType]string{ec2types.ArchitectureTypeX8664
 
 // pools are each type in each of its zones, in the order of types, zones and capacities.
 func (d *Driver) pools(x *index) []sale {
-	var all []sale
-	for _, k := range x.types {
+	most := 0
+	for _, zones := range x.sold {
+		most += len(zones) * len(d.with.Capacity)
+	}
+	all := make([]sale, 0, most) // 700 bytes each: to grow the list takes longer than to write it
+	for n := range x.types {
+		k := &x.types[n]
 		image, ok := x.images[k.arch]
 		if !ok || archOf[k.arch] != runtime.GOARCH {
 			continue // nothing to begin it from, or the agent does not run there: the doctor says so
 		}
 		for _, name := range x.sold[k.name] {
+			z := x.zones[name]
 			for _, c := range d.with.Capacity {
 				if c == market.Spot && !k.spot || c == market.OnDemand && !k.demand {
 					continue
 				}
-				s := sale{kind: k, zone: x.zones[name], image: image}
-				s.offer = market.Offer{
-					ID:           d.offerID(name, k.name, c),
-					Provider:     d.name,
-					Region:       d.with.Region,
-					Zone:         name,
-					Machine:      k.name,
-					Capacity:     c,
-					CPUs:         k.cpus,
-					Memory:       k.memory,
-					Accelerator:  k.accelerator,
-					Accelerators: k.accelerators,
-					Currency:     money.USD,
-					Billing:      billing(c),
-				}
-				s.rates = rates{currency: money.USD}
-				s.rates.disk, s.rates.address = d.besides(x, name)
-				s.quote = market.Quote{Offer: s.offer.ID, Available: true, At: x.pricesAt.UTC(), Source: "aws"}
-				if c == market.Spot {
-					s.offer.Notice = warning
-					p, ok := x.spot[spotKey{name, k.name}]
-					s.rates.machine, s.quote.Priced, s.quote.At = p.rate, ok, x.spotAt.UTC()
-				} else {
-					p, ok := x.listed[k.name]
-					s.rates.machine, s.quote.Priced = p.rate, ok
-					if ok {
-						s.quote.At, s.quote.Source = p.at, p.source
-					}
-				}
-				s.quote.Priced = s.quote.Priced && x.diskKnown
-				if s.quote.Priced {
-					s.quote.Rate = s.rates.sum()
-				}
-				s.quote.Available = !d.isFull(s.offer.ID)
-				all = append(all, s)
+				all = all[:len(all)+1] // written in place
+				s := &all[len(all)-1]
+				s.kind, s.zone, s.image = *k, z, image
+				d.fill(x, s, c)
 			}
 		}
 	}
 	return all
+}
+
+// fill writes what a sale's machine is and what it costs now.
+func (d *Driver) fill(x *index, s *sale, c market.Capacity) {
+	k, name := &s.kind, s.zone.name
+	o, q := &s.offer, &s.quote
+	o.ID, o.Provider, o.Region, o.Zone = d.offerID(name, k.name, c), d.name, d.with.Region, name
+	o.Machine, o.Capacity, o.CPUs, o.Memory = k.name, c, k.cpus, k.memory
+	o.Accelerator, o.Accelerators = k.accelerator, k.accelerators
+	o.Currency, o.Billing = money.USD, billing(c)
+	q.Offer, q.At, q.Source = o.ID, x.pricesAt.UTC(), "aws"
+	s.rates.currency = money.USD
+	s.rates.disk, s.rates.address = d.besides(x, name)
+	if c == market.Spot {
+		o.Notice = warning
+		p, ok := x.spot[spotKey{name, k.name}]
+		s.rates.machine, q.Priced, q.At = p.rate, ok, x.spotAt.UTC()
+	} else if p, ok := x.listed[k.name]; ok {
+		s.rates.machine, q.Priced, q.At, q.Source = p.rate, true, p.at, p.source
+	}
+	q.Priced = q.Priced && x.diskKnown
+	if q.Priced {
+		q.Rate = s.rates.sum()
+	}
+	q.Available = !d.isFull(o.ID)
 }
 
 // fullFor is how long an offer counts as not to be had after EC2 had none.
