@@ -28,7 +28,8 @@ func TestOnAControlPlane(t *testing.T) {
 		"an admission policy refuses":   admission,
 		"a quota is spent, and is free": quotaFrees, "two servers ask at once": twoServers,
 		"a pod goes while nobody watches": unseen, "a launch waits with the scheduler's words": waitsInWords,
-		"there is no such queue": noSuchQueue,
+		"there is no such queue": noSuchQueue, "Kueue admits a Job": admittedByKueue,
+		"nodes say what they cost": nodePrices, "a token expires": tokenExpires, "no node holds it": holdsNone,
 		"what a pod asks for":    asksFor, "old records are removed with all that they own": collected,
 	} {
 		t.Run(name, func(t *testing.T) {
