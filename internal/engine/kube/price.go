@@ -162,7 +162,7 @@ func (w *With) listed(l *list, providers []string, at place, whence string) list
 				cmp.Or(x.Offer.Zone, x.Offer.Region), whence)}}
 	}
 	return listing{price: price{why: fmt.Sprintf("the catalogue has no %s price of %s in %s: set rate, or fetch prices "+
-		"(scrimp catalog update)", at.capacity, at.machine, cmp.Or(at.region, "a region that nodes do not name"))}}
+		"(scrimp catalog update, import)", at.capacity, at.machine, cmp.Or(at.region, "a region that nodes do not name"))}}
 }
 
 // fits is how many machines of a sale a node holds when it is empty.

@@ -67,7 +67,7 @@ func TestPricesFromTheLabelsOfNodes(t *testing.T) {
 		{"a type nobody knows beside one that is", gpu, []corev1.Node{aNode(1, g5), aNode(1, "type=own.large region=us-east-1")}, "",
 			"the catalogue has no on-demand price of own.large in us-east-1: set rate"},
 		{"spot that was not fetched", gpu, []corev1.Node{aNode(1, strings.ReplaceAll(g5, "on-demand", "spot"))}, "",
-			"no spot price of g5.xlarge in us-east-1: set rate, or fetch prices (scrimp catalog update)"},
+			"no spot price of g5.xlarge in us-east-1: set rate, or fetch prices (scrimp catalog update, import)"},
 		{"no region", gpu, []corev1.Node{aNode(1, "type=g5.xlarge")}, "", "in a region that nodes do not name"},
 		{"no type", gpu, []corev1.Node{aNode(1, "")}, "", "has no label node.kubernetes.io/instance-type: set rate"},
 		{"accelerators that are sold apart", gpu, []corev1.Node{aNode(1, "type=n1-standard-4 region=us-central1")}, "",
