@@ -83,7 +83,7 @@ func (m *mirror) follow(ctx context.Context, a *api, selector string) {
 		m.mu.Lock()
 		m.stop = stop
 		m.mu.Unlock()
-		_ = pods.ListAndWatchWithContext(within) // whether the API server answers is asked by itself
+		_ = pods.ListAndWatchWithContext(within)                  // whether the API server answers is asked by itself
 		if within.Err() != nil || time.Since(began) > againMost { // it is asked to begin anew, or had begun well
 			pause = againAfter
 		}
