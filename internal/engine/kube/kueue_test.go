@@ -32,7 +32,8 @@ func admittedByKueue(s *site) {
 	s.nodes("std", "4", 2)
 	s.Apply(s, localQueues)
 	s.Do(s, "wait", "--for=condition=Established", "crd/localqueues.kueue.x-k8s.io", "--timeout=1m")
-	s.Apply(s, "\napiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {name: vision, namespace: "+s.namespace+"}\n")
+	s.Apply(s, "apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\n"+
+		"metadata: {name: vision, namespace: "+s.namespace+"}\n")
 	w := s.with()
 	w.Pools = w.Pools[:1]
 	w.Pools[0].Queue = "vision"

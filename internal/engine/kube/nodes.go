@@ -84,7 +84,8 @@ func (d *Driver) pricesOf(ctx context.Context, a *api, p *Pool, all []sale, l *l
 	all = slices.DeleteFunc(slices.Clone(all), func(s sale) bool { return s.of != p })
 	stated := price{}
 	if p.Instance != "" && p.Region != "" {
-		stated = d.with.listed(l, p.providers(""), place{machine: p.Instance, region: p.Region, capacity: p.Capacity}, "").price
+		at := place{machine: p.Instance, region: p.Region, capacity: p.Capacity}
+		stated = d.with.listed(l, p.providers(""), at, "").price
 	}
 	var nodes []corev1.Node
 	var err error
@@ -100,8 +101,8 @@ func (d *Driver) pricesOf(ctx context.Context, a *api, p *Pool, all []sale, l *l
 			of = stated
 			of.rate = partOf(of.rate, s.part)
 		case apierrors.IsForbidden(err):
-			of = price{silent: true, why: "this user may not list nodes, whose labels say it: set rate, or instance and region, or " +
-				"kubectl create clusterrole scrimp-nodes --verb=list --resource=nodes, and bind it to this user"}
+			of = price{silent: true, why: "this user may not list nodes, whose labels say it: set rate, or instance and " +
+				"region, or kubectl create clusterrole scrimp-nodes --verb=list --resource=nodes, and bind it to this user"}
 		case err != nil:
 			of = price{silent: true, why: fmt.Sprintf("list nodes: %s: set rate", said(err))}
 		case stated.why != "" && len(nodes) == 0:

@@ -24,13 +24,18 @@ func nodePrices(s *site) {
 		if rate != "" {
 			labels[w.PriceLabel] = rate
 		}
-		s.Nodes(s, kubetest.Node{Name: fmt.Sprintf("%s-%d", s.namespace, sites.Add(1)), CPU: "4", Memory: "64Gi", Labels: labels})
+		s.Nodes(s, kubetest.Node{Name: fmt.Sprintf("%s-%d", s.namespace, sites.Add(1)), CPU: "4", Memory: "64Gi",
+			Labels: labels})
 	}
 	holds := func(when, rate, source string) {
 		s.Helper()
 		d.asked = d.asked.Add(-priceEvery)
 		q := s.quoted(d)
-		if got := q.Rate.String(); q.Priced != (rate != "") || q.Priced && got != rate || !strings.Contains(q.Source, source) {
+		got := ""
+		if q.Priced {
+			got = q.Rate.String()
+		}
+		if got != rate || !strings.Contains(q.Source, source) {
 			s.Errorf("%s: it costs %+v, want %q by %q", when, q, rate, source)
 		}
 	}
@@ -46,7 +51,7 @@ func nodePrices(s *site) {
 	}
 	add("g5.xlarge", "")
 	holds("without the right", "", ownRate)
-	finds("without the right", "on-demand, at an unknown price: this user may not list nodes, whose labels say it: set rate, ")
+	finds("without the right", "at an unknown price: this user may not list nodes, whose labels say it: set rate, ")
 	_, err := d.Launch(s.Context(), engine.Request{Key: "a.0", Offer: std, Nodes: 1, MaxRate: 1 << 40})
 	if !errors.Is(err, engine.ErrPrice) || !strings.Contains(err.Error(), "may not list nodes") {
 		s.Errorf("at an unknown price: %v", err)

@@ -21,7 +21,8 @@ import (
 func jobOf(t *testing.T, pool, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
 	t.Helper()
 	set := engine.Setting{Name: "k8s", Kind: Kind}
-	if err := yaml.Unmarshal([]byte("{image: user:1, agent_image: scrimp:1, "+rest+"pools: ["+pool+"]}"), &set.With); err != nil {
+	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pool + "]}"
+	if err := yaml.Unmarshal([]byte(text), &set.With); err != nil {
 		t.Fatal(err)
 	}
 	w, err := readWith(&set)
@@ -44,8 +45,9 @@ func TestPodsGoToTheNodesOfTheirCloud(t *testing.T) {
 		"cloud: karpenter":                 "karpenter.sh/capacity-type=on-demand",
 		"cloud: gke, capacity: spot":       "cloud.google.com/gke-spot=true cloud.google.com/gke-spot=true:NoSchedule",
 		"cloud: gke":                       "",
-		"cloud: aks, capacity: spot":       "kubernetes.azure.com/scalesetpriority=spot kubernetes.azure.com/scalesetpriority=spot:NoSchedule",
-		"cloud: aks":                       "",
+		"cloud: aks, capacity: spot": "kubernetes.azure.com/scalesetpriority=spot " +
+			"kubernetes.azure.com/scalesetpriority=spot:NoSchedule",
+		"cloud: aks": "",
 		"selector: {a: b}, tolerations: [c, d=e:NoExecute]": "a=b c=: d=e:NoExecute",
 		"accelerator: L4, accelerators: 1":                  "nvidia.com/gpu=:NoSchedule",
 	} {
@@ -67,16 +69,19 @@ func TestPodsGoToTheNodesOfTheirCloud(t *testing.T) {
 
 // All that a pool says stands in its pods, what they have carries whose it is, and goes with the record.
 func TestAJobHasWhatItsPoolSays(t *testing.T) {
-	d, r, j := jobOf(t, "{name: p, cpus: 8, memory: 32GiB, capacity: spot, grace: 60s, time: 24h, shm: 4GiB, disk: 100GiB, queue: vision, "+
-		"priority_class: low, runtime_class: nvidia, spread: topology.kubernetes.io/zone, accelerator: L4, accelerators: 4, split: [1, 4]}",
+	d, r, j := jobOf(t, "{name: p, cpus: 8, memory: 32GiB, capacity: spot, grace: 60s, time: 24h, shm: 4GiB, "+
+		"disk: 100GiB, queue: vision, priority_class: low, runtime_class: nvidia, spread: topology.kubernetes.io/zone, "+
+		"accelerator: L4, accelerators: 4, split: [1, 4]}",
 		"user: 1000, pull_secrets: [registry], volumes: [{claim: datasets, path: /data, read_only: true}], ", 3)
 	p := &j.Spec.Template.Spec
 	spread := p.TopologySpreadConstraints[0]
 	main := &p.Containers[0]
 	asks := func(name corev1.ResourceName) string { q := main.Resources.Requests[name]; return q.String() }
 	for name, ok := range map[string]bool{
-		"indexed":       *j.Spec.CompletionMode == batchv1.IndexedCompletion && *j.Spec.Completions == 3 && *j.Spec.Parallelism == 3,
-		"no second try": *j.Spec.BackoffLimitPerIndex == 0 && *j.Spec.PodReplacementPolicy == batchv1.Failed && p.RestartPolicy == "Never",
+		"indexed": *j.Spec.CompletionMode == batchv1.IndexedCompletion && *j.Spec.Completions == 3 &&
+			*j.Spec.Parallelism == 3,
+		"no second try": *j.Spec.BackoffLimitPerIndex == 0 && *j.Spec.PodReplacementPolicy == batchv1.Failed &&
+			p.RestartPolicy == "Never",
 		"disruptions": j.Spec.PodFailurePolicy.Rules[0].Action == batchv1.PodFailurePolicyActionFailIndex &&
 			j.Spec.PodFailurePolicy.Rules[0].OnPodConditions[0].Type == corev1.DisruptionTarget,
 		"queue":        *j.Spec.Suspend && j.Labels["kueue.x-k8s.io/queue-name"] == "vision",
@@ -84,12 +89,15 @@ func TestAJobHasWhatItsPoolSays(t *testing.T) {
 		"lifetime":     *p.ActiveDeadlineSeconds == 24*3600,
 		"class":        p.PriorityClassName == "low" && *p.RuntimeClassName == "nvidia",
 		"pull secrets": p.ImagePullSecrets[0].Name == "registry",
-		"gang":         p.Subdomain == r.name && spread.TopologyKey == "topology.kubernetes.io/zone" && spread.WhenUnsatisfiable == "ScheduleAnyway",
-		"no token":     !*p.AutomountServiceAccountToken && *p.SecurityContext.RunAsUser == 1000 && *p.SecurityContext.RunAsNonRoot,
-		"agent":        p.InitContainers[0].Image == "scrimp:1" && main.Image == "user:1" && main.Command[0] == "/run/scrimp/bin/scrimp",
-		"requests":     asks("cpu") == "8" && asks("memory") == "34359738368" && asks("nvidia.com/gpu") == "4",
-		"disk":         asks("ephemeral-storage") == "107374182400" && main.Resources.Limits.Cpu().IsZero(),
-		"not moved":    j.Spec.Template.Annotations["karpenter.sh/do-not-disrupt"] == "true",
+		"gang": p.Subdomain == r.name && spread.TopologyKey == "topology.kubernetes.io/zone" &&
+			spread.WhenUnsatisfiable == "ScheduleAnyway",
+		"no token": !*p.AutomountServiceAccountToken && *p.SecurityContext.RunAsUser == 1000 &&
+			*p.SecurityContext.RunAsNonRoot,
+		"agent": p.InitContainers[0].Image == "scrimp:1" && main.Image == "user:1" &&
+			main.Command[0] == "/run/scrimp/bin/scrimp",
+		"requests":  asks("cpu") == "8" && asks("memory") == "34359738368" && asks("nvidia.com/gpu") == "4",
+		"disk":      asks("ephemeral-storage") == "107374182400" && main.Resources.Limits.Cpu().IsZero(),
+		"not moved": j.Spec.Template.Annotations["karpenter.sh/do-not-disrupt"] == "true",
 	} {
 		if !ok {
 			t.Errorf("%s: %+v", name, j.Spec)
@@ -111,13 +119,15 @@ func TestAJobHasWhatItsPoolSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta, "Secret": secret.ObjectMeta,
-		"Service": d.service(r).ObjectMeta} {
+	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta,
+		"Secret": secret.ObjectMeta, "Service": d.service(r).ObjectMeta} {
 		if o.Labels[labelManaged] != "scrimp" || o.Labels[labelEngine] != "k8s" || o.Labels[labelInstallation] != "i1" ||
-			o.Labels[labelJob] != "train" || o.Labels[labelRecord] != "uid" || o.Annotations["scrimp.dev/tag-team"] != "vision & sound" {
+			o.Labels[labelJob] != "train" || o.Labels[labelRecord] != "uid" ||
+			o.Annotations["scrimp.dev/tag-team"] != "vision & sound" {
 			t.Errorf("the %s carries %v, %v", name, o.Labels, o.Annotations)
 		}
-		if owned := len(o.OwnerReferences) == 1 && o.OwnerReferences[0].UID == r.uid; owned == (name == "pod") { // its Job owns it
+		owned := len(o.OwnerReferences) == 1 && o.OwnerReferences[0].UID == r.uid
+		if owned == (name == "pod") { // its Job owns it
 			t.Errorf("the %s is owned by %v", name, o.OwnerReferences)
 		}
 	}

@@ -203,7 +203,8 @@ func (w *With) byNodes(s *sale, nodes []corev1.Node, l *list) price {
 	case count == 0 && len(nodes) == 0:
 		return price{silent: true, why: "the pool has no node now whose labels say it: set rate, or instance and region"}
 	case count == 0:
-		return price{silent: true, why: fmt.Sprintf("none of the pool's %d nodes can hold one, so none says a price: set rate", len(nodes))}
+		return price{silent: true, why: fmt.Sprintf("none of the pool's %d nodes can hold one, so none says a price: "+
+			"set rate", len(nodes))}
 	case len(sources) > 1:
 		dearest.source += fmt.Sprintf(", the dearest of %d nodes", count)
 	}

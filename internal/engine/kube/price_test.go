@@ -46,7 +46,8 @@ const (
 // A pool without a rate costs what the labels of its nodes say: by the catalogue, or by a label of the user's own. What
 // one of them does not say is unknown for the pool, with the fix, and never zero.
 func TestPricesFromTheLabelsOfNodes(t *testing.T) {
-	const small, gpu = "{name: p, cpus: 2, memory: 4GiB}", "{name: p, cpus: 4, memory: 8GiB, accelerator: A10G, accelerators: 1}"
+	const small = "{name: p, cpus: 2, memory: 4GiB}"
+	const gpu = "{name: p, cpus: 4, memory: 8GiB, accelerator: A10G, accelerators: 1}"
 	for _, c := range []struct {
 		name, pool string
 		nodes      []corev1.Node
@@ -57,14 +58,17 @@ func TestPricesFromTheLabelsOfNodes(t *testing.T) {
 		{"its one accelerator is the whole", gpu, []corev1.Node{aNode(1, g5)}, "1.006", "g5.xlarge on-demand"},
 		{"of different nodes the dearest", gpu, []corev1.Node{aNode(1, g5), aNode(1, g512), aNode(1, g5)}, "5.672",
 			"g5.12xlarge on-demand in us-east-1 by labels of nodes, the dearest of 3 nodes"},
-		{"spot of Google, by its zone's region", gpu, []corev1.Node{aNode(1, a2)}, "1.92802", "a2-highgpu-1g spot in us-central1"},
+		{"spot of Google, by its zone's region", gpu, []corev1.Node{aNode(1, a2)}, "1.92802",
+			"a2-highgpu-1g spot in us-central1"},
 		{"Azure labels spot alone", gpu, []corev1.Node{aNode(1, nc4)}, "0.526", "Standard_NC4as_T4_v3 on-demand in eastus"},
 		{"the user's label comes first", gpu, []corev1.Node{aNode(1, g5+" "+fee+"0.80")}, "0.8",
 			"label example.org/hourly-rate of nodes"},
 		{"and may stand on some nodes", gpu, []corev1.Node{aNode(1, g5), aNode(1, fee+"0.80")}, "1.006", "the dearest of 2"},
 		{"paid already", gpu, []corev1.Node{aNode(1, fee+"0")}, "0", "label"},
-		{"a label that is no price", gpu, []corev1.Node{aNode(1, fee+"cheap")}, "", `of node node is "cheap": write USD an hour`},
-		{"a type nobody knows beside one that is", gpu, []corev1.Node{aNode(1, g5), aNode(1, "type=own.large region=us-east-1")}, "",
+		{"a label that is no price", gpu, []corev1.Node{aNode(1, fee+"cheap")}, "",
+			`of node node is "cheap": write USD an hour`},
+		{"a type nobody knows beside one that is", gpu,
+			[]corev1.Node{aNode(1, g5), aNode(1, "type=own.large region=us-east-1")}, "",
 			"the catalogue has no on-demand price of own.large in us-east-1: set rate"},
 		{"spot that was not fetched", gpu, []corev1.Node{aNode(1, strings.ReplaceAll(g5, "on-demand", "spot"))}, "",
 			"no spot price of g5.xlarge in us-east-1: set rate, or fetch prices (scrimp catalog update, import)"},
@@ -105,8 +109,9 @@ func TestPricesFromTheLabelsOfNodes(t *testing.T) {
 // The user's own prices count for nodes too: a discount on a cloud's, and what nodes of one's own cost.
 func TestPricesOfNodesByTheUsersFile(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte("provider,region,machine,capacity,price,discount,currency,cpus\n"+
-		"aws,us-east-1,g5.xlarge,on-demand,,10%,,\nkubernetes,k8s,dgx,reserved,3,,USD,64\n"), 0o600); err != nil {
+	const own = "provider,region,machine,capacity,price,discount,currency,cpus\n" +
+		"aws,us-east-1,g5.xlarge,on-demand,,10%,,\nkubernetes,k8s,dgx,reserved,3,,USD,64\n"
+	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(own), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := listOf(dir, "k8s")

@@ -188,8 +188,8 @@ func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks b
 	return why, nil
 }
 
-// tooLarge reports whether the scheduler says that a pod asks for more than any of its nodes has. Of nodes that are full
-// it says that it has looked for pods to preempt on them.
+// tooLarge reports whether the scheduler says that a pod asks for more than any of its nodes has. Of nodes that are
+// full it says that it has looked for pods to preempt on them.
 func tooLarge(said string) bool {
 	return strings.Contains(said, "Insufficient ") && strings.Contains(said, "Preemption is not helpful") &&
 		!strings.Contains(said, "No preemption victims")
