@@ -210,6 +210,8 @@ func TestChartAndKustomizationsMakeTheSame(t *testing.T) {
 		{"postgres", func() string { return kustomized(t, tagged, "postgres") }, []string{"--set", "storage.kind=postgres"}},
 		{"postgres with a budget", func() string { return kustomized(t, tagged, "postgres", "budget") },
 			[]string{"--set", "storage.kind=postgres,podDisruptionBudget.enabled=true"}},
+		{"prices by nodes", func() string { return kustomized(t, tagged, "volume", "nodes") },
+			[]string{"--set", "nodePrices.enabled=true"}},
 		{"volume with TLS", func() string {
 			return kustomized(t, tagged+secured, "volume", "tls")
 		}, []string{"--set", "tls.secret=scrimp-tls"}},

@@ -14,8 +14,13 @@ const Limit = 3 * time.Minute
 // functions of more say what is known by then.
 func True(t testing.TB, what string, ok func() bool, more ...func() string) {
 	t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); ; {
+		asked := time.Now()
+		if ok() {
+			return
+		}
 		if time.Since(begun) < Limit {
+			time.Sleep(max(10*time.Millisecond, time.Since(asked))) // asking by other programs leaves room for what is asked
 			continue
 		}
 		said := ""

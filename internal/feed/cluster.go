@@ -71,7 +71,7 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 		}
 		shape := nodeShape(labels, has, cpus, memory)
 		region := cmp.Or(labels["topology.kubernetes.io/region"], p.Provider, "cluster")
-		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], labelled(labels),
+		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], NodeCapacity(labels),
 			market.Quote{Source: p.Source}, money.USD))
 	}
 	return gathered(p, all, t), nil
@@ -99,8 +99,8 @@ func nodeShape(labels, has map[string]string, cpus int, memory size.Bytes) catal
 	return shape
 }
 
-// labelled is the capacity that a node's labels say, and reserved where they say none.
-func labelled(labels map[string]string) market.Capacity {
+// NodeCapacity is the capacity that the labels of a Kubernetes node say, and reserved where they say none.
+func NodeCapacity(labels map[string]string) market.Capacity {
 	says := func(words map[string]string) bool {
 		for name, value := range words {
 			if strings.EqualFold(labels[name], value) {

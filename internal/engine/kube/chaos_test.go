@@ -59,9 +59,7 @@ func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
 		attempts += j.Attempts
 		h.receipt(name)
 	}
-	h.until("nothing is left but records", func() bool {
-		return h.Do(t, "get", "pods,jobs,secrets,services", "-n", h.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "name") == ""
-	})
+	h.until("nothing is left but records", func() bool { return len(h.left()) == 0 })
 	h.does("ledger", "verify")
 	t.Logf("%v: %d jobs, %d attempts, hurt as %v", time.Since(began).Round(time.Second), len(names), attempts, hurts)
 }

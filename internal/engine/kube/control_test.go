@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
 )
 
 const std, later = "k8s/std/1c-1g/on-demand", "k8s/later/1c-1g/on-demand"
@@ -21,19 +23,25 @@ const std, later = "k8s/std/1c-1g/on-demand", "k8s/later/1c-1g/on-demand"
 // What happens in clusters ends machines as what it is, and makes none twice: by a real control plane with simulated
 // nodes.
 func TestOnAControlPlane(t *testing.T) {
-	c := kubetest.Start(t)
-	for name, hold := range map[string]func(*site){
-		"a pod that is evicted": evicted, "a taint takes a node's pods": tainted, "a node is removed": nodeRemoved,
-		"somebody deletes the Job": jobDeleted, "somebody deletes the record": recordDeleted,
-		"an admission policy refuses":   admission,
-		"a quota is spent, and is free": quotaFrees, "two servers ask at once": twoServers,
-		"a pod goes while nobody watches": unseen, "a launch waits with the scheduler's words": waitsInWords,
-		"there is no such queue": noSuchQueue,
-		"what a pod asks for":    asksFor, "old records are removed with all that they own": collected,
+	t.Parallel()
+	c := cluster(t)
+	for _, what := range []struct {
+		name string
+		hold func(*site)
+	}{
+		{"a node is removed", nodeRemoved}, // first what waits longest
+		{"a quota is spent, and is free", quotaFrees}, {"a token expires", tokenExpires},
+		{"nodes say what they cost", nodePrices}, {"Kueue admits a Job", admittedByKueue},
+		{"a pod that is evicted", evicted}, {"a taint takes a node's pods", tainted},
+		{"somebody deletes the Job", jobDeleted}, {"somebody deletes the record", recordDeleted},
+		{"an admission policy refuses", admission}, {"two servers ask at once", twoServers},
+		{"a pod goes while nobody watches", unseen}, {"a launch waits with the scheduler's words", waitsInWords},
+		{"there is no such queue", noSuchQueue}, {"no node holds it", holdsNone}, {"what a pod asks for", asksFor},
+		{"old records are removed with all that they own", collected},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()
-			hold(newSite(t, c))
+			what.hold(newSite(t, c))
 		})
 	}
 }
@@ -89,21 +97,28 @@ func (s *site) ends(d *Driver, key string, cause engine.Cause) engine.Instance {
 	if i.Cause != cause || i.Ended.Before(i.Launched) || len(i.Bill) != 1 || i.Bill[0].Amount != i.Rate.Until(i.Ended.Sub(i.Launched)) {
 		s.Errorf("it ended as %+v, want it %s", i, cause)
 	}
-	s.until("its objects go", func() bool {
-		return s.Do(s, "get", "pods,jobs,secrets", "-n", s.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "name") == ""
-	})
+	s.until("its objects go", func() bool { return len(s.left()) == 0 })
 	return i
 }
 
 // pods are the names of a site's pods.
-func (s *site) pods() []string {
+func (s *site) pods() (names []string) {
 	s.Helper()
-	return strings.Fields(s.Do(s, "get", "pods", "-n", s.namespace, "-o", "jsonpath={.items[*].metadata.name}"))
+	var list corev1.PodList
+	s.read("pods", &metav1.ListOptions{}, &list)
+	for n := range list.Items {
+		names = append(names, list.Items[n].Name)
+	}
+	return names
 }
 
 func (s *site) nodeOf(pod string) string {
 	s.Helper()
-	return s.Do(s, "get", "pod", pod, "-n", s.namespace, "-o", "jsonpath={.spec.nodeName}")
+	var p corev1.Pod
+	if err := s.admin.get(s.Context(), "pods", pod, &p); err != nil {
+		s.Fatal(err)
+	}
+	return p.Spec.NodeName
 }
 
 func evicted(s *site) {
@@ -279,9 +294,7 @@ func waitsInWords(s *site) {
 	if err := d.Cancel(ctx, "a.1"); err != nil {
 		s.Error(err)
 	}
-	s.until("nothing is left of it", func() bool {
-		return s.Do(s, "get", "pods,jobs,secrets", "-n", s.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "name") == ""
-	})
+	s.until("nothing is left of it", func() bool { return len(s.left()) == 0 })
 }
 
 // noSuchQueue asks for a queue of Kueue in a cluster that has none: the launch and the examination say so.

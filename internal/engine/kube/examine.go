@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,6 +72,10 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	if found = append(found, there); !there.OK {
 		return append(found, d.wayBack())
 	}
+	d.mu.Lock()
+	d.asked = time.Time{} // prices are those of now
+	d.mu.Unlock()
+	d.reprice(ctx, a)
 	for n := range d.with.Pools {
 		found = append(found, d.pool(ctx, a, &d.with.Pools[n]))
 	}
@@ -145,7 +150,7 @@ func (d *Driver) namespace(ctx context.Context, a *api) engine.Finding {
 func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
 	f := engine.Finding{Name: "pool " + p.Name}
 	var sells []string
-	sales := d.with.sales(d.name, time.Now())
+	sales := d.sales()
 	for n := range sales {
 		s := &sales[n]
 		if s.of != p {
@@ -165,15 +170,17 @@ func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
 			f.Text = refusal(a, err).Error()
 			return f
 		}
-		price := "at an unknown price: set rate"
+		price := "at an unknown price: " + cmp.Or(s.unknown, "set rate")
 		if s.quote.Priced {
 			price = fmt.Sprintf("%v %s an hour", s.quote.Rate, s.offer.Currency)
+		}
+		if s.quote.Priced && s.quote.Source != ownRate {
+			price += " (" + s.quote.Source + ")"
 		}
 		sells = append(sells, fmt.Sprintf("%s, %s", s.offer.ID, price))
 	}
 	if p.Queue != "" {
-		err := a.plain.Get().AbsPath(kueuePath, "namespaces", a.namespace, "localqueues", p.Queue).Do(ctx).Error()
-		if err != nil {
+		if err := a.localQueue(ctx, p.Queue); err != nil {
 			f.Text = noQueue(a.namespace, p.Queue)
 			return f
 		}
@@ -182,7 +189,7 @@ func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
 		f.Text = why
 		return f
 	}
-	f.OK, f.Text = true, strings.Join(sells, "; ")+d.nodesOf(ctx, a, p)
+	f.OK, f.Text = true, strings.Join(sells, "; ")+d.nodesOf(ctx, a, p, sales)
 	return f
 }
 
@@ -192,32 +199,26 @@ func notAsked(err error) bool {
 }
 
 // nodesOf says which nodes a pool has now, where this user may see nodes.
-func (d *Driver) nodesOf(ctx context.Context, a *api, p *Pool) string {
-	var list corev1.NodeList
-	err := a.core.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{
-		LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: p.selectors()}), Limit: 500}, queries).
-		Do(ctx).Into(&list)
+func (d *Driver) nodesOf(ctx context.Context, a *api, p *Pool, sales []sale) string {
+	nodes, err := a.nodes(ctx, p)
 	if err != nil {
 		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
 	}
 	fits := 0
-	for n := range list.Items {
-		free := list.Items[n].Status.Allocatable
-		gpus := free[corev1.ResourceName(p.Resource)]
-		if free.Cpu().Value() >= int64(p.CPUs) && free.Memory().Value() >= int64(p.memory) &&
-			gpus.Value() >= int64(p.Accelerators) {
+	for n := range nodes {
+		if slices.ContainsFunc(sales, func(s sale) bool { return s.of == p && s.fits(&nodes[n]) > 0 }) {
 			fits++
 		}
 	}
 	switch {
-	case len(list.Items) == 0:
+	case len(nodes) == 0:
 		return "; no node has its labels now: an autoscaler must make one"
 	case fits == 0:
 		return fmt.Sprintf("; none of its %d nodes can hold a machine: lower cpus and memory by what daemon "+
 			"sets take, or an "+
-			"autoscaler must make larger ones", len(list.Items))
+			"autoscaler must make larger ones", len(nodes))
 	}
-	return fmt.Sprintf("; %d of its %d nodes can hold one when empty", fits, len(list.Items))
+	return fmt.Sprintf("; %d of its %d nodes can hold one when empty", fits, len(nodes))
 }
 
 // wayBack says whether pods reach the server, as far as that can be known without one.

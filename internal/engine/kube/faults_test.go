@@ -22,7 +22,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/money"
 	"scrimp/internal/wait"
 )
@@ -37,12 +36,11 @@ var (
 type hurt struct {
 	*site
 	*faulty
-	admin *api
-	ran   *ran
-	seed  int
-	name  string
-	asks  map[string]int // machines by key
-	d     [2]*Driver
+	ran  *ran
+	seed int
+	name string
+	asks map[string]int // machines by key
+	d    [2]*Driver
 
 	mu     sync.Mutex
 	wrong  []string
@@ -94,9 +92,7 @@ func (h *hurt) acts(ctx context.Context, n int, rng *rand.Rand) {
 		h.server(n)
 	case a == 10:
 		if up := h.ran.running(nameOf(key)); len(up) > 0 {
-			_ = h.admin.core.Post().Namespace(h.namespace).Resource("pods").Name(up[rng.IntN(len(up))]).SubResource("eviction").
-				Body(fmt.Appendf(nil, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`,
-					up[0], h.namespace)).SetHeader("Content-Type", "application/json").Do(ctx).Error()
+			_ = h.admin.evict(ctx, up[rng.IntN(len(up))])
 		}
 	case a < 14:
 		h.lists(ctx, n)
@@ -309,17 +305,14 @@ func (h *hurt) books(ctx context.Context) {
 // at a time: no key runs twice, no machine is lost or billed wrongly, and nothing stays when all is given back.
 func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
 	quiet.Do(func() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) })
-	c := kubetest.Start(t, "WATCH=5")
+	t.Parallel()
+	c := cluster(t, "WATCH=5")
 	s := newSite(t, c)
 	s.nodes("std", "64", 4)
-	admin, err := connect(&With{Kubeconfig: s.Kubeconfig(), Namespace: s.namespace}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := &ran{pods: map[string]map[int]map[types.UID]bool{}, up: map[types.UID]string{}}
 	watching, stop := context.WithCancel(context.Background())
 	defer stop()
-	go follower(admin, labelManaged+"=scrimp", seen).RunWithContext(watching)
+	go follower(s.admin, labelManaged+"=scrimp", seen).RunWithContext(watching)
 	var (
 		wg     sync.WaitGroup
 		slots  = make(chan struct{}, *width)
@@ -338,7 +331,7 @@ func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			h := &hurt{site: s, admin: admin, ran: seen, seed: seed, name: fmt.Sprintf("f%d", seed),
+			h := &hurt{site: s, ran: seen, seed: seed, name: fmt.Sprintf("f%d", seed),
 				faulty: &faulty{rng: rand.New(rand.NewPCG(uint64(seed), 17)), hurts: 0.2}, asks: map[string]int{},
 				told: map[string]map[string]engine.Instance{}, closed: map[string]bool{}, reused: map[string]int{}}
 			h.run(t.Context())

@@ -47,7 +47,7 @@ func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 	if enginetest.Raced {
 		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
-	c := kubetest.Start(t)
+	c := cluster(t)
 	s := newSite(t, c)
 	var added []*kubetest.RealNode
 	for _, name := range nodes {

@@ -55,6 +55,10 @@ type Driver struct {
 	done     map[string]bool // keys whose objects have been made
 	turns    engine.Turns
 	troubles map[string]trouble // by pool
+
+	dir    string // data folder, whose catalogue says what engines.yaml does not; "": what the program carries
+	prices map[market.OfferID]price
+	asked  time.Time // when nodes and catalogue were asked last for them
 }
 
 // trouble is what kept a pod from working for us.
@@ -95,7 +99,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 			"free: start it with scrimp serve --listen HOST:PORT, an address that pods reach, or write its URL")
 	}
 	d := newDriver(s.Name, with)
-	d.server = agents
+	d.server, d.dir = agents, h.Dir
 	if h.Log != nil {
 		d.log = h.Log
 	}
@@ -109,7 +113,8 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 func newDriver(name string, with With) *Driver {
 	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
 		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
-		done: map[string]bool{}, troubles: map[string]trouble{}}
+		done: map[string]bool{}, troubles: map[string]trouble{},
+		prices: map[market.OfferID]price{}}
 	d.mirror = newMirror(func() {
 		select {
 		case d.changes <- struct{}{}:
@@ -246,10 +251,12 @@ func (d *Driver) Watch(ctx context.Context, changed func()) error {
 
 // Offers implements engine.Driver. What is in use can be had: its launch waits for a node.
 func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
-	if _, err := d.look(ctx); err != nil {
+	a, err := d.look(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
-	sales := d.with.sales(d.name, time.Now())
+	d.reprice(ctx, a)
+	sales := d.sales()
 	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
 	for n, s := range sales {
 		if left, _ := d.troubled(s.of.Name); left > 0 {

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -54,7 +55,10 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 		}
 		return d.instances(r), nil
 	}
-	s, err := d.saleOf(q)
+	if r == nil { // it is rented at a price of now
+		d.reprice(ctx, a)
+	}
+	s, err := d.saleOf(q, r)
 	if err != nil {
 		if r != nil && len(r.Granted) == 0 {
 			return nil, d.refuse(ctx, a, r, err)
@@ -97,16 +101,21 @@ func orAgain(err error, why string) error {
 	return fmt.Errorf("%s: asked again", why)
 }
 
-// saleOf is what a request asks for, where it can be had.
-func (d *Driver) saleOf(q *engine.Request) (*sale, error) {
-	sales := d.with.sales(d.name, time.Now())
+// saleOf is what a request asks for, where it can be had. One that has a record keeps the price that it had.
+func (d *Driver) saleOf(q *engine.Request, r *record) (*sale, error) {
+	sales := d.sales()
 	for n := range sales {
 		s := &sales[n]
-		switch {
-		case s.offer.ID != q.Offer:
+		if s.offer.ID != q.Offer {
 			continue
+		}
+		if r != nil && r.Priced {
+			s.quote.Rate, s.quote.Priced = r.Rate, true
+		}
+		switch {
 		case q.MaxRate > 0 && !s.quote.Priced:
-			return nil, fmt.Errorf("%w: nobody says what %s costs: set its rate in engines.yaml", engine.ErrPrice, s.of.Name)
+			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.of.Name,
+				cmp.Or(s.unknown, "set its rate in engines.yaml"))
 		case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
 			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
 		}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"scrimp/internal/engine/kube/kubetest"
 )
 
 // program is the scrimp that servers and pods run, built once it is needed.
@@ -19,10 +21,21 @@ func TestMain(m *testing.M) {
 	}
 	program = filepath.Join(dir, "scrimp")
 	flag.Parse()
-	if err := flag.Set("test.parallel", "3"); err != nil { // they wait for clusters, most of the time
+	if err := flag.Set("test.parallel", "16"); err != nil { // they wait for clusters, most of the time
 		panic(err)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// clusters are how many run at once: each has programs of its own, which wait most of the time.
+var clusters = make(chan struct{}, 3)
+
+// cluster starts one as soon as there is room for it, until the test ends.
+func cluster(t testing.TB, env ...string) *kubetest.Cluster {
+	t.Helper()
+	clusters <- struct{}{}
+	t.Cleanup(func() { <-clusters })
+	return kubetest.Start(t, env...)
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -69,20 +70,25 @@ func newMirror(changed func()) *mirror {
 		gone: map[types.UID]gonePod{}, begun: map[string][]*pod{}}
 }
 
-// againAfter is between a watch that failed and the next one.
-const againAfter = time.Second
+// againAfter is between a watch that failed and the next one; it doubles up to againMost as long as they fail.
+const againAfter, againMost = time.Second, 8 * time.Second
 
 // follow keeps the mirror as the API server has it, until ctx ends: it watches from where it was, and lists anew where
 // that is too old.
 func (m *mirror) follow(ctx context.Context, a *api, selector string) {
-	pods := follower(a, selector, m)
+	pods, pause := follower(a, selector, m), againAfter
 	for ctx.Err() == nil {
+		began := time.Now()
 		within, stop := context.WithCancel(ctx)
 		m.mu.Lock()
 		m.stop = stop
 		m.mu.Unlock()
-		_ = pods.ListAndWatchWithContext(within) // whether the API server answers is asked by itself
-		_ = wait.For(within, againAfter)
+		_ = pods.ListAndWatchWithContext(within)                  // whether the API server answers is asked by itself
+		if within.Err() != nil || time.Since(began) > againMost { // it is asked to begin anew, or had begun well
+			pause = againAfter
+		}
+		_ = wait.For(within, pause/2+rand.N(pause/2)) // servers of one cluster do not come together
+		pause = min(2*pause, againMost)
 		stop()
 	}
 }

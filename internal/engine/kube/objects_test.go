@@ -19,12 +19,7 @@ func asksFor(s *site) {
 	s.nodes("std", "4", 1)
 	d := s.driver()
 	s.launched(d, "a.1", 2)
-	admin := s.with()
-	admin.Kubeconfig, admin.Namespace = s.Kubeconfig(), s.namespace
-	a, err := connect(&admin, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	a := s.admin
 	var p corev1.Pod
 	if err := a.get(s.Context(), "pods", s.pods()[0], &p); err != nil {
 		s.Fatal(err)

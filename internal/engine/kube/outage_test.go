@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/wait"
 )
 
@@ -31,7 +29,7 @@ import (
 // happened is forgotten, where it is frozen, and where its connection is dead.
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	c := kubetest.Start(t, "WATCH=5") // watches end after 5 to 10 s
+	c := cluster(t, "WATCH=5") // watches end after 5 to 10 s
 	for _, o := range []struct {
 		name string
 		hold func(*site)
@@ -157,11 +155,8 @@ func forgotten(s *site) {
 	s.Evict(s, s.namespace, s.Do(s, "get", "pods", "-n", s.namespace, "-l", "job-name="+nameOf("a.1"),
 		"-o", "jsonpath={.items[*].metadata.name}"))
 	s.until("the pod goes", func() bool { return len(s.pods()) == 1 })
-	admin, err := connect(&With{Kubeconfig: s.Kubeconfig(), Namespace: s.namespace}, nil)
 	var all corev1.ConfigMapList
-	if err := cmp.Or(err, admin.list(s.Context(), "configmaps", &metav1.ListOptions{}, &all)); err != nil {
-		s.Fatal(err)
-	}
+	s.read("configmaps", &metav1.ListOptions{}, &all)
 	revision := all.ResourceVersion
 	q, err := http.NewRequestWithContext(s.Context(), http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/v3/kv/compaction", s.Port+1),
 		strings.NewReader(`{"revision":"`+revision+`","physical":true}`))

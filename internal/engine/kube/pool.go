@@ -61,7 +61,7 @@ func listingOf(p *Pool, capacity market.Capacity) (catalog.Listing, bool) {
 	if c := clouds[p.Cloud]; c != nil && p.Cloud != "karpenter" {
 		providers = []string{c.provider}
 	}
-	all := catalog.Builtin()
+	all := builtin()
 	for _, provider := range providers {
 		i := slices.IndexFunc(all.Listings, func(l catalog.Listing) bool {
 			return l.Offer.Provider == provider && l.Offer.Machine == p.Instance && l.Offer.Region == p.Region &&
@@ -91,6 +91,9 @@ func machineLabel(instance string) string {
 	return string(b)
 }
 
+// ownRate is the source of prices that the engine's settings say.
+const ownRate = "engines.yaml"
+
 // sale is an offer with what a pod asks for.
 type sale struct {
 	offer  market.Offer
@@ -99,6 +102,8 @@ type sale struct {
 	milli  int64      // thousandths of a processor that are asked for
 	memory size.Bytes // that is asked for, and the limit
 	part   int        // the machine is one part of so many
+
+	unknown string // why its price is not known, with the fix
 }
 
 // sales are what is sold of the cluster, for the engine of that name.
@@ -122,7 +127,7 @@ func (w *With) sales(name string, now time.Time) []sale {
 			o.ID = market.OfferID(name + "/" + o.Zone + "/" + o.Machine + "/" + string(o.Capacity))
 			s.offer = o
 			s.quote = market.Quote{Offer: o.ID, Rate: partOf(p.rate, part), Priced: p.priced, Available: true, At: now.UTC(),
-				Source: cmp.Or(p.source, "engines.yaml")}
+				Source: cmp.Or(p.source, ownRate)}
 			all = append(all, s)
 		}
 	}

@@ -33,9 +33,7 @@ command: |
 	}
 	h.until("it is billed", func() bool { return h.job("gang").Closed })
 	h.receipt("gang")
-	h.until("nothing is left", func() bool {
-		return h.Do(t, "get", "pods,jobs,secrets,services", "-n", h.namespace, "-l", "scrimp.dev/engine=k8s", "-o", "name") == ""
-	})
+	h.until("nothing is left", func() bool { return len(h.left()) == 0 })
 }
 
 // A node whose kubelet is killed goes on with the old program, which nobody can end there; the job goes on elsewhere,

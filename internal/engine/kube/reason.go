@@ -175,6 +175,10 @@ func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks b
 				cmp.Or(p.node, "any node"), text), Scope: "offer"}
 		case p.scheduled.IsZero():
 			why = fmt.Sprintf("pod %s waits for a node: %s", p.name, cmp.Or(p.waits, "the scheduler has not looked at it yet"))
+			if tooLarge(p.waits) {
+				why += fmt.Sprintf(" No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool "+
+					"%s in engines.yaml, unless an autoscaler makes a larger one", s.of.Name)
+			}
 		case p.waits != "":
 			why = fmt.Sprintf("pod %s begins on %s: %s: %s", p.name, p.node, p.reason, p.waits)
 		default:
@@ -182,6 +186,13 @@ func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks b
 		}
 	}
 	return why, nil
+}
+
+// tooLarge reports whether the scheduler says that a pod asks for more than any of its nodes has. Of nodes that are
+// full it says that it has looked for pods to preempt on them.
+func tooLarge(said string) bool {
+	return strings.Contains(said, "Insufficient ") && strings.Contains(said, "Preemption is not helpful") &&
+		!strings.Contains(said, "No preemption victims")
 }
 
 // withoutPods says why a Job has none, or not all.
@@ -243,7 +254,7 @@ func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (s
 	if s.of.Queue == "" {
 		return "its Job is suspended: kubectl get job " + j.Name + " -o yaml says by whom", nil
 	}
-	err := a.plain.Get().AbsPath(kueuePath, "namespaces", a.namespace, "localqueues", s.of.Queue).Do(ctx).Error()
+	err := a.localQueue(ctx, s.of.Queue)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrRequest, noQueue(a.namespace,
@@ -262,7 +273,17 @@ func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (s
 	return why, nil
 }
 
-const kueuePath = "/apis/kueue.x-k8s.io/v1beta1"
+// localQueue asks for a queue of Kueue, by whichever version of its objects the cluster has.
+func (a *api) localQueue(ctx context.Context, name string) (err error) {
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		err = a.plain.Get().AbsPath("/apis/kueue.x-k8s.io", version, "namespaces", a.namespace, "localqueues",
+			name).Do(ctx).Error()
+		if !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return err
+}
 
 func noQueue(namespace, queue string) string {
 	return fmt.Sprintf("there is no queue %s in namespace %s, or no Kueue in the cluster: kubectl get localqueues -n %s; "+

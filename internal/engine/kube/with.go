@@ -33,6 +33,8 @@ type With struct {
 	AgentImage  string   `yaml:"agent_image"`
 	PullSecrets []string `yaml:"pull_secrets,omitempty"`
 	CA          string   `yaml:"ca,omitempty"` // file of certificates that agents trust for the server; "": their image's
+	// PriceLabel is a label of nodes that says what a whole one costs an hour; "": their type, region and capacity say it.
+	PriceLabel string `yaml:"price_label,omitempty"`
 	// User is the number of the user that pods run as; 0: 65532.
 	User    int64    `yaml:"user,omitempty"`
 	Volumes []Volume `yaml:"volumes,omitempty"`
@@ -92,7 +94,7 @@ const withHas = "a Kubernetes engine has image, pools (each with name, capacity,
 	"tolerations, queue, " +
 	"priority_class, runtime_class, spread, image), kubeconfig, context, namespace, currency, agent_image, " +
 	"pull_secrets, " +
-	"ca, user and volumes"
+	"ca, price_label, user and volumes"
 
 var (
 	labelName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -125,6 +127,8 @@ func readWith(s *engine.Setting) (w With, err error) {
 		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
 	case w.CA != "" && !isFile(w.CA):
 		return w, fmt.Errorf("with: ca: there is no file %s: write one of certificates in PEM", w.CA)
+	case w.PriceLabel != "" && !labelKey.MatchString(w.PriceLabel):
+		return w, fmt.Errorf("with: price_label is %q: write a label of nodes, such as example.org/hourly-rate", w.PriceLabel)
 	case w.User < 1:
 		return w, fmt.Errorf("with: user is %d: write the number of a user that is not root", w.User)
 	}

@@ -1,0 +1,137 @@
+//go:build !local
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"scrimp/internal/market"
+)
+
+// priceEvery is between two looks at nodes and catalogue for prices, which move by the hour at most.
+const priceEvery = 5 * time.Minute
+
+// sales are what is sold, at the prices of engines.yaml, or else of the catalogue and the nodes.
+func (d *Driver) sales() []sale {
+	all := d.with.sales(d.name, time.Now())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n := range all {
+		s := &all[n]
+		p, ok := d.prices[s.offer.ID]
+		switch {
+		case s.of.Rate != "" || !ok:
+		case p.known:
+			s.quote.Rate, s.quote.Priced, s.quote.Source = p.rate, true, p.source
+			if time.Since(p.at) > 2*priceEvery {
+				s.quote.Source += ", read " + p.at.UTC().Format("2006-01-02 15:04")
+			}
+		case !s.quote.Priced:
+			s.unknown = p.why
+		}
+	}
+	return all
+}
+
+// reprice asks catalogue and nodes anew what machines cost whose pools say no rate, where that was a while ago. What
+// was known stays where it is not found out: nodes are not to be seen, or the pool has none for now.
+func (d *Driver) reprice(ctx context.Context, a *api) {
+	d.mu.Lock()
+	due := d.with.unsaid() && time.Since(d.asked) >= priceEvery
+	if due {
+		d.asked = time.Now() // whoever comes meanwhile goes on with what is known
+	}
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	l, err := listOf(d.dir, d.name)
+	if err != nil {
+		d.log.Warn("prices are those that the program carries", "error", err)
+	}
+	found := map[market.OfferID]price{}
+	all := d.with.sales(d.name, time.Now())
+	for n := range d.with.Pools {
+		if p := &d.with.Pools[n]; p.Rate == "" {
+			maps.Copy(found, d.pricesOf(ctx, a, p, all, l))
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() != nil {
+		d.asked = time.Time{} // the next one asks
+	}
+	for id, p := range found {
+		if was := d.prices[id]; p.known || !was.known || !p.silent {
+			d.prices[id] = p
+		}
+	}
+}
+
+// pricesOf are the prices of a pool's machines: those of its instance type and region, unless the user's label is to
+// say them, or those of its nodes.
+func (d *Driver) pricesOf(ctx context.Context, a *api, p *Pool, all []sale, l *list) map[market.OfferID]price {
+	prices := map[market.OfferID]price{}
+	all = slices.DeleteFunc(slices.Clone(all), func(s sale) bool { return s.of != p })
+	stated := price{}
+	if p.Instance != "" && p.Region != "" {
+		at := place{machine: p.Instance, region: p.Region, capacity: p.Capacity}
+		stated = d.with.listed(l, p.providers(""), at, "").price
+	}
+	var nodes []corev1.Node
+	var err error
+	if !stated.known || d.with.PriceLabel != "" {
+		nodes, err = a.nodes(ctx, p)
+	}
+	for n := range all {
+		s := &all[n]
+		of := d.with.byNodes(s, nodes, l)
+		switch {
+		case of.known:
+		case stated.known:
+			of = stated
+			of.rate = partOf(of.rate, s.part)
+		case apierrors.IsForbidden(err):
+			of = price{silent: true, why: "this user may not list nodes, whose labels say it: set rate, or instance and " +
+				"region, or kubectl create clusterrole scrimp-nodes --verb=list --resource=nodes, and bind it to this user"}
+		case err != nil:
+			of = price{silent: true, why: fmt.Sprintf("list nodes: %s: set rate", said(err))}
+		case stated.why != "" && len(nodes) == 0:
+			of = stated
+			of.silent = true
+		}
+		of.at = time.Now()
+		prices[s.offer.ID] = of
+	}
+	return prices
+}
+
+// nodesAtOnce is how many nodes the API server is asked for at once.
+const nodesAtOnce = 500
+
+// nodes are those that a pool's machines may be on.
+func (a *api) nodes(ctx context.Context, p *Pool) (all []corev1.Node, err error) {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	opts := metav1.ListOptions{Limit: nodesAtOnce, LabelSelector: labels.SelectorFromSet(p.selectors()).String()}
+	for {
+		var page corev1.NodeList
+		err := a.core.Get().Resource("nodes").VersionedParams(&opts, queries).Do(ctx).Into(&page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return all, nil
+		}
+	}
+}
