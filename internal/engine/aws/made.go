@@ -49,7 +49,7 @@ func readMade(text []byte) (*made, error) {
 	}
 	most := values // the module's outputs are where most of their names are
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if module, ok := values[name].(map[string]any); ok && named(module) > named(most) {
+		if module, ok := values[name].(map[string]any); ok && outputsIn(module) > outputsIn(most) {
 			most = module
 		}
 	}
@@ -63,8 +63,8 @@ func (m *made) outputs() map[string]*string {
 		"job_role": &m.JobRole, "server": &m.Server}
 }
 
-// named is how many of the module's outputs there are.
-func named(values map[string]any) (n int) {
+// outputsIn is how many of the module's outputs there are.
+func outputsIn(values map[string]any) (n int) {
 	for name := range (&made{}).outputs() {
 		if values[name] != nil {
 			n++
