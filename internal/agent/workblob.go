@@ -144,6 +144,8 @@ func (r *workReader) Read(p []byte) (n int, err error) {
 			return 0, io.EOF
 		case r.ctx.Err() != nil:
 			r.err = fmt.Errorf("fetch %s: %w", r.key, context.Cause(r.ctx))
+		case blob.Damaged(err):
+			r.err = fmt.Errorf("fetch %s: %w: %w", r.key, errWork, err)
 		case errors.Is(err, errWork), blob.Missing(err), try == workTries:
 			r.err = fmt.Errorf("fetch %s: %w", r.key, err)
 		default:

@@ -126,7 +126,9 @@ func check(ctx context.Context, from *gcblob.Bucket, key string, r record, moved
 		return fmt.Errorf("%w: %s has %d bytes, not %d", errOther, key, in.Size(), r.Bytes)
 	}
 	got := newSummed(moved)
-	if _, err := io.Copy(got, in); err != nil {
+	if _, err := io.Copy(got, in); blob.Damaged(err) {
+		return fmt.Errorf("%w: %w", errOther, err)
+	} else if err != nil {
 		return err
 	}
 	if got.n != r.Bytes || got.sum() != r.SHA256 {
