@@ -185,7 +185,7 @@ func (b *Blobs) alone(job, store string, do func() error) (err error) {
 	switch {
 	case b.puts[job] != nil || b.removed[job]:
 		err = errGoesOn
-	case failed && time.Since(at) < rests:
+	case failed && time.Since(at) < b.Rests:
 		err = errAway
 	default:
 		b.removed[job] = true

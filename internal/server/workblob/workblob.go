@@ -24,7 +24,6 @@ const (
 	inLine  = 1024             // folders that wait for their turn
 	answers = 5 * time.Second  // how long who asks waits for one that is on its way; an agent gives up after 10 s
 	stalled = time.Minute      // how long one may be on its way without moving
-	rests   = time.Minute      // after one that failed
 	doubted = 10 * time.Minute // between two looks at a copy that agents did not take
 )
 
@@ -36,6 +35,7 @@ type Blobs struct {
 	// nobody does.
 	Lender func(address, job string) (l engine.Lender, prefix string)
 	Errors *slog.Logger
+	Rests  time.Duration // after what failed it is not tried again for so long
 
 	queue chan *put
 
@@ -58,7 +58,8 @@ type put struct {
 
 // New is for the folders of a store.
 func New(folders *workdir.Store, lender func(address, job string) (engine.Lender, string), log *slog.Logger) *Blobs {
-	return &Blobs{Folders: folders, Lender: lender, Errors: log, queue: make(chan *put, inLine), puts: map[string]*put{},
+	return &Blobs{Folders: folders, Lender: lender, Errors: log, Rests: time.Minute,
+		queue: make(chan *put, inLine), puts: map[string]*put{},
 		failed: map[string]time.Time{}, doubts: map[string]time.Time{}, removed: map[string]bool{}, away: map[string]time.Time{}}
 }
 
@@ -119,7 +120,7 @@ func (b *Blobs) join(job, store string) *put {
 		return p
 	}
 	for other, at := range b.failed {
-		if time.Since(at) > rests {
+		if time.Since(at) > b.Rests {
 			delete(b.failed, other)
 		}
 	}
