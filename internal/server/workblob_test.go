@@ -152,7 +152,8 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 	if rec, _ := w.ask("GET", "/v1/agent/work/blob", auth.OwnerName, nil); rec.Code/100 != 4 {
 		t.Errorf("a user: %d", rec.Code)
 	}
-	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
+	attempt = submit("over", store)
+	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
 	w.until(func(m *core.Machine) bool { _, ok := m.Attempt(attempt); return !ok })
 	if code, _ := w.blobOf(attempt, ""); code != http.StatusGone || len(gate.Seen()) != seen {
 		t.Errorf("an attempt that is over: %d, %d requests", code, len(gate.Seen())-seen)
