@@ -62,7 +62,9 @@ type Config struct {
 	open  func(context.Context, *attempt) (keeper, error)
 	store *httpblob.Bucket // the server's own
 	// lends fetches credentials for the job's store, where the server lends them
-	lends  func(context.Context) (api.StoreCredentials, error)
+	lends func(context.Context) (api.StoreCredentials, error)
+	// works asks where in that store the work folder lies, or says why what it was told was not taken
+	works  func(ctx context.Context, refused string) (api.WorkBlob, error)
 	setups *setup.Cache // what set-ups made here; nil: none is kept
 	keep   bool         // for tests: leave what a task had on the machine
 	// lookUsage is for tests: how often the machine is measured; 0 is 5 s.

@@ -209,7 +209,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	server.Trust(d.Roots)
 	server.Node = a.Node
 	c := d.Config
-	c.store, c.lends = server.Store(), server.Credentials
+	c.store, c.lends, c.works = server.Store(), server.Credentials, server.WorkBlob
 	g, err := newAttempt(c, a, server)
 	if err != nil {
 		server.Close()

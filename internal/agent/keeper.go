@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -53,6 +50,7 @@ type storeKeeper struct {
 	a        api.Assignment
 	server   *httpblob.Bucket // the server's own store
 	lends    func(context.Context) (api.StoreCredentials, error)
+	works    func(ctx context.Context, refused string) (api.WorkBlob, error)
 	log      *slog.Logger
 	bucket   *gcblob.Bucket       // nil: the job keeps no checkpoints
 	writer   *checkpoint.Writer   // of rank 0
@@ -66,7 +64,7 @@ type storeKeeper struct {
 // attempts can write no more from here on. The others of a gang wait for that claim.
 func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
 	a, log := g.a, g.Log
-	k := &storeKeeper{a: a, server: g.store, lends: g.lends, log: log, first: true}
+	k := &storeKeeper{a: a, server: g.store, lends: g.lends, works: g.works, log: log, first: true}
 	if g.user != 0 { // where the program cannot put another file in the place of a copy
 		k.aside = g.folders.own
 	}
@@ -254,60 +252,6 @@ func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.
 		return restored{}, refused, err
 	}
 	return restored{Manifest: r.Manifest.Name, Step: r.Manifest.Step}, refused, nil
-}
-
-// Fetch understands three forms of address: scrimp:work is the job's work folder on the
-// server; ADDRESS#NAME is what was kept under a name in a store of checkpoints; ADDRESS
-// alone is a store whose blobs are the files.
-func (k *storeKeeper) Fetch(ctx context.Context, address, dir string) error {
-	place, name := splitName(address)
-	return patiently(ctx, k.log, func(ctx context.Context) (err error) {
-		if address == api.ServerWork && k.server != nil {
-			return fetchWork(ctx, k.server, dir)
-		}
-		b, err := k.openStore(ctx, place)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, b.Close()) }()
-		if name != "" {
-			_, err := checkpoint.Open(b, "").Fetch(ctx, name, dir)
-			return fenceOf(err)
-		}
-		return fetchBlobs(ctx, b, dir)
-	})
-}
-
-func splitName(address string) (place, name string) {
-	place, name, _ = strings.Cut(address, "#")
-	return place, name
-}
-
-func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
-	for it := b.List(nil); ; {
-		o, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		path, err := inside(dir, o.Key)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		// a store knows no permissions: scripts must run
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // it is run
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(b.Download(ctx, o.Key, f, nil), f.Close()); err != nil {
-			return err
-		}
-	}
 }
 
 // Keep returns an address of the form ADDRESS#NAME.

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ type lending struct {
 	cloud   *awstest.Server
 	store   string
 	lender  engine.Lender
+	before  atomic.Pointer[func(http.ResponseWriter, *http.Request) http.ResponseWriter] // each request to the gate
 	mu      sync.Mutex
 	secrets []string
 }
@@ -48,7 +51,12 @@ func newLending(t *testing.T) *lending {
 	t.Cleanup(c.Close)
 	l := &lending{t: t, cloud: c, gate: &awstest.Gate{STS: c, To: endpoint, Key: os.Getenv("AWS_ACCESS_KEY_ID"),
 		Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Region: "us-east-1"}}
-	gate := httptest.NewServer(l.gate)
+	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before := l.before.Load(); before != nil {
+			w = (*before)(w, r)
+		}
+		l.gate.ServeHTTP(w, r)
+	}))
 	t.Cleanup(gate.Close)
 	l.store = "s3://scrimp-test?endpoint=" + gate.URL + "&prefix=team"
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
@@ -83,7 +91,7 @@ func (l *lending) of(ctx context.Context, job string) (lent.Credentials, error) 
 }
 
 // play runs an attempt of job-1 whose credentials are to be renewed ten times a second.
-func (l *lending) play(epoch int, change func(*api.Assignment)) *rig {
+func (l *lending) play(epoch int, change func(*api.Assignment), more ...func(*fakeServer)) *rig {
 	a := stored(l.t, "", epoch, "train", "TEST_EVERY=300")
 	a.Checkpoint = api.Checkpoints{URL: l.store, Prefix: "jobs/job-1/", KeepLast: 2, Lent: true}
 	change(&a)
@@ -93,6 +101,9 @@ func (l *lending) play(epoch int, change func(*api.Assignment)) *rig {
 		c, err := l.of(l.t.Context(), "job-1")
 		return api.StoreCredentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region,
 			Expires: time.Now().Add(5*time.Minute + 100*time.Millisecond)}, err
+	}
+	for _, f := range more {
+		f(r.server)
 	}
 	r.start()
 	return r

@@ -69,6 +69,8 @@ type fakeServer struct {
 	measured   []api.Measurements
 	deaf       bool // it takes no measurements
 	lends      func() (api.StoreCredentials, error)
+	works      func() api.WorkBlob
+	turnedDown []string // why the work folder was not taken from the bucket
 }
 
 // given is a task, and what happens before it is given.
@@ -99,6 +101,18 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(c)
+		return
+	}
+	if r.URL.Path == "/v1/agent/work/blob" && s.works != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		at := api.WorkBlob{}
+		if why := r.URL.Query().Get("refused"); why != "" {
+			s.turnedDown = append(s.turnedDown, why)
+		} else {
+			at = s.works()
+		}
+		_ = json.NewEncoder(w).Encode(at)
 		return
 	}
 	body, err := io.ReadAll(r.Body)

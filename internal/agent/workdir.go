@@ -4,13 +4,77 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	gcblob "gocloud.dev/blob"
+
+	"scrimp/internal/api"
 	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/checkpoint"
 	"scrimp/internal/tarball"
 )
+
+// Fetch understands three forms of address: scrimp:work is the job's work folder, in the bucket for which the server
+// lends credentials or else on the server; ADDRESS#NAME is what was kept under a name in a store of checkpoints; ADDRESS
+// alone is a store whose blobs are the files.
+func (k *storeKeeper) Fetch(ctx context.Context, address, dir string) error {
+	place, name := splitName(address)
+	if address == api.ServerWork && k.a.WorkLent && k.bucket != nil && k.works != nil {
+		if done, err := k.fetchLent(ctx, dir); done || err != nil {
+			return err
+		}
+	}
+	return patiently(ctx, k.log, func(ctx context.Context) (err error) {
+		if address == api.ServerWork && k.server != nil {
+			return fetchWork(ctx, k.server, dir)
+		}
+		b, err := k.openStore(ctx, place)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		if name != "" {
+			_, err := checkpoint.Open(b, "").Fetch(ctx, name, dir)
+			return fenceOf(err)
+		}
+		return fetchBlobs(ctx, b, dir)
+	})
+}
+
+func splitName(address string) (place, name string) {
+	place, name, _ = strings.Cut(address, "#")
+	return place, name
+}
+
+func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
+	for it := b.List(nil); ; {
+		o, err := it.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		path, err := inside(dir, o.Key)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		// a store knows no permissions: scripts must run
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // it is run
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(b.Download(ctx, o.Key, f, nil), f.Close()); err != nil {
+			return err
+		}
+	}
+}
 
 // fetchWork fills dir with the job's work folder from the server. Where that changed on the
 // way, dir is emptied and it is fetched from its beginning.

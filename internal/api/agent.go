@@ -59,12 +59,15 @@ type Assignment struct {
 	// name. 0, which is for one machine only: the agent takes one that is free.
 	MasterPort int `json:"master_port,omitempty"`
 
-	Setup   string            `json:"setup,omitempty"`
-	Command string            `json:"command"` // for sh -c, unless Args is given
-	Args    []string          `json:"args,omitempty"`
-	Workdir string            `json:"workdir"` // copied from here (scrimp:work or a store) to the machine's own
-	Env     map[string]string `json:"env,omitempty"`
-	Secrets map[string]string `json:"secrets,omitempty"` // into the environment; masked in the log; never written
+	Setup   string   `json:"setup,omitempty"`
+	Command string   `json:"command"` // for sh -c, unless Args is given
+	Args    []string `json:"args,omitempty"`
+	Workdir string   `json:"workdir"` // copied from here (scrimp:work or a store) to the machine's own
+	// WorkLent says that the work folder may be in the bucket for which the server lends credentials: GET
+	// /v1/agent/work/blob says where.
+	WorkLent bool              `json:"work_lent,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
+	Secrets  map[string]string `json:"secrets,omitempty"` // into the environment; masked in the log; never written
 	// Shell is what the job gets of its submitter's shell, on a machine that shares the submitter's files.
 	Shell    map[string]string `json:"shell,omitempty"`
 	Withheld []string          `json:"withheld,omitempty"` // what it names of that shell and does not get here

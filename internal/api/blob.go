@@ -11,6 +11,7 @@ import "time"
 //	GET    /v1/agent/blobs/list    -> Blobs
 //	POST   /v1/agent/blobs/sync    BlobSync -> 204: what was written with durable=later is durable now
 //	GET    /v1/agent/work          the work folder as a tar file, whole or from an offset on
+//	GET    /v1/agent/work/blob     -> WorkBlob: that tar file in the job's bucket, where Assignment.WorkLent says so
 
 // ServerStore is the address of the server's own store, as an agent reaches it with its
 // attempt's token; ServerWork is the job's work folder there.
@@ -39,6 +40,27 @@ type StoreCredentials struct {
 	Region  string    `json:"region,omitempty"` // of the bucket, where its address names none
 	Expires time.Time `json:"expires"`
 }
+
+// WorkBlob is the tar file of a job's work folder, the bytes that GET /v1/agent/work sends, in the bucket for which the
+// server lends credentials.
+type WorkBlob struct {
+	SHA256 string `json:"sha256,omitempty"` // in hexadecimal; empty: it is not there
+	Bytes  int64  `json:"bytes,omitempty"`
+	Wait   bool   `json:"wait,omitempty"` // it is on its way there: ask again
+}
+
+// Key is its key below the job's prefix. No key of a checkpoint begins like it.
+func (b WorkBlob) Key() string { return WorkBlobs + b.SHA256 }
+
+// WorkBlobs is what the keys of a job's work folders begin with, below its prefix.
+const WorkBlobs = "work/"
+
+// Why an agent has not taken the tar file of the work folder from the bucket.
+const (
+	WorkMissing = "missing" // it is not there
+	WorkDamaged = "damaged" // it is not what the server says
+	WorkAway    = "away"    // the bucket does not answer, or refuses
+)
 
 // Blobs is a page of a listing, in the order of the keys.
 type Blobs struct {

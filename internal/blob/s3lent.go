@@ -42,6 +42,7 @@ func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan)
 	r.keys = "let the role of job_role, which the server has assumed for this, use the bucket"
 	config.Credentials, config.HTTPClient = credentials, awshttp.Over(config.HTTPClient)
 	b, err := s3Bucket(ctx, config, bucket, query, func(o *s3.Options) {
+		o.DisableLogOutputChecksumValidationSkipped = true // of blobs in parts, which whoever reads them holds to their hash
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 			return s.Initialize.Add(toldMissing{s3.NewFromConfig(config, pathStyle(query))}, middleware.Before)
 		})

@@ -141,7 +141,7 @@ func readError(key string, err error) error {
 		return nil
 	case ours.Missing(err):
 		return fmt.Errorf("read %s: %w: it is missing", key, ErrDamaged)
-	case errors.Is(err, syscall.EIO):
+	case errors.Is(err, syscall.EIO), ours.Damaged(err):
 		return fmt.Errorf("read %s: %w: %w", key, ErrDamaged, err)
 	}
 	return fmt.Errorf("read %s: %w", key, err)

@@ -33,11 +33,18 @@ type lendsToo struct {
 // lendingWorld is a server of several users, one of whose engines lends for a bucket by the STS of a cloud for tests.
 func lendingWorld(t *testing.T) (*world, *awstest.Server) {
 	t.Helper()
+	return lendingWorldOf(t, func(*awstest.Server) string { return "s3://ckpt?prefix=team" })
+}
+
+// lendingWorldOf is lendingWorld for the bucket that store makes.
+func lendingWorldOf(t *testing.T, store func(*awstest.Server) string) (*world, *awstest.Server) {
+	t.Helper()
 	c, err := awstest.New(awstest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	address := store(c)
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent",
 		"AWS_SHARED_CREDENTIALS_FILE": "/nonexistent", "AWS_PROFILE": ""} {
@@ -45,7 +52,7 @@ func lendingWorld(t *testing.T) (*world, *awstest.Server) {
 	}
 	e, err := aws.Open(t.Context(), engine.Setting{Name: "aws", Kind: aws.Kind, Agents: "http://10.0.0.1:7077",
 		With: engine.WithOf(aws.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"},
-			Store: "s3://ckpt?prefix=team", JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
+			Store: address, JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}

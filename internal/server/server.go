@@ -36,6 +36,7 @@ import (
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
+	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
@@ -120,6 +121,7 @@ type Server struct {
 	outbox    *outbox.Outbox
 	odds      forecast.Forecaster
 	folders   *workdir.Store
+	workBlobs *workblob.Blobs
 	old       *retention.Desk
 	quota     *retention.Quota
 	telemetry *telemetry.Desk
@@ -337,17 +339,18 @@ func (s *Server) furnish() {
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,
 		Stores: s.stores}
 	s.folders = workdir.New(s.opts.Dir, s.disk)
+	s.workBlobs = workblob.New(s.folders, s.lender, s.opts.Log)
 	s.quota = &retention.Quota{Control: s.control, Logs: s.store, Folders: s.folders, Dir: s.opts.Dir, Limits: s.teamDisks}
 	s.agents = &agents.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
 		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
 		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
-		Here:    s.here, Folders: s.folders, Quota: s.quota.Bytes,
+		Here:    s.here, Folders: s.folders, Blobs: s.workBlobs, Quota: s.quota.Bytes,
 		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),
 		Measured: s.telemetry.Take, Lender: s.lender,
 	}
 	s.uploads = workdir.NewUploads(s.folders)
-	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders, Kept: s.kept,
+	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders, Blobs: s.workBlobs, Kept: s.kept,
 		Turns: &s.turns, Engines: s.engines, Dir: s.opts.Dir, Span: cmp.Or(s.opts.Retain, retention.StandardSpan),
 		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
 	s.old.Removed = s.quota.Again
@@ -379,6 +382,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.view.Follow(ctx) })
 	owned.Go(func() { s.books.Follow(ctx) })
 	owned.Go(func() { s.old.Run(ctx) })
+	owned.Go(func() { s.workBlobs.Run(ctx) })
 	owned.Go(func() { s.keepReserve(ctx) })
 	owned.Go(func() { s.keepAdmin(ctx) })
 	owned.Go(func() {

@@ -3,6 +3,7 @@ package wait
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,4 +39,29 @@ func TestForEndsWithTheTimeOrWithTheContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// It lasts while something moves, however long, and ends a span after the last move, with the reason.
+func TestMovingEndsOnceNothingMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, moved, end := Moving(t.Context(), time.Minute)
+		defer end()
+		for range 10 {
+			if err := For(ctx, 59*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			moved()
+		}
+		begin := time.Now()
+		<-ctx.Done()
+		if span := time.Since(begin); span != time.Minute || !strings.Contains(context.Cause(ctx).Error(), "moved for 1m") {
+			t.Errorf("after %v: %v", span, context.Cause(ctx))
+		}
+		over, moved, end := Moving(t.Context(), time.Minute)
+		end()
+		moved()
+		if !errors.Is(context.Cause(over), context.Canceled) {
+			t.Errorf("%v", context.Cause(over))
+		}
+	})
 }

@@ -193,6 +193,17 @@ func (s *HTTP) Credentials(ctx context.Context) (c api.StoreCredentials, err err
 	return c, err
 }
 
+// WorkBlob asks where in the job's bucket its work folder lies. Refused is why what was told before was not taken; "":
+// nothing was told.
+func (s *HTTP) WorkBlob(ctx context.Context, refused string) (b api.WorkBlob, err error) {
+	path := "/v1/agent/work/blob"
+	if refused != "" {
+		path += "?refused=" + url.QueryEscape(refused)
+	}
+	err = s.json(ctx, http.MethodGet, path, nil, &b)
+	return b, err
+}
+
 // Exec implements Server.
 func (s *HTTP) Exec(ctx context.Context, id string, result api.ExecResult) error {
 	return s.json(ctx, http.MethodPost, "/v1/agent/exec/"+url.PathEscape(id), result, nil)

@@ -69,6 +69,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		as.Checkpoint.Seeded = job.Source() != nil
 		lender, _ := d.Lender(j.Checkpoint.Store, job.ID())
 		as.Checkpoint.Lent = lender != nil
+		as.WorkLent = lender != nil && !d.Here(a.Provider()) // beside the server a bucket is a detour
 	}
 	return as, nil
 }

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/secret"
+	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
 )
 
@@ -47,6 +48,7 @@ type Desk struct {
 	Printed  func(bytes int)
 	Here     func(engine string) bool // whether its machines share the submitter's files
 	Folders  *workdir.Store           // work folders
+	Blobs    *workblob.Blobs          // and those that are in buckets
 	// Quota takes room for so many bytes of a job, or says why there is none.
 	Quota   func(ctx context.Context, job string, n int64) error
 	Moves   *auth.Streams // contents on their way to agents and from them
@@ -61,6 +63,7 @@ type Desk struct {
 
 	blobs    blobs
 	sessions sessions
+	waits    auth.Streams // for folders that are on their way to buckets, of a rank
 
 	mu      sync.Mutex
 	ports   map[string]int // at which the gangs that run meet, by attempt

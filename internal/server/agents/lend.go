@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"scrimp/internal/api"
 	"scrimp/internal/blob/httpblob"
 	"scrimp/internal/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/workblob"
 	"scrimp/internal/spec"
 )
 
@@ -53,25 +55,78 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 
 // lend makes the credentials of the job whose attempt it is.
 func (d *Desk) lend(r *http.Request, attempt string) (job string, c lent.Credentials, err error) {
-	job, live := d.jobOfAttempt(attempt)
-	if !live || !d.Control.Live(attempt) {
-		return job, c, httpblob.ErrOver
-	}
-	raw, _, err := d.Control.Spec(r.Context(), job)
+	job, store, err := d.lentStore(r, attempt)
 	if err != nil {
 		return job, c, err
 	}
-	j, err := spec.Decode(raw)
-	if err != nil {
-		return job, c, fmt.Errorf("read the job file: %w", err)
-	}
-	if j.Checkpoint.Dir == "" {
-		return job, c, errNotLent
-	}
-	lender, prefix := d.Lender(j.Checkpoint.Store, job)
-	if lender == nil {
-		return job, c, errNotLent
-	}
+	lender, prefix := d.Lender(store, job)
 	c, err = lender.Lend(r.Context(), prefix, job)
 	return job, c, err
+}
+
+// lentStore is the store of the job whose attempt it is, for which credentials are lent.
+func (d *Desk) lentStore(r *http.Request, attempt string) (job, store string, err error) {
+	job, live := d.jobOfAttempt(attempt)
+	if !live || !d.Control.Live(attempt) {
+		return job, "", httpblob.ErrOver
+	}
+	raw, _, err := d.Control.Spec(r.Context(), job)
+	if err != nil {
+		return job, "", err
+	}
+	j, err := spec.Decode(raw)
+	if err != nil {
+		return job, "", fmt.Errorf("read the job file: %w", err)
+	}
+	if j.Checkpoint.Dir == "" {
+		return job, "", errNotLent
+	}
+	if lender, _ := d.Lender(j.Checkpoint.Store, job); lender == nil {
+		return job, "", errNotLent
+	}
+	return job, j.Checkpoint.Store, nil
+}
+
+// How many requests wait for a folder that is on its way to its bucket: of one machine, and of all.
+const (
+	agentWaits = 2
+	allWaits   = 4096
+)
+
+// WorkBlob says where in the job's bucket its work folder lies. Where the server is to send it, the answer names no blob.
+func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
+	attempt, node, ok := d.Gate.Attempt(w, r)
+	if !ok {
+		return
+	}
+	end, err := d.waits.Open(api.Rank(attempt, node), agentWaits, allWaits)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		reply.Problem(w, http.StatusTooManyRequests, "too many wait for work folders", "ask again", err)
+		return
+	}
+	defer end()
+	job, store, err := d.lentStore(r, attempt)
+	var is api.WorkBlob
+	if why := r.URL.Query().Get("refused"); err == nil && why != "" {
+		d.Blobs.Refused(job, attempt, refusal(why))
+	} else if err == nil {
+		is, err = d.Blobs.Ask(r.Context(), job, store)
+	}
+	switch {
+	case errors.Is(err, httpblob.ErrOver):
+		reply.Problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
+	case err == nil, errors.Is(err, errNotLent), errors.Is(err, workblob.ErrServer):
+		reply.JSON(w, is)
+	default:
+		reply.Problem(w, http.StatusServiceUnavailable, "nobody knows where the work folder is now", "ask again", err)
+	}
+}
+
+// refusal is an agent's reason as the log has it.
+func refusal(why string) string {
+	if slices.Contains([]string{api.WorkMissing, api.WorkDamaged, api.WorkAway}, why) {
+		return why
+	}
+	return "unknown"
 }

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/turn"
+	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/wait"
 )
@@ -52,6 +53,7 @@ type Desk struct {
 	Control *control.Control
 	Logs    Logs
 	Folders *workdir.Store
+	Blobs   *workblob.Blobs // work folders in buckets
 	Kept    *kept.Kept
 	Turns   *turn.Turns
 	Engines []engine.Engine

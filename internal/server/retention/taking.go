@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -64,9 +65,12 @@ func (t *taking) alone(job string, note func(*client.Removed, *time.Time), remov
 	return remove()
 }
 
-// workFolders removes the work folders of jobs. What they hold goes with the sweep, where no other job has it.
+// workFolders removes the work folders of jobs, with their copies in buckets. What they hold goes with the sweep, where
+// no other job has it.
 func (t *taking) workFolders() error {
 	jobs, err := t.d.Folders.Jobs()
+	copies, wrong := t.d.Blobs.Jobs()
+	err = errors.Join(err, wrong)
 	for job, ref := range jobs {
 		why, old, wrong := t.old(job, client.GCWork, ref.Kept)
 		if err = errors.Join(err, wrong); wrong != nil || !old {
@@ -74,7 +78,20 @@ func (t *taking) workFolders() error {
 		}
 		t.folders = append(t.folders, job)
 		t.item(client.GCItem{Kind: client.GCWork, Job: job, Bytes: ref.Bytes, Why: why},
-			func(r *client.Removed, at *time.Time) { r.Work = at }, func() error { return t.d.Folders.Drop(job) })
+			func(r *client.Removed, at *time.Time) { r.Work = at },
+			func() error { return errors.Join(t.d.Folders.Drop(job), t.d.Blobs.Drop(t.ctx, job)) })
+	}
+	for _, job := range copies {
+		if _, has := jobs[job]; has { // it goes with the folder
+			continue
+		}
+		why, old, wrong := t.old(job, client.GCWork, t.now.Add(-machineSpan))
+		if err = errors.Join(err, wrong); wrong != nil || !old {
+			continue
+		}
+		t.item(client.GCItem{Kind: client.GCWork, Job: job, Why: why + "; its copy in the bucket was left"},
+			func(r *client.Removed, at *time.Time) { r.Work = cmp.Or(r.Work, at) },
+			func() error { return t.d.Blobs.Drop(t.ctx, job) })
 	}
 	return err
 }

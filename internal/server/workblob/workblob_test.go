@@ -1,0 +1,325 @@
+//go:build !local
+
+package workblob
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/blob"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+)
+
+// asked is the answer to who asks until it is no longer to wait.
+func (r *rig) asked(b *Blobs, job string) (at api.WorkBlob, err error) {
+	for {
+		if at, err = b.Ask(r.t.Context(), job, r.store); err != nil || !at.Wait {
+			return at, err
+		}
+	}
+}
+
+// holds holds the job's blob to the bytes that the server sends.
+func (r *rig) holds(job string, at api.WorkBlob) {
+	r.t.Helper()
+	b, err := r.bucket(job, "jobs/"+job+"/")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	got, err := b.ReadAll(r.t.Context(), "jobs/"+job+"/"+at.Key())
+	if err != nil || !bytes.Equal(got, r.sent(job)) || int64(len(got)) != at.Bytes {
+		r.t.Errorf("%s has %d bytes, %v; told %+v", job, len(got), err, at)
+	}
+}
+
+// Of machines that ask at once none puts the folder there: the server does, once, in parts, by credentials for the
+// job's own prefix, reads it back, and tells all the same. After a restart it is told without a request to the bucket.
+func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
+	r := newRig(t)
+	r.folder("a", 12<<20)
+	b, kill := r.server()
+	told := make([]api.WorkBlob, 20)
+	var all sync.WaitGroup
+	for i := range told {
+		all.Go(func() {
+			var err error
+			if told[i], err = r.asked(b, "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, at := range told {
+		if at != told[0] || at.SHA256 == "" {
+			t.Fatalf("told %+v and %+v", told[0], at)
+		}
+	}
+	// a HEAD, three parts between a begin and an end, and one that reads back
+	if did := r.did(0, "team/jobs/a/"); did["s3:PutObject"] != 5 || did["s3:GetObject"] != 2 || r.cloud.Calls("AssumeRole") != 1 {
+		t.Errorf("%v, the role assumed %d times", did, r.cloud.Calls("AssumeRole"))
+	}
+	kill()
+	seen := len(r.gate.Seen())
+	again, _ := r.server()
+	if at, err := again.Ask(t.Context(), "a", r.store); err != nil || at != told[0] || len(r.gate.Seen()) != seen {
+		t.Errorf("after a restart: %+v, %v, %d requests", at, err, len(r.gate.Seen())-seen)
+	}
+	r.holds("a", told[0])
+	r.hidden()
+}
+
+// A server that is killed while a folder is sent, or when it is there and not yet on record, has it there once after all,
+// whole, and nothing of it lies there that no record names.
+func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
+	for name, at := range map[string]string{"before it is there": http.MethodPut, "before it is on record": http.MethodGet} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.folder("a", 1000)
+			b, kill := r.server()
+			dead, killed := make(chan struct{}), make(chan struct{})
+			r.on(func(_ http.ResponseWriter, q *http.Request) bool {
+				if q.Method != at || !strings.Contains(q.URL.Path, "/work/") {
+					return false
+				}
+				close(dead)
+				<-killed // whose request it was
+				return true
+			})
+			go func() { <-dead; kill(); close(killed) }()
+			if at, err := b.Ask(t.Context(), "a", r.store); !errors.Is(err, ErrServer) {
+				t.Errorf("%+v, %v", at, err)
+			}
+			if rec, err := b.record("a"); err != nil || rec.Whole {
+				t.Errorf("the record is %+v, %v", rec, err)
+			}
+			<-killed
+			r.on(nil)
+			seen := len(r.gate.Seen())
+			again, _ := r.server()
+			told, err := r.asked(again, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 0
+			if at == http.MethodPut {
+				want = 1
+			}
+			if did := r.did(seen, "team/jobs/a/"); did["s3:PutObject"] != want || did["s3:DeleteObject"] != 0 {
+				t.Errorf("%v", did)
+			}
+			r.holds("a", told)
+		})
+	}
+}
+
+// What an agent has found damaged or missing is looked at, and put anew, once in a while; what it has not reached is not.
+func TestADamagedCopyIsPutAnew(t *testing.T) {
+	r := newRig(t)
+	r.folder("a", 1000)
+	b, _ := r.server()
+	told, err := r.asked(b, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := r.file("a", told.Key())
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[600] ^= 1
+	hurt := func() {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hurt()
+	b.Refused("a", "a.1", api.WorkAway)
+	seen := len(r.gate.Seen())
+	if at, err := b.Ask(t.Context(), "a", r.store); err != nil || at != told || len(r.gate.Seen()) != seen {
+		t.Errorf("%+v, %v, %d requests", at, err, len(r.gate.Seen())-seen)
+	}
+	b.Refused("a", "a.1", api.WorkDamaged)
+	if at, err := r.asked(b, "a"); err != nil || at != told {
+		t.Errorf("%+v, %v", at, err)
+	}
+	if did := r.did(seen, "team/jobs/a/"); did["s3:DeleteObject"] != 1 || did["s3:PutObject"] != 1 {
+		t.Errorf("%v", did)
+	}
+	r.holds("a", told)
+	hurt()
+	b.Refused("a", "a.2", api.WorkDamaged) // a moment later: whoever says it without end has no work done
+	seen = len(r.gate.Seen())
+	if at, err := b.Ask(t.Context(), "a", r.store); err != nil || at != told || len(r.gate.Seen()) != seen {
+		t.Errorf("%+v, %v, %d requests", at, err, len(r.gate.Seen())-seen)
+	}
+	if n := strings.Count(r.log.String(), "was not taken from its job's bucket"); n != 3 {
+		t.Errorf("said %d times in %s", n, r.log)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	delete(b.doubts, "a")
+	b.Refused("a", "a.3", api.WorkMissing)
+	if at, err := r.asked(b, "a"); err != nil || at != told {
+		t.Errorf("%+v, %v", at, err)
+	}
+	r.holds("a", told)
+}
+
+// Where the bucket is away, credentials are refused, or there is no folder or no declared store, the server sends it.
+func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
+	r := newRig(t)
+	r.folder("a", 1000)
+	r.folder("b", 1000)
+	b, _ := r.server()
+	r.on(away)
+	if at, err := r.asked(b, "a"); !errors.Is(err, ErrServer) || at.SHA256 != "" {
+		t.Errorf("%+v, %v", at, err)
+	}
+	r.on(nil)
+	if at, err := b.Ask(t.Context(), "a", r.store); !errors.Is(err, ErrServer) || len(r.gate.Seen()) != 0 {
+		t.Errorf("a moment later: %+v, %v, %d requests", at, err, len(r.gate.Seen()))
+	}
+	delete(b.failed, "a")
+	if at, err := r.asked(b, "a"); err != nil || at.SHA256 == "" {
+		t.Errorf("once it is back: %+v, %v", at, err)
+	}
+	if err := r.cloud.Inject(awstest.Fault{Action: "AssumeRole", Kind: "error", Code: "AccessDenied", Status: 403}); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := r.asked(b, "b"); !errors.Is(err, ErrServer) || at.SHA256 != "" || !strings.Contains(r.log.String(), "trust policy") {
+		t.Errorf("%+v, %v; %s", at, err, r.log)
+	}
+	seen := len(r.gate.Seen())
+	for job, store := range map[string]string{"a": "s3://other?region=us-east-1", "none": r.store} {
+		if at, err := b.Ask(t.Context(), job, store); !errors.Is(err, ErrServer) || at.SHA256 != "" {
+			t.Errorf("%s in %s: %+v, %v", job, store, at, err)
+		}
+	}
+	if n := len(r.gate.Seen()) - seen; n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	r.hidden()
+}
+
+// With its credentials a job reads, lists, writes and deletes no other job's work folder.
+func TestNoJobReachesAnothersFolder(t *testing.T) {
+	r := newRig(t)
+	r.folder("a", 1000)
+	b, _ := r.server()
+	told, err := r.asked(b, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.bucket("ab", "jobs/a/"); err == nil || !strings.Contains(err.Error(), "access denied") {
+		t.Errorf("it lists: %v", err)
+	}
+	other, err := r.bucket("ab", "jobs/ab/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := "jobs/a/" + told.Key()
+	if _, err := other.ReadAll(t.Context(), key); err == nil || blob.Missing(err) {
+		t.Errorf("it reads: %v", err)
+	}
+	if err := other.WriteAll(t.Context(), key, nil, nil); err == nil {
+		t.Error("it writes")
+	}
+	if err := other.Delete(t.Context(), key); err == nil || blob.Missing(err) {
+		t.Errorf("it deletes: %v", err)
+	}
+	r.holds("a", told)
+}
+
+// What is removed goes with all work folders of the job that lie there, and nothing else of it; where the bucket is away
+// it stays on record until it can be removed.
+func TestACopyIsRemovedOrStaysOnRecord(t *testing.T) {
+	r := newRig(t)
+	r.folder("a", 1000)
+	r.folder("b", 1000)
+	b, _ := r.server()
+	told, err := r.asked(b, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := r.bucket("a", "jobs/a/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"work/older", "claims/1", "workers"} {
+		if err := own.WriteAll(t.Context(), "jobs/a/"+key, []byte("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.on(away)
+	if err := b.Drop(t.Context(), "a"); err == nil {
+		t.Error("nothing is said")
+	}
+	r.on(nil)
+	if err := b.Drop(t.Context(), "a"); !errors.Is(err, errAway) {
+		t.Errorf("a moment later: %v", err)
+	}
+	if jobs, err := b.Jobs(); err != nil || len(jobs) != 1 || jobs[0] != "a" {
+		t.Errorf("on record are %v, %v", jobs, err)
+	}
+	undeclared := New(r.folders, func(string, string) (engine.Lender, string) { return nil, "" }, b.Errors)
+	if jobs, err := undeclared.Jobs(); err != nil || len(jobs) != 0 || undeclared.Drop(t.Context(), "a") != nil {
+		t.Errorf("without an engine: %v, %v", jobs, err)
+	}
+	clear(b.away)
+	if err := errors.Join(b.Drop(t.Context(), "a"), b.Drop(t.Context(), "b")); err != nil {
+		t.Error(err)
+	}
+	for key, want := range map[string]bool{told.Key(): false, "work/older": false, "claims/1": true, "workers": true} {
+		if _, err := os.Stat(r.file("a", key)); errors.Is(err, fs.ErrNotExist) == want {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if jobs, err := b.Jobs(); err != nil || len(jobs) != 0 {
+		t.Errorf("on record are %v, %v", jobs, err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir(), ".a.123"), nil, 0o600); err != nil { // a crash has left it
+		t.Fatal(err)
+	}
+	if jobs, err := b.Jobs(); err != nil || len(jobs) != 0 {
+		t.Errorf("on record are %v, %v", jobs, err)
+	}
+}
+
+// Who asks while the folder is on its way is told to ask again; who would wait behind others is told that the server
+// sends it.
+func TestWhoIsBehindOthersDoesNotWait(t *testing.T) {
+	r := &rig{t: t, data: t.TempDir(), log: &logged{}}
+	r.folders = newFolders(r.data)
+	for _, job := range []string{"a", "b"} {
+		r.folder(job, 10)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := New(r.folders, nil, nil)
+		begin := time.Now()
+		if at, err := b.Ask(t.Context(), "a", "s3://ckpt"); !errors.Is(err, ErrServer) || time.Since(begin) != answers {
+			t.Errorf("%+v, %v after %v", at, err, time.Since(begin))
+		}
+		close((<-b.queue).begun)
+		if at, err := b.Ask(t.Context(), "a", "s3://ckpt"); err != nil || !at.Wait || at.SHA256 != "" {
+			t.Errorf("%+v, %v", at, err)
+		}
+		for range inLine {
+			b.queue <- nil
+		}
+		if at, err := b.Ask(t.Context(), "b", "s3://ckpt"); !errors.Is(err, ErrServer) || time.Since(begin) != 2*answers {
+			t.Errorf("%+v, %v after %v", at, err, time.Since(begin))
+		}
+	})
+}
