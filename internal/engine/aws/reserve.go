@@ -254,13 +254,10 @@ func (h *held) usable() time.Time {
 
 // over reports whether a reservation has ended, or never was.
 func (h *held) over(now time.Time) bool {
-	switch h.state {
-	case types.CapacityReservationStateExpired, types.CapacityReservationStateCancelled,
-		types.CapacityReservationStateCancelling:
-		return true
-	}
+	ended := []types.CapacityReservationState{types.CapacityReservationStateExpired,
+		types.CapacityReservationStateCancelled, types.CapacityReservationStateCancelling}
 	end := h.usable()
-	return h.never() || !end.IsZero() && !now.Before(end)
+	return slices.Contains(ended, h.state) || h.never() || !end.IsZero() && !now.Before(end)
 }
 
 // never reports whether a reservation never came to be: nothing is paid for it.
