@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,12 @@ func (a *again) Launch(ctx context.Context, q engine.Request) ([]engine.Instance
 	if q.Env == nil {
 		q.Env = map[string]string{"SCRIMP_SERVER": a.now().server, "SCRIMP_TOKEN": "bootstrap.secret", "SCRIMP_TASK_USER": "same"}
 	}
-	return a.now().Launch(ctx, q)
+	for began := time.Now(); ; { // what has nodes is granted, if not as soon as on a machine with nothing else to do
+		list, err := a.now().Launch(ctx, q)
+		if !errors.Is(err, engine.ErrPending) || string(q.Offer) != std || time.Since(began) > await.Limit {
+			return list, err
+		}
+	}
 }
 func (a *again) Cancel(ctx context.Context, key string) error        { return a.now().Cancel(ctx, key) }
 func (a *again) Terminate(ctx context.Context, id string) error      { return a.now().Terminate(ctx, id) }
