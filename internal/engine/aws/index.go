@@ -3,8 +3,12 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -125,9 +129,63 @@ func (d *Driver) indexed(ctx context.Context) (*index, error) {
 
 // readTypes reads which types there are, and in which zones they are sold and machines may begin.
 func (d *Driver) readTypes(ctx context.Context, a *api, x *index) error {
-	x.types, x.sold = nil, map[string][]string{}
-	pages := ec2.NewDescribeInstanceTypesPaginator(a.ec2, &ec2.DescribeInstanceTypesInput{
-		Filters: []types.Filter{{Name: sdk.String("instance-type"), Values: d.with.patterns()}}})
+	for _, by := range d.with.typeFilters() {
+		x.types = nil
+		if err := d.readKinds(ctx, a, x, by); err != nil {
+			return err
+		}
+		names := map[string]bool{}
+		for _, k := range x.types {
+			names[k.name] = true
+		}
+		if d.with.covered(maps.Keys(names)) {
+			break
+		}
+	}
+	if len(x.types) == 0 {
+		return fmt.Errorf("%s has none of the types %s: write others under with.types", d.with.Region,
+			strings.Join(d.with.Types, ", "))
+	}
+	slices.SortFunc(x.types, func(a, b kind) int { return strings.Compare(a.name, b.name) })
+	if err := d.readZones(ctx, a, x); err != nil {
+		return err
+	}
+	for _, by := range d.with.typeFilters() {
+		x.sold = map[string][]string{}
+		if err := d.readSold(ctx, a, x, by); err != nil {
+			return err
+		}
+		if d.with.covered(maps.Keys(x.sold)) {
+			break
+		}
+	}
+	for _, list := range x.sold {
+		slices.Sort(list)
+	}
+	return d.readImages(ctx, a, x)
+}
+
+// typeFilters are what types are asked for by, and what by where that finds too few: other services than AWS may take
+// a pattern for a name.
+func (w *With) typeFilters() [][]types.Filter {
+	by := [][]types.Filter{{{Name: sdk.String("instance-type"), Values: w.patterns()}}}
+	if w.Endpoint != "" && slices.ContainsFunc(w.Types, isPattern) {
+		by = append(by, nil)
+	}
+	return by
+}
+
+// covered reports whether each of the types that may be rented is there, for a pattern any.
+func (w *With) covered(there iter.Seq[string]) bool {
+	missing := slices.Clone(w.Types)
+	for name := range there {
+		missing = slices.DeleteFunc(missing, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+	}
+	return len(missing) == 0
+}
+
+func (d *Driver) readKinds(ctx context.Context, a *api, x *index, by []types.Filter) error {
+	pages := ec2.NewDescribeInstanceTypesPaginator(a.ec2, &ec2.DescribeInstanceTypesInput{Filters: by})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx, answer.Lean)
 		if err != nil {
@@ -139,32 +197,24 @@ func (d *Driver) readTypes(ctx context.Context, a *api, x *index) error {
 			}
 		}
 	}
-	if len(x.types) == 0 {
-		return fmt.Errorf("%s has none of the types %s: write others under with.types", d.with.Region,
-			strings.Join(d.with.Types, ", "))
-	}
-	slices.SortFunc(x.types, func(a, b kind) int { return strings.Compare(a.name, b.name) })
-	if err := d.readZones(ctx, a, x); err != nil {
-		return err
-	}
-	offered := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.ec2, &ec2.DescribeInstanceTypeOfferingsInput{
-		LocationType: types.LocationTypeAvailabilityZone,
-		Filters:      []types.Filter{{Name: sdk.String("instance-type"), Values: d.with.patterns()}}})
-	for offered.HasMorePages() {
-		page, err := offered.NextPage(ctx, answer.Lean)
+	return nil
+}
+
+func (d *Driver) readSold(ctx context.Context, a *api, x *index, by []types.Filter) error {
+	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.ec2, &ec2.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, Filters: by})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx, answer.Lean)
 		if err != nil {
 			return err
 		}
 		for _, o := range page.InstanceTypeOfferings {
-			if _, has := x.zones[sdk.ToString(o.Location)]; has {
+			if _, has := x.zones[sdk.ToString(o.Location)]; has && d.with.wants(string(o.InstanceType)) {
 				x.sold[string(o.InstanceType)] = append(x.sold[string(o.InstanceType)], sdk.ToString(o.Location))
 			}
 		}
 	}
-	for _, list := range x.sold {
-		slices.Sort(list)
-	}
-	return d.readImages(ctx, a, x)
+	return nil
 }
 
 // kindOf is what EC2 says of a type; false: it says too little to rent one.
@@ -280,8 +330,8 @@ func (d *Driver) readImages(ctx context.Context, a *api, x *index) error {
 		}
 	}
 	if len(x.images) == 0 {
-		return fmt.Errorf("%s has no image %s: write the id of an AMI of that region under with.image", d.with.Region,
-			d.with.Image)
+		return fmt.Errorf("%s has no %s: write the id of an AMI of that region under with.image", d.with.Region,
+			cmp.Or(d.with.Image, "Deep Learning Base AMI of AWS'"))
 	}
 	return nil
 }

@@ -5,10 +5,12 @@ package aws
 import (
 	"context"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
 
 	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/market"
 )
 
 // A region that the account has not enabled, or that does not exist, is named with what to do, and is not taken for
@@ -43,6 +45,25 @@ func TestARegionThatIsNotThereIsNamed(t *testing.T) {
 			_, _, err := s.driver().Offers(t.Context())
 			says(t, err, tt.want, tt.not)
 		})
+	}
+}
+
+// A service that takes a pattern for the name of a type has the same offers: they are chosen here then.
+func TestPatternsAreTakenForNames(t *testing.T) {
+	for _, kinds := range [][]string{{"c7i.*", "m7i.large", "g5.xlarge"}, {"c7i.*"}, {"m7i.large"}} {
+		var all [][]market.Offer
+		for _, literal := range []bool{false, true} {
+			s := newSite(t, awstest.Options{Literal: literal})
+			s.with.Types = kinds
+			offers, _, err := s.driver().Offers(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, offers)
+		}
+		if len(all[0]) == 0 || !reflect.DeepEqual(all[0], all[1]) {
+			t.Errorf("%v: %d offers, and %d where patterns are names", kinds, len(all[0]), len(all[1]))
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ type Options struct {
 	Public   bool   // instances get a public address, as in a default subnet, and pay for it
 	Net      string // of private addresses; "" is 172.31.0.0/16
 	Run      *Run   // nil: instances are records only
+	Literal  bool   // * and ? in filters of types stand for themselves, which is not EC2's way but others'
 }
 
 // Spans are how long the cloud takes for what takes time.

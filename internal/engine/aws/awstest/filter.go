@@ -56,6 +56,9 @@ func (c *call) filters(known ...string) (list []filter) {
 		if len(f.values) == 0 {
 			c.fail(bad("InvalidParameterValue", "The filter '%s' has no value", f.name))
 		}
+		if c.s.o.Literal && f.name == "instance-type" {
+			f.values = slices.DeleteFunc(f.values, func(v string) bool { return strings.ContainsAny(v, "*?") })
+		}
 		list = append(list, f)
 	}
 	return list
