@@ -1,8 +1,8 @@
 //go:build !local
 
-// Package answer decodes the long answers of EC2 and of its price list, page by page, where AWS' SDK needs a dozen times
-// as long: what is sold in all regions is more than 100 MB. Requests, signatures, retries and errors stay the SDK's, and so does each answer
-// that is not as EC2 writes them.
+// Package answer decodes the long answers of EC2 and of its price list, page by page, where AWS' SDK needs a dozen
+// times as long: what is sold in all regions is more than 100 MB. Requests, signatures, retries and errors stay the
+// SDK's, and so does each answer that is not as EC2 writes them.
 package answer
 
 import (

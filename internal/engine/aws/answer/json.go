@@ -4,8 +4,9 @@ package answer
 
 import "strings"
 
-// jsonScanner reads JSON as the price list is written: objects, lists and texts of ASCII. Of anything else (numbers, true,
-// escapes of Unicode, what is no JSON) it says that it is odd, and reads no further: encoding/json reads it then.
+// jsonScanner reads JSON as the price list is written: objects, lists and texts of ASCII. Of anything else (numbers,
+// true, escapes of Unicode, what is no JSON) it says that it is odd, and reads no further: encoding/json or the SDK
+// reads it then.
 type jsonScanner struct {
 	text  string // what is not read yet
 	odd   bool

@@ -10,9 +10,9 @@ import (
 	smithytime "github.com/aws/smithy-go/time"
 )
 
-// xmlScanner reads the XML that EC2 writes: elements with no attributes but a namespace, texts of plain ASCII. Of anything else (comments,
-// entities, other encodings, a body that is cut off) it says that it is odd, and reads no further: encoding/xml reads
-// it then. So it accepts nothing that encoding/xml refuses, and needs no errors of its own.
+// xmlScanner reads the XML that EC2 writes: elements with no attributes but a namespace, texts of plain ASCII. Of
+// anything else (comments, entities, other encodings, a body that is cut off) it says that it is odd, and reads no
+// further: encoding/xml reads it then. So it accepts no text that encoding/xml refuses, and needs no errors of its own.
 type xmlScanner struct {
 	text  []byte // what is not read yet
 	open  []byte // the name of the element that was opened last
