@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -133,12 +134,15 @@ func (s *site) with() With {
 // nodes adds simulated nodes to a pool.
 func (s *site) nodes(pool, cpu string, n int) {
 	s.Helper()
-	var list []kubetest.Node
+	s.Nodes(s, s.nodesOf(pool, cpu, n)...)
+}
+
+func (s *site) nodesOf(pool, cpu string, n int) (list []kubetest.Node) {
 	for range n {
 		list = append(list, kubetest.Node{Name: fmt.Sprintf("%s-%s-%d", s.namespace, pool, sites.Add(1)), CPU: cpu, Memory: "64Gi",
 			Labels: s.pool(pool)})
 	}
-	s.Nodes(s, list...)
+	return list
 }
 
 // driver is one of the site.
@@ -163,9 +167,7 @@ func (s *site) driverOf(w With, server string) *Driver {
 
 // rig is a site whose spot machines are evicted as soon as they run.
 func (s *site) rig() enginetest.Rig {
-	s.nodes("std", "16", 2)
-	s.nodes("spot", "4", 1)
-	s.nodes("parts", "1", 1)
+	s.Nodes(s, slices.Concat(s.nodesOf("std", "16", 2), s.nodesOf("spot", "4", 1), s.nodesOf("parts", "1", 1))...)
 	s.Apply(s, `
 apiVersion: v1
 kind: ResourceQuota

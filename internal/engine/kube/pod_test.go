@@ -33,7 +33,8 @@ func jobOf(t *testing.T, pool, rest string, nodes int) (*Driver, *record, *batch
 	s := d.sales()[0]
 	r := &record{Key: "a.1", Nodes: nodes, name: nameOf("a.1"), uid: "uid", Tags: map[string]string{
 		"scrimp-installation": "i1", "scrimp-job": "train", "team": "vision & sound"}}
-	return d, r, d.job(r, &s, map[string]string{"SCRIMP_SERVER": "http://server"})
+	j := d.job(r, &s, map[string]string{"SCRIMP_SERVER": "http://server"})
+	return d, r, j
 }
 
 // A pool's pods go where its cloud's spot nodes are, and bear their taints; those of on-demand pools do not.
