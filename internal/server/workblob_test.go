@@ -154,7 +154,7 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 	}
 	attempt = submit("over", store)
 	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
-	w.until(func(m *core.Machine) bool { _, ok := m.Attempt(attempt); return !ok })
+	w.until(func(m *core.Machine) bool { j, _ := m.Job("over"); return j.State().Over() && !j.Costs() })
 	if code, _ := w.blobOf(attempt, ""); code != http.StatusGone || len(gate.Seen()) != seen {
 		t.Errorf("an attempt that is over: %d, %d requests", code, len(gate.Seen())-seen)
 	}
