@@ -41,6 +41,7 @@ var House = []Room{
 	{Path: "server/books", Floor: 7},     // the log and its ledger, read for people
 	{Path: "server/retention", Floor: 7}, // what jobs that are over have left, and how long
 	{Path: "server/telemetry", Floor: 7}, // what machines were measured to do
+	{Path: "server/workblob", Floor: 7},  // work folders that are put into buckets, where machines read them
 	{Path: "server/kept", Floor: 7},      // checkpoints and outputs of jobs
 	{Path: "server/workdir", Floor: 7},   // work folders that are copied or sent
 	{Path: "server/people", Floor: 7},    // users, teams and tokens

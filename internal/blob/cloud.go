@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +109,17 @@ func elsewhere(err error) bool {
 func taken(err error) bool {
 	var amazon smithy.APIError
 	return errors.As(err, &amazon) && amazon.ErrorCode() == "PreconditionFailed"
+}
+
+// Damaged reports whether a blob of S3 that was read to its end is not what the store has noted of it. The SDK holds it
+// to that, and has the error for it in a package that nobody else may import: its type's name is all there is.
+func Damaged(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if reflect.TypeOf(err).String() == "checksum.validationError" {
+			return true
+		}
+	}
+	return false
 }
 
 // missingKeys are what S3 answers where there is no such key. Source: docs.aws.amazon.com, Amazon S3 API reference,

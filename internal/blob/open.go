@@ -120,13 +120,6 @@ func Missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound &&
 // Taken reports whether a store says that a blob is there already, which was to be created only where it is absent.
 func Taken(err error) bool { return gcerrors.Code(err) == gcerrors.FailedPrecondition || taken(err) }
 
-// Damaged reports whether a blob that was read to its end is not what the store has noted of it: the kits of S3 and
-// Google hold it to that, and have no error of their own for it that others can name.
-func Damaged(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "checksum did not match: algorithm ") ||
-		strings.Contains(err.Error(), "storage: bad CRC on read"))
-}
-
 func openFolder(u *url.URL, query url.Values, makes bool) (*blob.Bucket, error) {
 	if u.Host != "" && u.Host != "localhost" {
 		return nil, fmt.Errorf("%w: a folder has three slashes, file:///%s%s", ErrURL, u.Host, u.Path)

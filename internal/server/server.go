@@ -350,7 +350,8 @@ func (s *Server) furnish() {
 		Measured: s.telemetry.Take, Lender: s.lender,
 	}
 	s.uploads = workdir.NewUploads(s.folders)
-	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders, Blobs: s.workBlobs, Kept: s.kept,
+	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders,
+		Blobs: s.workBlobs, Kept: s.kept,
 		Turns: &s.turns, Engines: s.engines, Dir: s.opts.Dir, Span: cmp.Or(s.opts.Retain, retention.StandardSpan),
 		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
 	s.old.Removed = s.quota.Again

@@ -123,12 +123,13 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"folder":%q,%s`, folder, keeping(name, store)[1:]), nil)
 		return w.newest(name, "")
 	}
+	attempt := ""
 	for _, c := range []struct {
 		job, store string
 		lent, away bool
 	}{{"a", store, true, false}, {"b", store + "/x", true, false}, {"plain", "", false, false}, {"out", store, true, true}} {
 		away.Store(c.away)
-		attempt := submit(c.job, c.store)
+		attempt = submit(c.job, c.store)
 		if as := w.take(attempt); as.WorkLent != c.lent {
 			t.Errorf("%s: lent is %v", c.job, as.WorkLent)
 		}
@@ -143,7 +144,6 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 			}
 		}
 	}
-	attempt := w.newest("a", "")
 	if code, at := w.blobOf(attempt, "?refused=%0Aforged"); code != http.StatusOK || at.SHA256 != "" ||
 		!strings.Contains(w.log.String(), "why=unknown") {
 		t.Errorf("%d %+v", code, at)
@@ -154,7 +154,7 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 	}
 	attempt = submit("over", store)
 	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
-	w.until(func(m *core.Machine) bool { _, ok := m.Attempt(attempt); return !ok })
+	w.until(func(m *core.Machine) bool { j, _ := m.Job("over"); return j.State().Over() && !j.Costs() })
 	if code, _ := w.blobOf(attempt, ""); code != http.StatusGone || len(gate.Seen()) != seen {
 		t.Errorf("an attempt that is over: %d, %d requests", code, len(gate.Seen())-seen)
 	}

@@ -93,7 +93,7 @@ const (
 	allWaits   = 4096
 )
 
-// WorkBlob says where in the job's bucket its work folder lies. Where the server is to send it, the answer names no blob.
+// WorkBlob says where in the job's bucket its work folder lies. Where the server is to send it, the answer names none.
 func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {

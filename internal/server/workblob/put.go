@@ -88,7 +88,8 @@ func said(ctx context.Context, err error) error {
 }
 
 // write creates the blob where it is not there. It appears whole or not at all.
-func write(ctx context.Context, to *gcblob.Bucket, key string, folder *tarball.Folder, r record, moved func()) error {
+func write(ctx context.Context, to *gcblob.Bucket, key string, folder *tarball.Folder, r record,
+	moved func()) error {
 	there, err := to.Exists(ctx, key)
 	if err != nil || there {
 		return err
@@ -157,7 +158,7 @@ func (s *summed) sum() string { return hex.EncodeToString(s.Sum(nil)) }
 // errGoesOn says that a folder cannot be removed from its bucket while it is put there.
 var errGoesOn = errors.New("it is on its way there now")
 
-// Drop removes what lies of a job's work folders in its bucket. Where it fails the record stays, and Jobs names the job.
+// Drop removes what lies of a job's work folders in its bucket. Where it fails the record stays: Jobs names the job.
 func (b *Blobs) Drop(ctx context.Context, job string) error {
 	r, err := b.record(job)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -60,7 +60,8 @@ type put struct {
 func New(folders *workdir.Store, lender func(address, job string) (engine.Lender, string), log *slog.Logger) *Blobs {
 	return &Blobs{Folders: folders, Lender: lender, Errors: log, Rests: time.Minute,
 		queue: make(chan *put, inLine), puts: map[string]*put{},
-		failed: map[string]time.Time{}, doubts: map[string]time.Time{}, removed: map[string]bool{}, away: map[string]time.Time{}}
+		failed: map[string]time.Time{}, doubts: map[string]time.Time{}, removed: map[string]bool{},
+		away: map[string]time.Time{}}
 }
 
 // Run puts folders into buckets until ctx ends.
@@ -180,7 +181,7 @@ func (b *Blobs) Refused(job, attempt, why string) {
 	if r, err := b.record(job); err == nil && r.Whole {
 		r.Whole = false
 		if err := b.note(job, r); err != nil {
-			b.Errors.Warn("a doubt about a work folder was not noted", "job", job, "error", err)
+			b.Errors.Warn("that a copy of a work folder is to be read again was not noted", "job", job, "error", err)
 		}
 	}
 }
