@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,8 +126,8 @@ func needed(t *types.InstanceTypeInfo) types.InstanceTypeInfo {
 	return n
 }
 
-// same decodes a body by the SDK and lean. What is decoded here is what the SDK decodes. What the SDK refuses is refused
-// in its own words, unless what is wrong is the value of a field that is not read.
+// same decodes a body by the SDK and lean. What is decoded here is what the SDK decodes. What the SDK refuses is
+// refused in its own words, unless what is wrong is the value of a field that is not read.
 func same(t *testing.T, operation string, w wire) (lean any, err error) {
 	t.Helper()
 	plain := w
@@ -178,14 +181,15 @@ var bodies = map[string][]string{
 		xml(`<instanceTypeSet><item><BAREMETAL>true</BAREMETAL><!-- c --></item></instanceTypeSet>`),
 	},
 	"DescribeInstanceTypeOfferings": {
-		xml(`<instanceTypeOfferingSet><item><instanceType>m5.large</instanceType><locationType>availability-zone</locationType>
-  <location>us-east-1a</location></item></instanceTypeOfferingSet>`),
+		xml(`<instanceTypeOfferingSet><item><instanceType>m5.large</instanceType><locationType>availability-zone
+  </locationType><location>us-east-1a</location></item></instanceTypeOfferingSet>`),
 		xml(`<instanceTypeOfferingSet><item><location>a&amp;b</location></item></instanceTypeOfferingSet>`),
 		xml(`<instanceTypeOfferingSet/>`),
 	},
 	"DescribeSpotPriceHistory": {
-		xml(`<spotPriceHistorySet><item><instanceType>m5.large</instanceType><productDescription>Linux/UNIX</productDescription>
-  <spotPrice>0.041600</spotPrice><timestamp>2026-11-24T10:00:00.000Z</timestamp><availabilityZone>us-east-1a</availabilityZone>
+		xml(`<spotPriceHistorySet><item><instanceType>m5.large</instanceType><productDescription>Linux/UNIX
+  </productDescription><spotPrice>0.041600</spotPrice><timestamp>2026-11-24T10:00:00.000Z</timestamp>
+  <availabilityZone>us-east-1a</availabilityZone>
   <availabilityZoneId>use1-az1</availabilityZoneId></item></spotPriceHistorySet><nextToken></nextToken>`),
 		xml(`<spotPriceHistorySet><item><timestamp>yesterday</timestamp></item></spotPriceHistorySet>`),
 		xml(`<spotPriceHistorySet><item><spotPrice>1</spotPrice></item>`) + `</R>`,
@@ -213,11 +217,51 @@ func TestAnswersAreTheSDKs(t *testing.T) {
 			_, _ = same(t, operation, wire{status: 200, body: list[0][:n], cut: io.ErrUnexpectedEOF})
 		}
 	}
-	throttled := `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>m</Message></Error></Errors></Response>`
+	const throttled = `<Response><Errors><Error><Code>RequestLimitExceeded</Code></Error></Errors></Response>`
 	_, err := same(t, "DescribeInstanceTypes", wire{status: 503, body: throttled})
 	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "RequestLimitExceeded" {
 		t.Errorf("error %v, want RequestLimitExceeded", err)
 	}
+}
+
+// Each answer is as the SDK decodes it, also with any bytes changed: removed, written twice, another one, a piece of
+// another answer. Fuzz tests look further, but need minutes to build the SDK.
+func TestChangedAnswersAreTheSDKs(t *testing.T) {
+	const seed = 1
+	chance := rand.New(rand.NewPCG(seed, 0))
+	here := 0
+	for _, operation := range slices.Sorted(maps.Keys(bodies)) {
+		list := bodies[operation]
+		for range 1500 {
+			body := []byte(list[chance.IntN(len(list))])
+			for range 1 + chance.IntN(3) {
+				from, other := chance.IntN(len(body)), list[chance.IntN(len(list))]
+				to := min(len(body), from+1+chance.IntN(12))
+				piece := other[chance.IntN(len(other)):]
+				switch chance.IntN(4) {
+				case 0:
+					body = slices.Delete(body, from, to)
+				case 1:
+					body = slices.Insert(body, from, slices.Clone(body[from:to])...)
+				case 2:
+					body[from] ^= 1 << chance.IntN(8)
+				default:
+					body = slices.Insert(body, from, []byte(piece[:min(len(piece), 30)])...)
+				}
+				body = append(body, '\n')
+			}
+			if decoders[operation](body) != nil {
+				here++
+			}
+			if _, _ = same(t, operation, wire{status: 200, body: string(body)}); t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+	if here < 100 {
+		t.Errorf("%d changed answers were decoded here, want 100: the test shows nothing", here)
+	}
+	t.Logf("%d changed answers were decoded here", here)
 }
 
 // What EC2 writes is decoded here, and not by the SDK.
