@@ -55,8 +55,8 @@ var wanted = map[string]string{
 	"POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt",
 	"GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt", "GET /v1/agent/work": "attempt",
 	"GET /v1/agent/blobs": "attempt", "PUT /v1/agent/blobs": "attempt", "DELETE /v1/agent/blobs": "attempt",
-	"GET /v1/agent/credentials": "attempt",
-	"GET /v1/agent/blobs/list":  "attempt", "POST /v1/agent/blobs/sync": "attempt",
+	"GET /v1/agent/credentials": "attempt", "GET /v1/agent/work/blob": "attempt",
+	"GET /v1/agent/blobs/list": "attempt", "POST /v1/agent/blobs/sync": "attempt",
 }
 
 // Every route is asked with every role in the job's team, in another and in all,

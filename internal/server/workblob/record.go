@@ -66,7 +66,8 @@ func (b *Blobs) Jobs() (jobs []string, err error) {
 			continue
 		}
 		r, wrong := b.record(e.Name())
-		if err = errors.Join(err, wrong); wrong != nil {
+		if wrong != nil {
+			err = errors.Join(err, wrong)
 			continue
 		}
 		if l, _ := b.Lender(r.Store, e.Name()); l != nil {
