@@ -69,7 +69,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 	e := &fourEngines{slurm: slurmtest.Start(t), machines: sshtest.Start(t, 1, net), kube: kubetest.Start(t)}
 	node := e.kube.RealNode(t, "node", "pool=std")
 	user, err := image.Shell("localhost/user:1")
-	agent, err2 := image.Agent("localhost/scrimp:1", program)
+	agent, err2 := image.Agent("localhost/scrimp:1", h.bin)
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +165,9 @@ func (h *home) reaches(job, engine string, saved int64) string {
 // closed, behind a cable that is out, and to a drain of its node and a quota of nothing. It does every step once, and its
 // receipt, its costs and what each engine bills are the same money.
 func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
-	whole(t)
+	bin := whole(t)
 	h := newHome(t)
+	h.bin = bin
 	e := h.rentsOfFour(t, 92)
 	h.write("job.yaml", relay)
 	for _, engine := range []string{"hpc", "lab", "k8s", "local"} {

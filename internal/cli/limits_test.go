@@ -26,30 +26,28 @@ type pair struct {
 	servers []*exec.Cmd
 }
 
-// whole builds the program as it is shipped, and lets the test use it.
-func whole(t *testing.T) {
+// whole builds the program as it is shipped.
+func whole(t *testing.T) string {
 	t.Helper()
-	small := program
 	path := filepath.Join(t.TempDir(), "scrimp")
 	build := exec.Command("go", "build", "-o", path, "scrimp/cmd/scrimp")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	program = path
-	t.Cleanup(func() { program = small })
+	return path
 }
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	db := pgtest.Start(t)
-	whole(t)
+	bin := whole(t)
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &pair{home: &home{t, dir, filepath.Join(dir, "d")}, url: db.Database(t)}
+	p := &pair{home: &home{t, dir, filepath.Join(dir, "d"), bin}, url: db.Database(t)}
 	p.begin()
 	p.begin()
 	p.until("one leads", func() bool { _, ok := p.leader(); return ok })
@@ -65,7 +63,7 @@ func (p *pair) begin() {
 // leader is the process that answers.
 func (p *pair) leader() (pid int, ok bool) {
 	var s api.Server
-	out, err := exec.Command(program, "--data", p.data, "server", "status", "--json").Output()
+	out, err := exec.Command(p.bin, "--data", p.data, "server", "status", "--json").Output()
 	return s.PID, err == nil && json.Unmarshal(out, &s) == nil && func() bool { pid = s.PID; return pid > 0 }()
 }
 

@@ -32,7 +32,7 @@ func lines[T any](t *testing.T, text string) (list []T) {
 // out is what the program prints, without its notes.
 func (h *home) out(args ...string) string {
 	h.t.Helper()
-	cmd := exec.Command(program, append([]string{"--data", h.data}, args...)...)
+	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
 	cmd.Dir = h.dir
 	out, err := cmd.Output()
 	if err != nil {

@@ -41,6 +41,7 @@ type home struct {
 	t    testing.TB
 	dir  string
 	data string
+	bin  string // the program
 }
 
 func newHome(t testing.TB) *home {
@@ -49,7 +50,7 @@ func newHome(t testing.TB) *home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t, dir, filepath.Join(dir, "d")}
+	h := &home{t, dir, filepath.Join(dir, "d"), program}
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
 		if out, err := h.try("server", "stop", "--now"); err != nil {
@@ -65,7 +66,7 @@ func newHome(t testing.TB) *home {
 }
 
 func (h *home) try(args ...string) (string, error) {
-	cmd := exec.Command(program, append([]string{"--data", h.data}, args...)...)
+	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
 	cmd.Dir = h.dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err

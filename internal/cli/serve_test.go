@@ -37,7 +37,7 @@ type user struct {
 }
 
 func (u user) try(input string, args ...string) (string, error) {
-	cmd := exec.Command(program, append([]string{"--data", u.dir}, args...)...)
+	cmd := exec.Command(u.h.bin, append([]string{"--data", u.dir}, args...)...)
 	cmd.Dir, cmd.Stdin, cmd.Env = u.h.dir, strings.NewReader(input), append(os.Environ(), "SCRIMP_TOKEN=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -144,7 +144,7 @@ func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
 }
 
 func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
-	h := user{&home{t: t, dir: t.TempDir()}, t.TempDir()}
+	h := user{&home{t: t, dir: t.TempDir(), bin: program}, t.TempDir()}
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {
 		out, err := h.try("", append([]string{"serve"}, args...)...)
 		if err == nil || !strings.Contains(out, "--tls-cert") {

@@ -24,7 +24,7 @@ func (h *home) serverPID() int {
 // status runs the program, and returns what it wrote to both streams and how it ended.
 func (h *home) status(line string) (out, errs string, code int) {
 	h.t.Helper()
-	cmd := exec.Command(program, append([]string{"--data", h.data}, strings.Fields(line)...)...)
+	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, strings.Fields(line)...)...)
 	var o, e text
 	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, &o, &e
 	_ = cmd.Run()

@@ -37,7 +37,7 @@ func (t *text) String() string {
 // start runs the program until the test sends it something.
 func (h *home) start(args ...string) (cmd *exec.Cmd, out, err *text) {
 	h.t.Helper()
-	cmd = exec.Command(program, append([]string{"--data", h.data}, args...)...)
+	cmd = exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
 	out, err = &text{}, &text{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, out, err
 	if e := cmd.Start(); e != nil {

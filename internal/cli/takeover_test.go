@@ -22,12 +22,12 @@ import (
 // and the machine is rented once.
 func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	db := pgtest.Start(t)
-	whole(t)
+	bin := whole(t)
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t, dir, filepath.Join(dir, "d")}
+	h := &home{t, dir, filepath.Join(dir, "d"), bin}
 	defer func() { _ = os.RemoveAll(dir) }()
 	url := db.Database(t)
 	begin := func() *exec.Cmd {
@@ -36,7 +36,7 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	}
 	servers := []*exec.Cmd{begin(), begin()}
 	answers := func() (s api.Server, ok bool) {
-		cmd := exec.Command(program, "--data", h.data, "server", "status", "--json")
+		cmd := exec.Command(h.bin, "--data", h.data, "server", "status", "--json")
 		out, err := cmd.Output()
 		return s, err == nil && json.Unmarshal(out, &s) == nil && s.PID > 0
 	}
