@@ -5,6 +5,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,6 +38,9 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		found = append(found, d.offered(x, sales))
 	}
 	found = append(found, d.signs())
+	if d.with.SecurityGroup != "" {
+		found = append(found, d.groupThere(ctx, a))
+	}
 	for _, c := range d.with.Capacity {
 		n := slices.IndexFunc(sales, func(s sale) bool { return s.offer.Capacity == c })
 		if n >= 0 {
@@ -52,6 +56,16 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		found = append(found, d.lending(ctx))
 	}
 	return append(found, d.way())
+}
+
+// groupThere says whether the security group of with is there.
+func (d *Driver) groupThere(ctx context.Context, a *api) engine.Finding {
+	f := engine.Finding{Name: "group", OK: true, Text: "the security group " + d.with.SecurityGroup + " is there"}
+	_, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{d.with.SecurityGroup}})
+	if err != nil {
+		f.OK, f.Text = false, d.explain(err).Error()
+	}
+	return f
 }
 
 // offered says what is sold, and what of the types is not.
@@ -84,6 +98,11 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	}
 	if len(lacks) > 0 {
 		f.Text += fmt.Sprintf("; not sold, for their zones or architecture: %s", strings.Join(lacks, ", "))
+	}
+	for _, p := range d.with.Types {
+		if !slices.ContainsFunc(x.types, func(k kind) bool { ok, _ := path.Match(p, k.name); return ok }) {
+			f.Text += fmt.Sprintf("; %s of with.types is no type that %s has", p, d.with.Region)
+		}
 	}
 	if unpriced > 0 {
 		f.Text += fmt.Sprintf("; %d offers have no price that anybody says, and are not rented", unpriced)

@@ -133,6 +133,8 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
 		d.forget(t)
 		return nil, fmt.Errorf("the launch template is gone (%s): made anew when asked again", saidBy(err))
+	case d.ownGroupGone(code):
+		return nil, fmt.Errorf("the security group is gone (%s): made anew when asked again", saidBy(err))
 	default:
 		return nil, orRefused(d, err)
 	}
@@ -162,6 +164,9 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 	var said error
 	weight := 0
 	for _, e := range out.Errors {
+		if d.ownGroupGone(sdk.ToString(e.ErrorCode)) {
+			return fmt.Errorf("the security group is gone (%s): made anew when asked again", sdk.ToString(e.ErrorMessage))
+		}
 		err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage))
 		w := 1
 		if r, ok := errors.AsType[*engine.RefusalError](err); ok && r.Scope == "account" {

@@ -117,6 +117,9 @@ func (d *Driver) refused(code, text string) error {
 			Scope: "account",
 			Wait:  deniedWait,
 		}
+	case strings.HasPrefix(code, "InvalidGroup") && d.with.SecurityGroup != "":
+		return &engine.RefusalError{Err: fmt.Errorf("%w: %s: %s: write as security_group under with the id of one that "+
+			"the subnets' network has", engine.ErrRequest, code, text), Scope: "account", Wait: deniedWait}
 	case strings.HasPrefix(code, "InvalidAMIID"):
 		return &engine.RefusalError{Err: fmt.Errorf("%w: %s: %s: write under with the id of an AMI that %s has",
 			engine.ErrRequest, code, text, d.with.Region), Scope: "account", Wait: deniedWait}
@@ -151,6 +154,14 @@ func (d *Driver) explain(err error) error {
 			saidBy(err),
 			d.name,
 		)
+	case strings.HasPrefix(code, "InvalidAMIID"):
+		return fmt.Errorf("AWS answers %s: write as image under with the id of an AMI that %s has", saidBy(err), d.with.Region)
+	case strings.HasPrefix(code, "InvalidSubnetI"):
+		return fmt.Errorf("AWS answers %s: write as subnets under with the ids of subnets that %s has", saidBy(err),
+			d.with.Region)
+	case strings.HasPrefix(code, "InvalidGroup"):
+		return fmt.Errorf("AWS answers %s: write as security_group under with the id of one that %s has", saidBy(err),
+			d.with.Region)
 	case code != "":
 		return fmt.Errorf("AWS answers %s", saidBy(err))
 	}

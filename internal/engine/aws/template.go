@@ -115,6 +115,18 @@ func (d *Driver) forget(t template) {
 	delete(d.template, t.name)
 }
 
+// ownGroupGone reports whether a code says that a security group is not there that scrimp has made. Then none is known
+// any more, and the next launch makes it anew.
+func (d *Driver) ownGroupGone(code string) bool {
+	if code != "InvalidGroup.NotFound" || d.with.SecurityGroup != "" {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.groups)
+	return true
+}
+
 func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.RequestLaunchTemplateData {
 	owner := tagsOf(d.owner(q))
 	yes := sdk.Bool(true)

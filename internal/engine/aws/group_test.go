@@ -1,0 +1,79 @@
+//go:build !local
+
+package aws
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"scrimp/internal/await"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/awstest"
+)
+
+const aSpot = "aws/us-east-1a/c7i.xlarge/spot"
+
+// A security group that scrimp has made, and that somebody removes, is made anew by the launch after the one that finds
+// it gone.
+func TestARemovedSecurityGroupIsMadeAnew(t *testing.T) {
+	d := newSite(t, awstest.Options{}).driver()
+	list, err := d.Launch(t.Context(), engine.Request{Key: "one", Offer: aSpot})
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if err := d.Terminate(t.Context(), list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := d.groupNamed(t.Context(), a, onlyNetwork(t, d), "scrimp-aws")
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	await.True(t, "nothing is in it", func() bool {
+		_, err = a.ec2.DeleteSecurityGroup(t.Context(), &ec2.DeleteSecurityGroupInput{GroupId: &id})
+		return err == nil
+	})
+	_, err = d.Launch(t.Context(), engine.Request{Key: "two", Offer: aSpot})
+	if err == nil || engine.Refused(err) || !strings.Contains(err.Error(), "security group is gone") {
+		t.Fatalf("where it is gone: %v", err)
+	}
+	if list, err = d.Launch(t.Context(), engine.Request{Key: "two", Offer: aSpot}); err != nil || len(list) != 1 {
+		t.Fatalf("asked again: %v, %v", list, err)
+	}
+}
+
+func onlyNetwork(t *testing.T, d *Driver) string {
+	t.Helper()
+	x, err := d.indexed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.zones["us-east-1a"].vpc
+}
+
+// One that is set and is not there is named with its field, by the doctor and by a launch; so is a type that is none.
+func TestASecurityGroupThatIsNotThereIsNamed(t *testing.T) {
+	s := newSite(t, awstest.Options{})
+	s.with.SecurityGroup, s.with.Types = "sg-0a1b", append(s.with.Types, "z9.*")
+	d := s.driver()
+	if _, err := d.Launch(t.Context(), engine.Request{Key: "one", Offer: aSpot}); !errors.Is(err, engine.ErrRequest) ||
+		!strings.Contains(err.Error(), "security_group under with") {
+		t.Errorf("a launch: %v", err)
+	}
+	said := map[string]engine.Finding{}
+	for _, f := range d.Examine(t.Context()) {
+		said[f.Name] = f
+	}
+	if f := said["group"]; f.OK || !strings.Contains(f.Text, "security_group under with") {
+		t.Errorf("%+v", f)
+	}
+	if f := said["types"]; !strings.Contains(f.Text, "z9.* of with.types is no type that us-east-1 has") {
+		t.Errorf("%+v", f)
+	}
+}
