@@ -155,7 +155,8 @@ func (d *Driver) explain(err error) error {
 			d.name,
 		)
 	case strings.HasPrefix(code, "InvalidAMIID"):
-		return fmt.Errorf("AWS answers %s: write as image under with the id of an AMI that %s has", saidBy(err), d.with.Region)
+		return fmt.Errorf("AWS answers %s: write as image under with the id of an AMI that %s has", saidBy(err),
+			d.with.Region)
 	case strings.HasPrefix(code, "InvalidSubnetI"):
 		return fmt.Errorf("AWS answers %s: write as subnets under with the ids of subnets that %s has", saidBy(err),
 			d.with.Region)
