@@ -175,7 +175,7 @@ func (c *contract) ends(at time.Time) {
 // holds mu.
 func (d *Driver) contracts(x *index, h *held, now time.Time) bool {
 	machine, paid, priced := h.rate(x)
-	id, c := d.terms.by(h.id)
+	_, c := d.terms.by(h.id)
 	if c == nil && (!priced || h.over(now)) {
 		return false // nobody says what it costs, or it was over before it was known
 	}
@@ -195,7 +195,7 @@ func (d *Driver) contracts(x *index, h *held, now time.Time) bool {
 		if !h.block && want.From.Before(now) {
 			want.From = now // what it cost before is on bills that scrimp has not seen
 		}
-		id = d.nameOf(h)
+		id := d.nameOf(h)
 		want.Offer = d.offerOf(x, h, id)
 		d.terms.Of[id] = &want
 		return true
