@@ -229,7 +229,7 @@ func TestServersServeInACluster(t *testing.T) {
 	t.Run("admission", func(t *testing.T) {
 		for name, text := range map[string]string{"volume": kustomized(t, local, "volume", "tls", "nodes"),
 			"postgres": kustomized(t, local, "postgres", "tls", "budget"),
-			"chart":    charted(t, "--set", "tls.secret=x,podDisruptionBudget.enabled=true,nodePrices.enabled=true,"+
+			"chart": charted(t, "--set", "tls.secret=x,podDisruptionBudget.enabled=true,nodePrices.enabled=true,"+
 				"ingress.enabled=true,ingress.host=a.b")} {
 			file := filepath.Join(t.TempDir(), name)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -27,7 +27,7 @@ type event struct {
 
 func main() {
 	failed := 0
-	if out, err := exec.Command("gofmt", "-l", "cmd", "examples", "hack", "internal",
+	if out, err := exec.Command("gofmt", "-l", "client", "cmd", "deploy", "examples", "hack", "internal",
 		"sdk").CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		fmt.Printf("gofmt would change:\n%s", out)
 		failed++
