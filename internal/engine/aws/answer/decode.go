@@ -11,60 +11,42 @@ import (
 // names of elements are written in small letters here.
 
 func instanceTypes(body []byte) any {
-	s := &xmlScanner{text: body}
 	out := &ec2.DescribeInstanceTypesOutput{InstanceTypes: make([]types.InstanceTypeInfo, 0, 100)} // a page has that many
-	whole := s.document(func(name []byte) {
-		switch string(name) {
-		case "instancetypeset":
-			list(s, &out.InstanceTypes, func(t *types.InstanceTypeInfo) { instanceType(s, t) })
-		case "nexttoken":
-			out.NextToken = s.str()
-		default:
-			s.skip()
-		}
-	})
-	if !whole {
+	if !page(body, "instancetypeset", &out.InstanceTypes, &out.NextToken, instanceType) {
 		return nil
 	}
 	return out
 }
 
 func offerings(body []byte) any {
-	s := &xmlScanner{text: body}
 	out := &ec2.DescribeInstanceTypeOfferingsOutput{}
-	whole := s.document(func(name []byte) {
-		switch string(name) {
-		case "instancetypeofferingset":
-			list(s, &out.InstanceTypeOfferings, func(o *types.InstanceTypeOffering) { offering(s, o) })
-		case "nexttoken":
-			out.NextToken = s.str()
-		default:
-			s.skip()
-		}
-	})
-	if !whole {
+	if !page(body, "instancetypeofferingset", &out.InstanceTypeOfferings, &out.NextToken, offering) {
 		return nil
 	}
 	return out
 }
 
 func spotPrices(body []byte) any {
-	s := &xmlScanner{text: body}
 	out := &ec2.DescribeSpotPriceHistoryOutput{}
-	whole := s.document(func(name []byte) {
+	if !page(body, "spotpricehistoryset", &out.SpotPriceHistory, &out.NextToken, spotPrice) {
+		return nil
+	}
+	return out
+}
+
+// page reads the items of a set and the token of the next page; false: the answer is odd.
+func page[T any](body []byte, set string, to *[]T, token **string, one func(*xmlScanner, *T)) bool {
+	s := &xmlScanner{text: body}
+	return s.document(func(name []byte) {
 		switch string(name) {
-		case "spotpricehistoryset":
-			list(s, &out.SpotPriceHistory, func(p *types.SpotPrice) { spotPrice(s, p) })
+		case set:
+			list(s, to, func(t *T) { one(s, t) })
 		case "nexttoken":
-			out.NextToken = s.str()
+			*token = s.str()
 		default:
 			s.skip()
 		}
 	})
-	if !whole {
-		return nil
-	}
-	return out
 }
 
 // list adds each item to a list.
