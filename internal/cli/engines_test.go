@@ -237,6 +237,27 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 	}
 }
 
+// A server that a command starts by itself listens on no address: machines that reach theirs by one
+// would be paid for and never join, so it does not start.
+func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("d/engines.yaml", "engines: [{name: far, kind: local, agents: 'https://scrimp.example.org:7077'}]")
+	for _, args := range [][]string{{"market"}, {"run", "-y", "--", "true"}} {
+		out, err := h.try(args...)
+		if err == nil || !strings.Contains(out, "engine far: agents: its machines reach the server at https://scrimp.example.org:7077") ||
+			!strings.Contains(out, "scrimp serve --listen HOST:PORT") {
+			t.Errorf("%v: %v:\n%s", args, err, out)
+		}
+	}
+	if list := h.served("market"); len(list) > 0 {
+		t.Errorf("its market was begun all the same: %v", list)
+	}
+	if err := os.Remove(filepath.Join(h.data, "engines.yaml")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // served are the processes of the markets in a folder.
 func (h *home) served(folder string) (list []int) {
 	for _, pattern := range []string{"market.lock", "*/market.lock"} {

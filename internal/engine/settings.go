@@ -155,6 +155,7 @@ type Host struct {
 	Market string // market file for an engine that has none of its own yet; "": the kind's
 	Exe    string // the program that machines on this machine start; "" is this one
 	Trial  bool   // it is opened to be looked at, beside a server that may have it open
+	Deaf   bool   // the server listens on its socket alone
 	Log    *slog.Logger
 	Umask  string // that what is started begins with, in octal; "": this process' own
 	// After is the market time that the log has come to: a market that is opened begins
@@ -285,6 +286,11 @@ func (h *Host) AgentURL(s Setting) (string, error) {
 				"or on any port that is free: start it with scrimp serve --listen HOST:PORT, or write agents: socket")
 		}
 		return h.Listen, nil
+	}
+	if h.Deaf && !strings.HasPrefix(s.Agents, "unix:") {
+		return "", fmt.Errorf("agents: its machines reach the server at %s, and this server listens on no address, as one "+
+			"that a command starts by itself: each machine would be paid for and never join: start it with "+
+			"scrimp serve --listen HOST:PORT", s.Agents)
 	}
 	return s.Agents, nil
 }

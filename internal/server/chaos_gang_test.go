@@ -119,8 +119,11 @@ func (c *chaos) kills(stop <-chan struct{}) {
 		if len(pids) == 0 {
 			continue // it has ended since
 		}
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		// All stop before the first ends: an agent that saw its program killed would say that it failed.
+		for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, signal)
+			}
 		}
 		c.mu.Lock()
 		c.deaths++
@@ -222,6 +225,21 @@ func (c *chaos) words(id, what string) (lines [][]string) {
 		lines = append(lines, strings.Fields(line))
 	}
 	return lines
+}
+
+// allSucceeded holds that every gang did, and says what became of one that did not.
+func (c *chaos) allSucceeded() {
+	for key, id := range c.known {
+		if !strings.HasPrefix(key, "g-") && !strings.HasPrefix(key, "k-") {
+			continue
+		}
+		if j, ok := c.job(id); !ok || j.State != "succeeded" {
+			out, err := c.cli("explain", id)
+			c.t.Errorf("%s, job %s, is %s (%s), %v:\n%s", key, id, j.State, j.Why, err, out)
+			logs, err := c.cli("logs", id, "--tail", "20")
+			c.t.Logf("its output: %v\n%s", err, logs)
+		}
+	}
 }
 
 // checkGangs holds what the programs of gangs saw: all ranks of an attempt began from one step, no

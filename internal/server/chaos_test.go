@@ -136,6 +136,7 @@ func hurt(t *testing.T, exe string, cluster *pgtest.Cluster) {
 	close(stop)
 	clients.Wait()
 	c.settle()
+	c.allSucceeded()
 	inventory, receipts := c.inventory(), c.receipts()
 	for _, s := range c.servers {
 		if s.exits.Load() > s.killed.Load() {

@@ -98,6 +98,8 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 	switch {
 	case err != nil && h.Trial: // what there is besides is looked at all the same
 		agents = ""
+	case err != nil && s.Agents != "listen":
+		return engine.Engine{}, err
 	case err != nil:
 		return engine.Engine{}, errors.New(
 			"agents: listen: the server listens on no address, or on any port that is free: " +
