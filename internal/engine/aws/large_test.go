@@ -3,9 +3,13 @@
 package aws
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
@@ -173,6 +177,117 @@ type counting struct {
 func (c counting) Do(r *http.Request) (*http.Response, error) {
 	*c.n++
 	return c.of.Do(r)
+}
+
+// played answers as the network did, from memory: what is left of the time is the driver's own.
+type played struct {
+	of interface {
+		Do(*http.Request) (*http.Response, error)
+	}
+	mu    sync.Mutex
+	asked map[string]int // how often, by what
+	said  map[string][]response
+}
+
+type response struct {
+	header http.Header
+	body   []byte
+}
+
+func (p *played) Do(r *http.Request) (*http.Response, error) {
+	asked, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, _ := url.ParseQuery(string(asked))
+	what := r.Host + r.Header.Get("X-Amz-Target") + form.Get("Action") // times and the tokens of pages differ
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.asked[what]
+	p.asked[what]++
+	if n == len(p.said[what]) {
+		if p.of == nil {
+			return nil, fmt.Errorf("%s is asked %d times, and was asked %d", what, n+1, n)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(asked))
+		a, err := p.of.Do(r)
+		if err != nil || a.StatusCode != http.StatusOK {
+			return a, err
+		}
+		body, err := io.ReadAll(a.Body)
+		if err := errors.Join(err, a.Body.Close()); err != nil {
+			return nil, err
+		}
+		p.said[what] = append(p.said[what], response{a.Header, body})
+	}
+	was := p.said[what][n]
+	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: was.header,
+		Body: io.NopCloser(bytes.NewReader(was.body)), ContentLength: int64(len(was.body)), Request: r}, nil
+}
+
+// plays lets a driver of the same region as another have its answers from memory, once that one has read them.
+func (p *played) plays(t testing.TB, d *Driver) {
+	t.Helper()
+	a, err := d.connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks, prices := a.ec2.Options(), a.prices.Options()
+	p.of, p.asked = asks.HTTPClient, map[string]int{}
+	if len(p.said) > 0 {
+		p.of = nil
+	}
+	asks.HTTPClient, prices.HTTPClient = p, p
+	a.ec2, a.prices = ec2.New(asks), pricing.New(prices)
+}
+
+// anew is a driver of the same engine that has read nothing yet.
+func anew(d *Driver) *Driver {
+	n := newDriver(d.name, d.with)
+	n.server, n.build = d.server, d.build
+	return n
+}
+
+// BenchmarkFullAccountBeyondTheNetwork reads a full account whose answers are in memory already: what it says is the
+// time of the driver, AWS' SDK and the garbage collector. read-s is one region after the other, at-once-s all regions
+// together, as a server reads its engines, both by the clock; cpu-s is the processors' time of the first.
+func BenchmarkFullAccountBeyondTheNetwork(b *testing.B) {
+	for b.Loop() {
+		drivers := largeSite(b)
+		players := make([]*played, len(drivers))
+		fresh := func() (list []*Driver) {
+			for i, d := range drivers {
+				n := anew(d)
+				players[i].plays(b, n)
+				list = append(list, n)
+			}
+			return list
+		}
+		for i := range players {
+			players[i] = &played{said: map[string][]response{}}
+		}
+		readsAll(b, fresh()) // by the network
+
+		list := fresh()
+		runtime.GC()
+		at, began := processor(b), time.Now()
+		offers := readsAll(b, list)
+		b.ReportMetric(time.Since(began).Seconds(), "read-s")
+		b.ReportMetric((processor(b) - at).Seconds(), "cpu-s")
+		if offers != largeOffers() {
+			b.Fatalf("%d offers, want %d", offers, largeOffers())
+		}
+
+		list = fresh()
+		runtime.GC()
+		began = time.Now()
+		var reads sync.WaitGroup
+		for _, d := range list {
+			reads.Go(func() { readsAll(b, []*Driver{d}) })
+		}
+		reads.Wait()
+		b.ReportMetric(time.Since(began).Seconds(), "at-once-s")
+	}
 }
 
 func allocations(do func()) uint64 {
