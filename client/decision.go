@@ -13,6 +13,8 @@ type Decision struct {
 	Event    uint64    `json:"event"`
 	Cause    string    `json:"cause"` // kind of the event that led to it
 	Version  string    `json:"version"`
+	// Refused is what was said when a launch of the job was refused, where that led to it
+	Refused string `json:"refused,omitempty"`
 	Choice
 }
 

@@ -49,6 +49,10 @@ type Listing struct {
 	// whose jobs the end is known, soonest first, in market time.
 	InUse int         `json:"in_use,omitempty"`
 	Frees []time.Time `json:"frees,omitempty"`
+	// Cools is until when nothing is asked for, because a launch was refused or its machine did not come, in market
+	// time; zero: it is asked. CoolsFor is what was said of it.
+	Cools    time.Time `json:"cools_until,omitzero"`
+	CoolsFor string    `json:"cools_for,omitempty"`
 }
 
 // Capacity is how a machine is bought.

@@ -198,7 +198,8 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 	stopped := cause == "stopped" && a.End() == cause // by itself: one that is given back may be the first to switch off
 	if silent := a.End() == "silent" && a.Started().IsZero(); silent || stopped && a.Step() <= a.First() {
 		if silent && a.Claimed().IsZero() { // where there is another offer, it may do better; else its machine was there
-			m.coolOff(a.Machine(), m.now().Add(m.timingOf(a.Machine()).BootLimit))
+			m.coolOff(a.Machine(), m.now().Add(m.timingOf(a.Machine()).BootLimit),
+				"the agent of the last machine was not heard of in time")
 		}
 		if q.Failed = true; j.Failures() >= 4 {
 			why := "agent_stops"

@@ -313,7 +313,7 @@ func (m *Machine) reviewGang(j *Job, a *Allocation) bool {
 		return false
 	}
 	if !m.now().Before(end) {
-		m.backOff(a, state.OfferScope, 0)
+		m.backOff(a, state.OfferScope, 0, "not all machines of a gang came in time")
 		m.disbands(j, a, "gang_wait")
 		return true
 	}

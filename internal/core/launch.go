@@ -230,7 +230,7 @@ func (m *Machine) refused(b LaunchRefused) {
 		m.unanswered(a, state.Refused, state.JobQueued{Why: "image_refused", Detail: b.Detail, Failed: true})
 		return
 	}
-	m.backOff(a, b.Scope, b.Wait)
+	m.backOff(a, b.Scope, b.Wait, b.Detail)
 	if m.failed(j, a.Rung()); m.reduces(j, a) {
 		return
 	}
@@ -240,7 +240,7 @@ func (m *Machine) refused(b LaunchRefused) {
 // expired takes that the provider gave the request up.
 func (m *Machine) expired(launch string) {
 	if a := m.s.Allocation(launch); a != nil {
-		m.backOff(a, state.OfferScope, 0)
+		m.backOff(a, state.OfferScope, 0, "the provider gave a request up")
 		if !m.reduces(m.s.Job(a.Job()), a) {
 			m.unanswered(a, state.Expired, state.JobQueued{Why: "allocation_expired"})
 		}
@@ -290,6 +290,9 @@ func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, again stat
 	}
 }
 
+// unansweredYet is what is said of an offer whose request was given up for another one.
+const unansweredYet = "a request had no answer in time"
+
 // most is by how many doublings a back-off grows.
 const mostDoublings = 6
 
@@ -299,7 +302,7 @@ const mostDoublings = 6
 //
 // Refusals of launches that were under way when another was refused are the same
 // refusal, and double nothing.
-func (m *Machine) backOff(a *Allocation, scope state.Scope, wait time.Duration) {
+func (m *Machine) backOff(a *Allocation, scope state.Scope, wait time.Duration, detail string) {
 	key := state.ScopeKey(scope, a.Machine())
 	b := m.s.Backoff(key)
 	if b.Tries == 0 || b.Trial == a.ID() {
@@ -309,14 +312,14 @@ func (m *Machine) backOff(a *Allocation, scope state.Scope, wait time.Duration) 
 	if until.Before(b.Until) {
 		until = b.Until
 	}
-	m.fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until})
+	m.fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until, Detail: detail})
 }
 
-// coolOff leaves an offer alone until a time, where it is not left for longer already.
-func (m *Machine) coolOff(on *state.Machine, until time.Time) {
+// coolOff leaves an offer alone until a time, where it is not left for longer already, for that reason.
+func (m *Machine) coolOff(on *state.Machine, until time.Time, detail string) {
 	key := state.ScopeKey(state.OfferScope, on)
 	if b := m.s.Backoff(key); b.Until.Before(until) {
-		m.fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until})
+		m.fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until, Detail: detail})
 	}
 }
 
@@ -355,7 +358,7 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 		m.rungAt(j)
 	default:
 		m.decided(j, d)
-		m.backOff(a, state.OfferScope, 0)
+		m.backOff(a, state.OfferScope, 0, unansweredYet)
 		m.giveUp(a, "move_"+string(d.Why))
 		m.request(j, d)
 	}

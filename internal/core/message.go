@@ -114,7 +114,7 @@ func (m *Machine) announced(b InterruptionAnnounced) {
 		return
 	}
 	m.fact(state.InterruptionTaken{Instance: i.ID()})
-	m.coolOff(i.Machine(), b.At)
+	m.coolOff(i.Machine(), b.At, "the provider takes a machine of it back")
 }
 
 func (m *Machine) used(b UsageSeen) {

@@ -253,7 +253,7 @@ func (m *Machine) place(p *placement, by time.Time) (left time.Time) {
 	case p.From != "":
 		m.drain(j, a, why, "", p.d.Take)
 	case asked != nil:
-		m.backOff(asked, state.OfferScope, 0)
+		m.backOff(asked, state.OfferScope, 0, unansweredYet)
 		m.giveUp(asked, why)
 		m.request(j, p.d)
 	default:

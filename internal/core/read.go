@@ -93,7 +93,11 @@ func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 			if o.Reserved.Count > 0 && m.free(o) <= 0 {
 				q.Available = false
 			}
-			if !yield(*o, Listing{Quote: q, Hazard: l.Hazard()}) {
+			v := Listing{Quote: q, Hazard: l.Hazard()}
+			if until, cools := m.s.Cooling(l); cools {
+				v.Cools, v.CoolsFor = until, m.s.CoolsFor(l)
+			}
+			if !yield(*o, v) {
 				return
 			}
 		}
@@ -104,6 +108,10 @@ func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 type Listing struct {
 	Quote  market.Quote
 	Hazard policy.Hazard
+	// Cools is until when nothing is asked for, because a launch was refused or its machine did not come; zero: it is
+	// asked. CoolsFor is what was said; "": nothing.
+	Cools    time.Time
+	CoolsFor string
 }
 
 // SpotHeld is how long the spot machines that run have run by t, by offer. The

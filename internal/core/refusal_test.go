@@ -68,3 +68,36 @@ func TestOneTriesAScopeThatRefused(t *testing.T) {
 		t.Errorf("%d run once it is granted, and ten may", len(h.launched))
 	}
 }
+
+// What is left alone after a refusal is listed with what was said, in every offer of its scope, until it is over.
+func TestAnOfferThatCoolsOffSaysWhy(t *testing.T) {
+	h := newHall(t, 1)
+	h.sells(2, true)
+	h.submit("a", 2, 1)
+	said := func() (list []string) {
+		for _, l := range h.Sale() {
+			if !l.Cools.IsZero() {
+				list = append(list, fmt.Sprint(l.Cools.Sub(h.at), " ", l.CoolsFor))
+			}
+		}
+		return list
+	}
+	if list := said(); len(list) > 0 {
+		t.Errorf("%v cool off, and none was refused", list)
+	}
+	h.tell(LaunchRefused{Launch: "a.1", Reason: "quota", Detail: "no more of these", Scope: state.AccountScope, Wait: 3 * time.Minute})
+	offers := 0
+	for range h.Sale() {
+		offers++
+	}
+	list := said()
+	if len(list) != offers || list[0] != "3m0s no more of these" {
+		t.Errorf("of %d offers %q cool off", offers, list)
+	}
+	h.at = h.at.Add(3*time.Minute + time.Second)
+	h.tell(Tick{})
+	h.tell(LaunchDone{Launch: h.s.Job("a").Asked().ID(), Instance: "i", Offer: "m2", Rate: 1e12, From: h.at})
+	if list := said(); len(list) > 0 {
+		t.Errorf("%v cool off, and one was granted", list)
+	}
+}

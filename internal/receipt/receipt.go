@@ -126,6 +126,8 @@ type Decision struct {
 	Why      string    `json:"why"`
 	Mode     string    `json:"mode"`
 	Rejected []string  `json:"rejected,omitempty"`
+	// Refused is why a launch was refused before: no_capacity, quota, price, throttled, not_for_sale; "": none was
+	Refused string `json:"refused,omitempty"`
 }
 
 // Tip is what would make the next run cheaper.

@@ -93,7 +93,7 @@ func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
 	for _, l := range list { // while nobody waits
 		v.Offers = append(v.Offers, api.Listing{Offer: convert.To[client.Offer](l.offer),
 			Quote: convert.To[client.Quote](l.Quote), Hazard: convert.To[client.Hazard](l.Hazard), InUse: l.inUse,
-			Frees: l.frees})
+			Frees: l.frees, Cools: l.Cools, CoolsFor: l.CoolsFor})
 	}
 	for _, e := range s.control.Engines() {
 		if e.Configured && e.Err != nil {

@@ -57,7 +57,7 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 			return
 		}
 		b := s.backoffs[f.Scope]
-		b.Tries, b.Until = f.Tries, f.Until
+		b.Tries, b.Until, b.Detail = f.Tries, f.Until, cmp.Or(f.Detail, b.Detail)
 		s.setBackoff(f.Scope, b)
 	}
 }

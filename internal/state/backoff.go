@@ -12,6 +12,8 @@ type Backoff struct {
 	Tries int       `json:"tries,omitempty"` // refusals in a row
 	Until time.Time `json:"until"`
 	Trial string    `json:"trial,omitempty"` // the allocation that tries it again; others wait for its answer
+	// Detail is what was said when it refused, or what else it is left alone for; "": nobody said
+	Detail string `json:"detail,omitempty"`
 }
 
 // unanswered is until when an offer is left alone that an allocation tries again: until
@@ -126,6 +128,17 @@ func (s *State) Cooling(l *Listing) (until time.Time, ok bool) {
 		until = s.Retry(until)
 	}
 	return until, until.After(s.now)
+}
+
+// CoolsFor is why nothing may be asked for from the offer, as whoever refused has it; "": nobody said.
+func (s *State) CoolsFor(l *Listing) (why string) {
+	m, longest := MachineOf(&l.r.Offer), time.Time{}
+	for _, scope := range scopes {
+		if b := s.backoffs[ScopeKey(scope, &m)]; b.lasts().After(longest) {
+			why, longest = b.Detail, b.lasts()
+		}
+	}
+	return why
 }
 
 // Retry is when something may be asked again that is left alone until then, or where

@@ -148,6 +148,8 @@ type (
 		Scope string    `json:"scope"` // a scope's key, as ScopeKey makes it
 		Tries int       `json:"tries,omitempty"`
 		Until time.Time `json:"until,omitzero"`
+		// Detail is what was said when it refused, or what else it is left alone for; "": as before
+		Detail string `json:"detail,omitempty"`
 	}
 )
 

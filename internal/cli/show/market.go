@@ -40,7 +40,10 @@ func (m Sale) Text(p Place) string {
 		if l.Quote.Priced {
 			price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
 		}
-		if l.Quote.Available {
+		switch {
+		case !l.Cools.IsZero():
+			there = "cooling off"
+		case l.Quote.Available:
 			there = "yes"
 		}
 		if l.Offer.Capacity == api.Spot {
@@ -83,6 +86,7 @@ func (m Sale) Text(p Place) string {
 		paid.WriteString(draw.Wrap("", "Machines of "+strings.Join(list, ", ")+" are containers: they run the image that a "+
 			"job names.", p.width()))
 	}
+	paid.WriteString(coolingOff(m.Offers, m.Clock.Now, p))
 	var away strings.Builder
 	for _, e := range m.Away {
 		away.WriteString(draw.Wrap(e.What()+" does not answer: ", e.Error, p.width()))
@@ -98,6 +102,35 @@ func (m Sale) Text(p Place) string {
 		{Name: "AVAILABLE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Leaves: 1},
 		{Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.width()) + paid.String() + away.String()
+}
+
+// mostCooling is how many offers are named of which the same is said.
+const mostCooling = 6
+
+// coolingOff says which offers are not asked for a while, and why.
+func coolingOff(sale []api.Listing, now time.Time, p Place) string {
+	var b strings.Builder
+	said := map[string][]string{} // offers, by what is said of them
+	var order []string
+	for _, l := range sale {
+		if l.Cools.IsZero() {
+			continue
+		}
+		text := fmt.Sprintf(": not asked for %s: %s", draw.Span(l.Cools.Sub(now)), cmp.Or(clean(l.CoolsFor),
+			"a launch was refused"))
+		if said[text] == nil {
+			order = append(order, text)
+		}
+		said[text] = append(said[text], l.Offer.ID)
+	}
+	for _, text := range order {
+		list := said[text]
+		if n := len(list); n > mostCooling {
+			list = append(list[:mostCooling-1:mostCooling-1], fmt.Sprintf("%d more", n-mostCooling+1))
+		}
+		b.WriteString(draw.Wrap("", strings.Join(list, ", ")+text, p.width()))
+	}
+	return b.String()
 }
 
 // imaged are the engines whose machines run the image of a job.
@@ -183,6 +216,9 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p Place) {
 	}
 	b.WriteString(draw.Wrap("  "+line.MarketAt.UTC().Format("15:04:05")+"  ",
 		fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
+	if line.Refused != "" {
+		b.WriteString(draw.Wrap(aside, "since it was refused: "+clean(line.Refused), p.width()))
+	}
 	if cannot != "" {
 		b.WriteString(draw.Wrap(aside, cannot, p.width()))
 	}

@@ -79,6 +79,11 @@ func sale() api.Market {
 	add("us-east-1b", "p3.2xlarge", market.Spot, 1, "", false, 0, policy.Hazard{})
 	add("us-east-1a", "p3.2xlarge", market.OnDemand, 1, "3.06", true, 0, policy.Hazard{})
 	add("us-east-1a", "c5.2xlarge", market.OnDemand, 0, "0.34", true, 0, policy.Hazard{})
+	for i := range 8 {
+		add(fmt.Sprintf("us-west-2%c", 'a'+i), "p3.2xlarge", market.Spot, 1, "0.99", true, 2*time.Minute, policy.Hazard{})
+		o := &m.Offers[len(m.Offers)-1]
+		o.Cools, o.CoolsFor = now.Add(4*time.Minute), "launch aws/us-west-2a/p3.2xlarge/spot: quota: MaxSpotInstanceCountExceeded: ask for more"
+	}
 	return m
 }
 
@@ -89,7 +94,7 @@ func decisions() []api.Decision {
 			Expect:   &api.Expect{Wait: ptr(2.2), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Chance: 0.97, NextPoll: 4 * time.Minute},
 			Rejected: []api.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: string(plan.Unavailable)}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: string(plan.NotYet)}},
 		}},
-		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Choice: api.Choice{Why: string(plan.WaitsSpot), Mode: string(policy.Patient), Again: now.Add(time.Hour),
+		{At: now, MarketAt: now, Event: 9, Cause: "launch_refused", Version: "uniform-progress-2/1", Refused: "launch aws/us-west-2a/p3.2xlarge/spot: quota: MaxSpotInstanceCountExceeded: ask for more", Choice: api.Choice{Why: string(plan.WaitsSpot), Mode: string(policy.Patient), Again: now.Add(time.Hour),
 			Expect: &api.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, NextPoll: 4 * time.Minute}}},
 		{At: now, MarketAt: now.Add(time.Minute), Event: 12, Cause: "market_seen", Version: "horizon/1", Choice: api.Choice{
 			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: string(plan.Cheapest), Mode: string(policy.Steady), Slack: time.Hour, HasSlack: true,

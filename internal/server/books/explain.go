@@ -1,7 +1,9 @@
 package books
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"scrimp/client"
 	"scrimp/internal/api"
@@ -12,6 +14,18 @@ import (
 	"scrimp/internal/view"
 )
 
+// refusal is what was said where the event is that a launch of the job was refused.
+func refusal(e core.Event, facts []core.Fact, job string) core.LaunchRefused {
+	said, is := e.Body.(core.LaunchRefused)
+	if !is || !slices.ContainsFunc(facts, func(f core.Fact) bool {
+		q, again := f.(state.JobQueued)
+		return again && q.Job == job
+	}) {
+		return core.LaunchRefused{}
+	}
+	return said
+}
+
 // Explain lists the decisions about a job.
 func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 	j, known := b.known(w, r)
@@ -20,19 +34,21 @@ func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []api.Decision{}
 	err := b.events(r.Context(), j, view.Decisions, func(seq uint64, e core.Event, facts []core.Fact) error {
+		refused := refusal(e, facts, j.ID)
 		for _, f := range facts {
 			d, ok := f.(state.Decided)
 			if !ok || d.Job != j.ID {
 				continue
 			}
 			line := api.Decision{At: b.Control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
-				Version: d.Version, Choice: convert.To[client.Choice](d.Decision)}
+				Version: d.Version, Refused: refused.Detail, Choice: convert.To[client.Choice](d.Decision)}
 			if n := len(list); n > 0 && d.SameRejected {
 				line.Rejected = list[n-1].Rejected
 			}
 			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
 				// said again: the newest figures stand
 				old := &list[n-1]
+				old.Refused = cmp.Or(line.Refused, old.Refused)
 				old.Slack, old.Rejected, old.Counts, old.Expect = line.Slack, line.Rejected, line.Counts, line.Expect
 				continue
 			}

@@ -1,6 +1,7 @@
 package books
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/big"
@@ -256,7 +257,7 @@ func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j 
 		r.event(e)
 		for _, f := range facts {
 			if d, ok := f.(state.Decided); ok && d.Job == j.ID() {
-				rejected = decided(v, e.At, d, rejected)
+				rejected = decided(v, e.At, d, rejected, refusal(e, facts, j.ID()).Reason)
 			}
 		}
 		return nil
@@ -271,9 +272,9 @@ func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j 
 
 // decided adds a decision, where it says something else than the one before. It
 // returns what the decision rejected.
-func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string) (rejected []string) {
+func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string, refused string) (rejected []string) {
 	line := receipt.Decision{MarketAt: at, Take: string(d.Decision.Take), Why: string(d.Decision.Why),
-		Mode: string(d.Decision.Mode)}
+		Mode: string(d.Decision.Mode), Refused: refused}
 	if d.SameRejected {
 		line.Rejected = before
 	}
@@ -285,7 +286,8 @@ func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string)
 			strings.ReplaceAll(string(n.Why), "_", " ")))
 	}
 	if n := len(v.Decisions); n > 0 {
-		if last := v.Decisions[n-1]; last.Take == line.Take && last.Why == line.Why && last.Mode == line.Mode {
+		if last := &v.Decisions[n-1]; last.Take == line.Take && last.Why == line.Why && last.Mode == line.Mode {
+			last.Refused = cmp.Or(last.Refused, refused)
 			return line.Rejected
 		}
 	}

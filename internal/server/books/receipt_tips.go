@@ -58,8 +58,12 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		}
 	}
 	if firm.Sign() > 0 && v.Deadline != nil && slices.ContainsFunc(v.Decisions, forDeadline) {
-		add(money.Amount{}, "%s went to on-demand to be in time: a later deadline would leave more to spot",
-			money.Format(firm, v.Currency, 4))
+		text := "%s went to on-demand to be in time: a later deadline would leave more to spot"
+		if slices.ContainsFunc(v.Decisions, func(d receipt.Decision) bool { return d.Refused == "quota" }) {
+			text = "%s went to on-demand to be in time, after machines were refused for a quota: ask the provider for a " +
+				"higher one (scrimp explain)"
+		}
+		add(money.Amount{}, text, money.Format(firm, v.Currency, 4))
 	}
 	if v.Checkpoints == 0 && v.State == string(core.Succeeded) {
 		add(money.Amount{}, "the job saved no checkpoint: an interruption would have lost all its work (docs/programs.md)")

@@ -25,6 +25,8 @@ func TestTipsNameWhatHappened(t *testing.T) {
 	failed.State = "failed"
 	late := base
 	late.Decisions = []receipt.Decision{{Why: "cheapest"}, {Why: "slack_gone"}}
+	quota := late
+	quota.Decisions = []receipt.Decision{{Why: "cheapest"}, {Why: "waits_spot", Refused: "quota"}, {Why: "behind_pace"}}
 	for name, c := range map[string]struct {
 		of        receipt.Receipt
 		has, lack string
@@ -33,6 +35,7 @@ func TestTipsNameWhatHappened(t *testing.T) {
 		"failed":                   {failed, "after the last save: save more often", "interruptions"},
 		"interrupted":              {taken, "was lost to interruptions", "after the last save"},
 		"on-demand that was asked": {base, "", "a later deadline"},
+		"on-demand for a quota":    {quota, "ask the provider for a higher one", "a later deadline"},
 		"on-demand to be in time":  {late, "a later deadline", "interruptions"},
 	} {
 		var all []string
