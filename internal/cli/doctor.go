@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ import (
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	launch, dollars, outputs := false, "", ""
+	launch, dollars, outputs, patience := false, "", "", time.Duration(0)
 	cmd := &cobra.Command{Use: "doctor [ENGINE]",
 		Short: "Check this machine, the data folder and the server, or an engine", Args: command.Takes("[ENGINE]"),
 		GroupID: command.GroupRest,
@@ -44,7 +45,7 @@ func (a *app) doctorCmd() *cobra.Command {
 				if err != nil || !launch {
 					return err
 				}
-				return a.launched(cmd.Context(), args[0], dollars)
+				return a.launched(cmd.Context(), args[0], dollars, patience)
 			}
 			if outputs != "" {
 				return errors.New("--terraform is compared with one engine: name it, as in scrimp doctor aws --terraform FILE")
@@ -74,6 +75,7 @@ func (a *app) doctorCmd() *cobra.Command {
 		"(default: nothing is rented)")
 	cmd.Flags().StringVar(&outputs, "terraform", "", "`file` with what terraform output -json printed, or the outputs of "+
 		"the CloudFormation stack; - is standard input (default: nothing is compared)")
+	cmd.Flags().DurationVar(&patience, "patience", 5*time.Minute, "give the job of --launch up where it has no machine for so `long`")
 	cmd.Flags().StringVar(&dollars, "dollars", trialDollars, "most that the job of --launch may `cost`")
 	return cmd
 }

@@ -233,6 +233,19 @@ func TestATrialOfAnEngine(t *testing.T) {
 	if err := trial("--dollars", "0.000000001"); err == nil || found.OK {
 		t.Errorf("for nothing it is %+v", found)
 	}
+	h.do("run", "-y", "-d", "--name", "holds", "--", "sleep", "600")
+	h.until("the machine is taken", func() bool { return h.job("holds").State == "running" })
+	found.Name = ""
+	if err := trial("--patience", "3s"); err == nil || found.OK || !strings.Contains(found.Text, "no machine for 3.0s") {
+		t.Errorf("%v: where there is none it is %+v", err, found)
+	}
+	if j := h.job("doctor-3"); !j.Closed || j.Attempts > 0 {
+		t.Errorf("the trial that was given up is %+v", j)
+	}
+	h.do("cancel", "holds")
+	if out, err := h.try("doctor", "lab", "--launch", "--patience", "0s"); err == nil || !strings.Contains(out, "--patience") {
+		t.Errorf("%v: %s", err, out)
+	}
 	if out, err := h.try("doctor", "lab", "--launch", "--dollars", "much"); err == nil ||
 		!strings.Contains(out, "--dollars") {
 		t.Errorf("%v: %s", err, out)

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	api "scrimp/client"
@@ -29,8 +31,8 @@ budget: {dollars: %s}
 `
 
 // launched tries an engine by a job, and prints what came of it.
-func (a *app) launched(ctx context.Context, name, dollars string) error {
-	found, err := a.try(ctx, name, dollars)
+func (a *app) launched(ctx context.Context, name, dollars string, patience time.Duration) error {
+	found, err := a.try(ctx, name, dollars, patience)
 	if err != nil {
 		return err
 	}
@@ -42,9 +44,12 @@ func (a *app) launched(ctx context.Context, name, dollars string) error {
 }
 
 // try runs a job on an engine that does nothing, and says what came of it. The job is one like any other: its cost is
-// in the ledger, and nothing stays of it where this command is killed.
-func (a *app) try(ctx context.Context, name, dollars string) (show.Check, error) {
+// in the ledger, and nothing stays of it where this command is killed. It is given up where it has no machine for patience.
+func (a *app) try(ctx context.Context, name, dollars string, patience time.Duration) (show.Check, error) {
 	found := show.Check{Name: "trial"}
+	if patience <= 0 {
+		return found, fmt.Errorf("--patience is %v: write for how long the trial may have no machine, such as 5m", patience)
+	}
 	if most, err := money.Parse(dollars); err != nil || most.Sign() <= 0 {
 		return found, fmt.Errorf("--dollars is %q: write the most that the trial may cost, such as %s", dollars, trialDollars)
 	}
@@ -67,14 +72,28 @@ func (a *app) try(ctx context.Context, name, dollars string) (show.Check, error)
 	}
 	began := a.Now()
 	a.Notef("%s runs nothing on %s, for %s at most; ctrl-C gives it up.\n", j.ID, name, "$"+dollars)
-	said, offer := "", ""
-	for newer, err := range c.Watch(ctx, j.ID) {
+	said, offer, detail := "", "", ""
+	watching, tired := context.WithCancel(ctx)
+	defer tired()
+	alone := time.AfterFunc(patience, tired) // without a machine
+	for newer, err := range c.Watch(watching, j.ID) {
 		if err != nil {
 			break
 		}
 		j = newer
+		if j.Machine != "" && alone != nil {
+			alone.Stop()
+			alone = nil
+		}
+		if j.Machine == "" && alone == nil {
+			alone = time.AfterFunc(patience, tired)
+		}
 		if j.Offer != "" {
 			offer = j.Offer
+		}
+		if j.Detail != "" && j.Detail != detail {
+			detail = j.Detail
+			a.Notef("%s", draw.Wrap("  ", detail, a.Place().Width))
 		}
 		if line := show.Progress(j, a.Line()); line != said {
 			said = line
@@ -87,7 +106,11 @@ func (a *app) try(ctx context.Context, name, dollars string) (show.Check, error)
 		if _, err := c.End(end, j.ID, false); err != nil {
 			return found, fmt.Errorf("the trial goes on: scrimp cancel %s ends it: %w", j.ID, err)
 		}
-		found.Text = fmt.Sprintf("given up; scrimp show %s says how far it came", j.ID)
+		found.Text = fmt.Sprintf("given up; scrimp status %s says how far it came", j.ID)
+		if ctx.Err() == nil {
+			found.Text = fmt.Sprintf("given up, as it had no machine for %s: %s (scrimp explain %s)", draw.Span(patience),
+				cmp.Or(j.Detail, strings.ReplaceAll(j.Why, "_", " ")), j.ID)
+		}
 		return found, nil
 	}
 	cost := money.Format(j.Spent, j.Currency, 4)

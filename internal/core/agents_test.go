@@ -119,3 +119,28 @@ func TestAMachineThatIsGivenBackDoesNotCountAgainstItsJobWhenItSwitchesItselfOff
 		}
 	}
 }
+
+// A notice is as long as the machine lasted: one that the provider takes before the time that it said has told less.
+func TestANoticeIsAsLongAsTheMachineLasts(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause string
+		after time.Duration // the notice, which says that the machine goes in two minutes
+		want  time.Duration
+	}{
+		"as it was said":      {"interrupted", 2 * time.Minute, 2 * time.Minute},
+		"sooner":              {"interrupted", 30 * time.Second, 30 * time.Second},
+		"at once":             {"interrupted", 0, 0},
+		"given back before":   {"terminated", 10 * time.Second, 2 * time.Minute},
+		"later than was said": {"interrupted", 3 * time.Minute, 2 * time.Minute},
+	} {
+		m, step := grantedMachine()
+		j, _ := m.Job("j")
+		k := j.Attempt().Tasks()[0]
+		step(time.Minute, NoticeGiven{Attempt: "j.1", Message: 2, Until: agentsStart.Add(3 * time.Minute)})
+		ended := time.Minute + c.after
+		step(ended, InstanceEnded{Instance: "i1", Until: agentsStart.Add(ended), Cause: c.cause})
+		if got := k.Warned(); got != c.want {
+			t.Errorf("%s: warned for %v, want %v", name, got, c.want)
+		}
+	}
+}

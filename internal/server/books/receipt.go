@@ -230,7 +230,7 @@ func nodeOf(k *core.Task, now time.Time) receipt.Node {
 func (b *Books) interruption(k *core.Task, after []*core.Attempt) receipt.Interruption {
 	clock, notice := b.Control.Clock(), k.Notice()
 	if !k.Noticed().IsZero() {
-		notice = clock.Shrink(k.TakenAt().Sub(k.Noticed())).Round(100 * time.Millisecond)
+		notice = clock.Shrink(k.Warned()).Round(100 * time.Millisecond)
 	}
 	i := receipt.Interruption{
 		Instance: k.Instance(), Node: k.Rank(), At: clock.ToWall(k.Until()), MarketAt: k.Until(), Notice: notice.Seconds(),
