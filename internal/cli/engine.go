@@ -170,7 +170,7 @@ func (a *app) addEngine(ctx context.Context, name string, f *addFlags) error {
 }
 
 func unknownKind(kind string) error {
-	return fmt.Errorf("kind %q is not known here: take one of aws, kubernetes, local, slurm, ssh", kind)
+	return engine.UnknownKind(kind, []string{"aws", "kubernetes", "local", "slurm", "ssh"})
 }
 
 // owns refuses where the server, and so its engines, are elsewhere.
@@ -213,7 +213,7 @@ func (a *app) tried(ctx context.Context, s *engine.Setting) (engine.Engine, erro
 	}
 	open := kinds[s.Kind]
 	if open == nil {
-		return engine.Engine{}, fmt.Errorf("engine %s: kind %q is not known here", s.Name, s.Kind)
+		return engine.Engine{}, fmt.Errorf("%s: engine %s: %w", engine.SettingsName, s.Name, unknownKind(s.Kind))
 	}
 	e, err := open(ctx, *s, engine.Host{Dir: dir, Socket: "unix://" + filepath.Join(dir, server.SocketName), Trial: true,
 		Listen: a.listens(ctx)})

@@ -209,15 +209,17 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 	for file, want := range map[string]string{
 		"engines: [{name: local, kind: local, with: {market: fast.yaml}}, {name: other, kind: local}]": "open it with a market of speed 1, or leave the others out",
 		"engines: [{name: local, kind: local}, {name: local, kind: local}]":                            "stands twice",
-		"engines: [{name: local, kind: lokal}]":                                                        `kind "lokal" is not known here: take one of aws, kubernetes, local, slurm, ssh`,
+		"engines: [{name: local, kind: lokal}]":                                                        `kind "lokal" is not known here (did you mean local?): take one of aws, kubernetes, local, slurm, ssh`,
 		"engines: [{name: k8s, kind: kubernetes, agents: 'http://10.0.0.9:7077'}]":                     "built without Kubernetes (tag local): make build makes build/scrimp-full",
 		"engines: [{name: local, kind: local, agents: listen}]":                                        "scrimp serve --listen HOST:PORT, or write agents: socket",
 		"engines: [{name: local, kind: local, agents: 'ftp://x'}]":                                     "unix:///PATH, http://HOST:PORT",
 		"engines: [{name: local, kind: local, timing: {poll: 0s}}]":                                    "each must be above zero",
-		"engines: [{name: local, kind: local, with: {zone: a}}]":                                       "zone is not known",
-		"engines: [{name: a/b, kind: local}]":                                                          "small letters, digits and hyphens",
-		"engines: []":                                                                                  "names none",
-		"motors: []":                                                                                   "motors is unknown there: the file has engines",
+		"engines: [{name: local, kind: local, with: {zone: a}}]":                                       "line 1: zone is not known",
+		"engines: [{name: local, kind: local, with: {markt: a, x: 1}}]":                                "line 1: markt is not known (did you mean market?); line 1: x is not known: ",
+		"":                                    "names none",
+		"engines: [{name: a/b, kind: local}]": "small letters, digits and hyphens",
+		"engines: []":                         "names none",
+		"motors: []":                          "motors is unknown there: the file has engines",
 	} {
 		h.write("d/engines.yaml", file)
 		if out, err := h.try("serve", "--listen", "127.0.0.1:0"); err == nil || !strings.Contains(out, want) {

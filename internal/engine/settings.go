@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/nearest"
 )
 
 // SettingsName is the file in the data folder that names its engines.
@@ -81,16 +84,34 @@ func (w With) Into(v any, has string) error {
 			n, _ := strconv.Atoi(placed.FindStringSubmatch(at)[1])
 			return fmt.Sprintf("line %d: ", w.node.Line+n-1)
 		})
-	if field := unknownHere.FindStringSubmatch(line); field != nil {
-		return fmt.Errorf("with: %s is not known: %s", field[1], has)
+	var wrong []string
+	for _, field := range unknownHere.FindAllStringSubmatch(line, -1) {
+		text := fmt.Sprintf("line %s: %s is not known", field[1], field[2])
+		if near := nearest.Of(field[2], fieldsOf(v)); near != "" {
+			text += " (did you mean " + near + "?)"
+		}
+		wrong = append(wrong, text)
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("with: %s: %s", strings.Join(wrong, "; "), has)
 	}
 	return fmt.Errorf("with: %s: %s", line, has)
 }
 
 var (
 	placed      = regexp.MustCompile(`line (\d+): `)
-	unknownHere = regexp.MustCompile(`(\S+) is unknown there`)
+	unknownHere = regexp.MustCompile(`line (\d+): (\S+) is unknown there`)
 )
+
+// fieldsOf are the names in YAML of the fields of the struct that v points to.
+func fieldsOf(v any) (list []string) {
+	for f := range reflect.TypeOf(v).Elem().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
 
 // Whose the programs on an engine's machines are.
 const (
@@ -191,7 +212,7 @@ func readSettings(path string, text []byte) ([]Setting, error) {
 	var file settingsFile
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil {
+	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) { // an empty file names none
 		return nil, fmt.Errorf("read engines: %s: %s", path, inOneLine(err))
 	}
 	if len(file.Engines) == 0 {
@@ -250,8 +271,7 @@ func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Cl
 	for _, s := range settings {
 		open := kinds[s.Kind]
 		if open == nil {
-			return nil, Clock{}, fmt.Errorf("%s: engine %s: kind %q is not known here: take one of %s", SettingsName, s.Name,
-				s.Kind, strings.Join(known(kinds), ", "))
+			return nil, Clock{}, fmt.Errorf("%s: engine %s: %w", SettingsName, s.Name, UnknownKind(s.Kind, known(kinds)))
 		}
 		e, err := open(ctx, s, h)
 		if err != nil {
@@ -264,6 +284,15 @@ func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Cl
 	}
 	clock, err := Common(engines)
 	return engines, clock, err
+}
+
+// UnknownKind says that an engine's kind is none of those that there are.
+func UnknownKind(kind string, all []string) error {
+	text := fmt.Sprintf("kind %q is not known here", kind)
+	if near := nearest.Of(strings.ToLower(kind), all); near != "" {
+		text += " (did you mean " + near + "?)"
+	}
+	return fmt.Errorf("%s: take one of %s", text, strings.Join(all, ", "))
 }
 
 func known(kinds map[string]Opener) []string {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"scrimp/internal/nearest"
 )
 
 func fieldName(f reflect.StructField) string {
@@ -55,43 +57,10 @@ func meant(t reflect.Type, name string) string {
 			}
 		}
 	}
-	if near := nearest(name, names(t)); near != "" {
+	if near := nearest.Of(name, names(t)); near != "" {
 		return "did you mean `" + near + "`?"
 	}
 	return "scrimp schema prints all fields"
-}
-
-// nearest returns the word that is few changes away from s, or "".
-func nearest(s string, words []string) string {
-	slices.Sort(words)
-	best, least := "", max(2, len(s)/3)+1
-	for _, w := range words {
-		if d := distance(s, w); d < least && d < max(len(s), len(w)) {
-			best, least = w, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // known is a field of a struct.

@@ -84,19 +84,19 @@ type learnedTask struct {
 }
 
 // What a task is, and where it stands.
-func (t *Task) Attempt() *Attempt        { return t.attempt }
-func (t *Task) Rank() int                { return t.r.Rank }
-func (t *Task) Phase() TaskPhase         { return t.r.Phase }
-func (t *Task) Instance() string         { return t.r.Instance }
-func (t *Task) Machine() *Machine        { return &t.r.Machine }
-func (t *Task) GPUs() int                { return t.r.Machine.GPUs }
-func (t *Task) Portion() *Portion        { return t.r.Portion }
-func (t *Task) From() time.Time          { return t.r.From }
-func (t *Task) Until() time.Time         { return t.r.Until }
-func (t *Task) Cause() string            { return t.r.Cause }
-func (t *Task) Notice() time.Duration    { return t.r.Notice }
-func (t *Task) Noticed() time.Time       { return t.r.Noticed }
-func (t *Task) TakenAt() time.Time       { return t.r.TakenAt }
+func (t *Task) Attempt() *Attempt     { return t.attempt }
+func (t *Task) Rank() int             { return t.r.Rank }
+func (t *Task) Phase() TaskPhase      { return t.r.Phase }
+func (t *Task) Instance() string      { return t.r.Instance }
+func (t *Task) Machine() *Machine     { return &t.r.Machine }
+func (t *Task) GPUs() int             { return t.r.Machine.GPUs }
+func (t *Task) Portion() *Portion     { return t.r.Portion }
+func (t *Task) From() time.Time       { return t.r.From }
+func (t *Task) Until() time.Time      { return t.r.Until }
+func (t *Task) Cause() string         { return t.r.Cause }
+func (t *Task) Notice() time.Duration { return t.r.Notice }
+func (t *Task) Noticed() time.Time    { return t.r.Noticed }
+func (t *Task) TakenAt() time.Time    { return t.r.TakenAt }
 
 // Warned is for how long its machine was known to go: until the time that was said, or until the provider took it, where
 // that was sooner. One that is given back before has been told no later for that.

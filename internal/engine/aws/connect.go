@@ -4,7 +4,10 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -58,6 +61,10 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 		return nil
 	})
 	if err != nil {
+		if _, no := errors.AsType[config.SharedConfigProfileNotExistError](err); no {
+			return nil, fmt.Errorf("with: profile is %q, and neither ~/.aws/config nor ~/.aws/credentials of the server's user has "+
+				"one of that name: aws configure list-profiles lists them", w.Profile)
+		}
 		return nil, fmt.Errorf("read AWS' configuration: %w", err)
 	}
 	cfg.HTTPClient = awshttp.Over(cfg.HTTPClient)
@@ -78,6 +85,10 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	}
 	who, err := a.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
+		if wire, ok := errors.AsType[*net.OpError](err); ok && wire.Op == "dial" && w.Endpoint != "" {
+			return nil, fmt.Errorf("with: endpoint is %q, where nobody answers (%w): write where AWS answers, or leave endpoint out "+
+				"for AWS' own", w.Endpoint, wire)
+		}
 		return nil, w.regional(ctx, &cfg, err)
 	}
 	a.account, a.user = sdk.ToString(who.Account), sdk.ToString(who.Arn)
@@ -88,6 +99,12 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string {
+	const key, secret = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+	for set, missing := range map[string]string{key: secret, secret: key} {
+		if os.Getenv(set) != "" && os.Getenv(missing) == "" {
+			return fmt.Sprintf("no credentials of AWS are found: %s is set and %s is not: set both for the server", set, missing)
+		}
+	}
 	return fmt.Sprintf(
 		"no credentials of AWS are found (%v): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, "+
 			"write profile under with, or run the server with a role",

@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"scrimp/internal/nearest"
 )
 
 // homeRegion is one that every account of AWS has enabled.
@@ -34,8 +37,8 @@ func (w *With) regional(ctx context.Context, cfg *sdk.Config, err error) error {
 		if _, other := net.DefaultResolver.LookupHost(ctx, "sts."+homeRegion+".amazonaws.com"); other != nil {
 			return err
 		}
-		return &regionError{fmt.Sprintf("with: region is %q, and AWS has none of that name (%s: no such host): write "+
-			"one of its regions, such as us-east-1 (aws account list-regions lists them)", w.Region, dns.Name)}
+		return &regionError{fmt.Sprintf("with: region is %q, and AWS has none of that name (%s: no such host)%s: write "+
+			"one of its regions, such as us-east-1 (aws account list-regions lists them)", w.Region, dns.Name, w.meant())}
 	}
 	if code := codeOf(err); code == "OptInRequired" || slices.Contains(credentialCodes, code) {
 		home := sts.NewFromConfig(*cfg, func(o *sts.Options) { o.Region = homeRegion })
@@ -48,7 +51,16 @@ func (w *With) regional(ctx context.Context, cfg *sdk.Config, err error) error {
 
 // notEnabled is the error of a region that the account may not use yet.
 func (w *With) notEnabled(err error) error {
-	return &regionError{fmt.Sprintf("with: region is %q, which does not know this account (%s): enable "+
+	return &regionError{fmt.Sprintf("with: region is %q, which does not know this account (%s)%s: enable "+
 		"the region (aws account enable-region --region-name %s, which takes some minutes), or write another one",
-		w.Region, saidBy(err), w.Region)}
+		w.Region, saidBy(err), w.meant(), w.Region)}
+}
+
+// meant names a region that the catalogue knows, where it does not know the one that is written.
+func (w *With) meant() string {
+	regions := slices.Collect(maps.Keys(known().onDemand))
+	if near := nearest.Of(w.Region, regions); near != "" && near != w.Region {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
 }

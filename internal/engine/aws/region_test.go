@@ -22,7 +22,8 @@ func TestARegionThatIsNotThereIsNamed(t *testing.T) {
 		want, not            []string
 	}{
 		{"not enabled", "me-south-1", "", awstest.Fault{}, []string{`region is "me-south-1"`, "InvalidClientTokenId",
-			"aws account enable-region --region-name me-south-1"}, []string{"renew"}},
+			"aws account enable-region --region-name me-south-1"}, []string{"renew", "did you mean"}},
+		{"a typing error", "us-eats-1", "", awstest.Fault{}, []string{`region is "us-eats-1"`, "did you mean us-east-1?"}, nil},
 		{"not subscribed", "us-west-2", "", awstest.Fault{Kind: "error", Code: "OptInRequired", Status: 401,
 			Action: "DescribeInstanceTypes"}, []string{`region is "us-west-2"`, "OptInRequired", "enable-region"},
 			[]string{"policy"}},
@@ -143,5 +144,30 @@ func TestARegionWithoutAnAddressIsNamed(t *testing.T) {
 			not = append(not, "region is")
 		}
 		says(t, err, []string{want}, not)
+	}
+}
+
+// What is written wrongly so that AWS cannot be asked at all is named with the field, and not by the SDK's words.
+func TestHowAWSIsReachedIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		with func(*With)
+		env  map[string]string
+		want []string
+	}{
+		"no such profile": {func(w *With) { w.Profile = "nope" }, nil, []string{`with: profile is "nope"`, "list-profiles"}},
+		"nobody answers": {func(w *With) { w.Endpoint = "http://127.0.0.1:1" }, nil,
+			[]string{`with: endpoint is "http://127.0.0.1:1"`, "connection refused", "leave endpoint out"}},
+		"half a key": {func(*With) {}, map[string]string{"AWS_SECRET_ACCESS_KEY": ""},
+			[]string{"AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, awstest.Options{})
+			c.with(&s.with)
+			for k, v := range c.env {
+				t.Setenv(k, v)
+			}
+			_, _, err := s.driver().Offers(t.Context())
+			says(t, err, c.want, []string{"failed to", "exceeded maximum"})
+		})
 	}
 }

@@ -1,0 +1,37 @@
+// Package nearest finds the word that somebody may have meant.
+package nearest
+
+import "slices"
+
+// Of returns the word that is few changes away from s, or "".
+func Of(s string, words []string) string {
+	words = slices.Sorted(slices.Values(words))
+	best, least := "", max(2, len(s)/3)+1
+	for _, w := range words {
+		if d := distance(s, w); d < least && d < max(len(s), len(w)) {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
