@@ -239,9 +239,10 @@ func (a *app) printFindings(list []show.Check) (failed bool, err error) {
 			if err := a.Print(c); err != nil {
 				return failed, err
 			}
-			continue
 		}
-		a.Printf("%s", show.Doctor([]show.Check{c}, a.Place()))
+	}
+	if !a.JSON {
+		a.Printf("%s", show.Doctor(list, a.Place()))
 	}
 	return failed, nil
 }

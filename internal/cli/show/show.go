@@ -142,9 +142,16 @@ type Use struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Doctor lists what was checked.
+// mostName is how wide the names of checks may make their column.
+const mostName = 20
+
+// Doctor lists what was checked. A file that belongs to a finding, which is copied, follows the list.
 func Doctor(checks []Check, p Place) string {
-	var b strings.Builder
+	var b, files strings.Builder
+	width := 12
+	for _, c := range checks {
+		width = max(width, min(mostName, len(c.Name)))
+	}
 	for _, c := range checks {
 		word := "ok"
 		if !c.OK {
@@ -152,14 +159,12 @@ func Doctor(checks []Check, p Place) string {
 		}
 		text, file, follows := strings.Cut(c.Text, ":\n")
 		if follows {
-			text += ":"
+			fmt.Fprintf(&files, "\n%s, to be copied:\n\n%s\n", c.Name, strings.TrimRight(file, "\n"))
+			text += " below"
 		}
-		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-12s ", word, c.Name), text, p.width()))
-		if follows { // a file, which is copied
-			b.WriteString("\n" + strings.TrimRight(file, "\n") + "\n\n")
-		}
+		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-*s ", word, width, c.Name), text, p.width()))
 	}
-	return b.String()
+	return b.String() + files.String()
 }
 
 // Verified says what a replay of the log has proved.

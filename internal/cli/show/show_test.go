@@ -141,6 +141,9 @@ func checks() []show.Check {
 		{Name: "program", OK: true, Text: "scrimp 0.1.0 0123456789abcdef, linux/amd64, built with the tag local: checkpoints go to folders only; make build adds S3"},
 		{Name: "data folder", Text: "mkdir data: permission denied: give another with --data"},
 		{Name: "server", OK: true, Text: "none runs; the next command starts one"},
+		{Name: "launch, on-demand", OK: true, Text: "a dry run of c7i.xlarge succeeds"},
+		{Name: "rights", OK: true, Text: "what was tried is allowed; the least policy is:\n{\n  \"Version\": \"2012-10-17\"\n}\n"},
+		{Name: "way back", OK: true, Text: "machines look for the server at http://10.0.0.1:7077"},
 	}
 }
 

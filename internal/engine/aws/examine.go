@@ -321,7 +321,7 @@ func (d *Driver) quotas(ctx context.Context, a *api, sales []sale) engine.Findin
 // way says by which address machines look for the server.
 func (d *Driver) way() engine.Finding {
 	f := engine.Finding{Name: "way back", OK: true, Text: "machines look for the server at " + d.server +
-		": it must be reachable from the subnets"}
+		"; not tried, a first machine tries it: scrimp doctor " + d.name + " --launch"}
 	if d.server == "" {
 		f.OK, f.Text = false, "no server listens where machines reach it: scrimp serve --listen HOST:PORT"
 	}
