@@ -4,6 +4,7 @@ package aws
 
 import (
 	"math/big"
+	"strings"
 	"time"
 
 	"scrimp/internal/engine"
@@ -26,6 +27,9 @@ func (h *hurt) books() (machines int) {
 		}
 	}
 	for _, l := range h.Bill() {
+		if l.Kind == "reservation" {
+			continue
+		}
 		i, ok := h.told[l.Instance]
 		if !ok || i.State != engine.Ended {
 			h.Errorf("%s of %s is billed from %v to %v, and listed as %+v", l.ID, l.Tags[tagKey], l.From, l.To, i)
@@ -45,8 +49,15 @@ func (h *hurt) books() (machines int) {
 				h.Errorf("%s ended at %v, and is said to at %v (%s)", i.ID, l.To, i.Ended, h.reason[i.ID])
 			}
 		}
-		if h.unsaid(i.ID) { // its own end counts, at the same price of a second
-			want = new(big.Rat).Mul(l.USD, big.NewRat(max(60, seconds), l.Seconds))
+		least := int64(60)
+		if l.Kind == "instance" && strings.HasSuffix(string(i.Offer), "/reserved") {
+			least = 0 // each second of a reservation is billed once, used or not
+		}
+		switch {
+		case h.unsaid(i.ID) && l.Seconds == 0: // of which its price is not known
+			continue
+		case h.unsaid(i.ID): // its own end counts, at the same price of a second
+			want = new(big.Rat).Mul(l.USD, big.NewRat(max(least, seconds), l.Seconds))
 		}
 		rule := map[string]string{"instance": "instance", "volume": "disk", "address": "address"}[l.Kind]
 		got := sumOf(&i, rule)
@@ -55,6 +66,7 @@ func (h *hurt) books() (machines int) {
 				want.FloatString(12), got.FloatString(12))
 		}
 	}
+	h.reservation()
 	for id := range h.told {
 		if h.reason[id] == "" {
 			h.Errorf("%s is listed, and was not in the cloud", id)
@@ -67,6 +79,27 @@ func (h *hurt) books() (machines int) {
 		}
 	}
 	return machines
+}
+
+// reservation holds that what was rented as reserved ran in the reservation, and nothing else did.
+func (h *hurt) reservation() {
+	if h.reserved == "" {
+		return
+	}
+	var used, unused, all time.Duration
+	for _, l := range h.Bill() {
+		switch {
+		case l.Kind == "reservation":
+			unused += time.Duration(l.Seconds) * time.Second
+			all += seatsReserved * l.To.Sub(l.From).Truncate(time.Second)
+		case l.Kind == "instance" && strings.HasSuffix(string(h.told[l.Instance].Offer), "/reserved"):
+			used += l.To.Sub(l.From).Truncate(time.Second)
+		}
+	}
+	if used+unused != all {
+		h.Errorf("of %v that are reserved %v are not used, and machines that were rented as reserved ran for %v", all, unused, used)
+	}
+	h.inReserved += used
 }
 
 // firstPoll is when servers could first see that a machine had ended.

@@ -39,19 +39,21 @@ type ask struct {
 // hurt is one account with two servers that take turns, and what they were told.
 type hurt struct {
 	*site
-	rng    *rand.Rand
-	at     time.Time // the cloud's and the servers'
-	d      [2]*Driver
-	asks   []*ask
-	told   map[string]engine.Instance // by id; the first that is told of its end stays
-	reason map[string]string          // why the cloud says that an instance ended
-	rented map[string][]string        // instances by key, with those that never ran
-	listed map[string]bool            // instances that the cloud lists
-	never  map[string]bool            // instances that have not run
-	polls  []time.Time                // at which a list was answered
-	faults int
-	failed int // machines that were granted, and never ran
-	unseen int // keys refused by a server that could not know that another one's launch had been granted
+	rng        *rand.Rand
+	at         time.Time // the cloud's and the servers'
+	d          [2]*Driver
+	asks       []*ask
+	told       map[string]engine.Instance // by id; the first that is told of its end stays
+	reason     map[string]string          // why the cloud says that an instance ended
+	rented     map[string][]string        // instances by key, with those that never ran
+	listed     map[string]bool            // instances that the cloud lists
+	never      map[string]bool            // instances that have not run
+	polls      []time.Time                // at which a list was answered
+	faults     int
+	failed     int           // machines that were granted, and never ran
+	reserved   string        // of capacity, which some requests ask for; "": none is
+	inReserved time.Duration // that machines ran in it
+	unseen     int           // keys refused by a server that could not know that another one's launch had been granted
 }
 
 var hurtTypes = []string{"c7i.xlarge", "m7i.large", "g5.xlarge"}
@@ -280,7 +282,7 @@ func (h *hurt) reasons() {
 
 // unsaid reports whether EC2 does not say when a machine ended: on demand, and not by TerminateInstances.
 func (h *hurt) unsaid(id string) bool {
-	return h.reason[id] != "Client.UserInitiatedShutdown" && strings.HasSuffix(string(h.told[id].Offer), "/on-demand")
+	return h.reason[id] != "Client.UserInitiatedShutdown" && !strings.HasSuffix(string(h.told[id].Offer), "/spot")
 }
 
 func (h *hurt) linesOf(key string) (list []awstest.Line) {
@@ -340,7 +342,7 @@ func (h *hurt) settles() {
 // capacity and quotas that change, and servers that die: no key rents more than it asks for, no machine is lost,
 // each is billed to the second as the cloud does, and nothing stays when all is given back.
 func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
-	machines, faults, unseen, failed := 0, 0, 0, 0
+	machines, faults, unseen, failed, reserved := 0, 0, 0, 0, time.Duration(0)
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			h := &hurt{rng: rand.New(rand.NewPCG(uint64(seed), 29)), at: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
@@ -350,8 +352,12 @@ func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
 			h.with.Placement = pick(h.rng, []string{"none", "cluster"})
 			public := seed%2 == 0
 			h.with.PublicIP = &public
+			if seed%2 == 1 {
+				h.reserves()
+			}
 			machines += h.run()
 			faults, unseen, failed = faults+h.faults, unseen+h.unseen, failed+h.failed
+			reserved += h.inReserved
 		})
 		if !ok {
 			t.Errorf("go test ./internal/engine/aws -run %s -first %d -seeds 1 repeats it", t.Name(), seed)
@@ -360,8 +366,28 @@ func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
 	if machines < 5**seeds || failed < *seeds/4 {
 		t.Errorf("%d machines and %d that never ran in %d accounts: what is held here was hardly tried", machines, failed, *seeds)
 	}
-	t.Logf("%d faults, %d machines, %d more never ran; %d refusals by servers that could not know of machines", faults,
-		machines, failed, unseen)
+	if reserved == 0 && *seeds > 1 {
+		t.Error("no machine ran in a reservation")
+	}
+	t.Logf("%d faults, %d machines, %d more never ran; %d refusals by servers that could not know of machines; %v in reservations",
+		faults, machines, failed, unseen, reserved)
+}
+
+// seatsReserved is how many machines are reserved, where any are: fewer than are asked for.
+const seatsReserved = 4
+
+func reservedOf(typ string) market.OfferID {
+	return market.OfferID("aws/us-east-1a/" + typ + "/reserved")
+}
+
+// reserves has the account reserve capacity.
+func (h *hurt) reserves() {
+	var err error
+	h.reserved, err = h.ReserveCapacity(awstest.Reservation{Type: hurtTypes[0], Zone: "us-east-1a", Count: seatsReserved, From: h.at})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.with.Reservations = Reservations{{ID: h.reserved}}
 }
 
 func (h *hurt) run() (machines int) {
@@ -370,7 +396,9 @@ func (h *hurt) run() (machines int) {
 			pick(h.rng, []string{"spot", "spot", "on-demand"})
 		k := &ask{q: engine.Request{Key: fmt.Sprintf("key-%d", n), Nodes: 1 + h.rng.IntN(4), Offer: market.OfferID(offer),
 			Tags: map[string]string{"scrimp-job": "job"}}, lost: map[*Driver]bool{}}
-		if h.rng.IntN(3) == 0 {
+		if h.reserved != "" && n%2 == 0 {
+			k.q.Offer = reservedOf(hurtTypes[0])
+		} else if h.rng.IntN(3) == 0 {
 			k.q.MaxRate, _ = money.ParseRate("0.4")
 		}
 		h.asks = append(h.asks, k)

@@ -84,6 +84,9 @@ func (s *Server) billInstance(i *instance, now time.Time) []Line {
 	l := Line{Kind: "instance", ID: i.id, Instance: i.id, Type: i.typ.Name, Zone: i.zone.Name, Region: i.region,
 		Spot: i.request != nil, From: i.running, Tags: i.tags}
 	l.span(i.billed, now)
+	if i.held != nil { // each second of a reservation is billed once, used or not: a minute at least would be another's
+		l.Seconds = int64(l.To.Sub(l.From) / time.Second)
+	}
 	sum := new(big.Int) // 1e-12 USD an hour × seconds
 	h := []step{{time.Time{}, s.onDemand(i.typ, i.region)}}
 	if l.Spot {
