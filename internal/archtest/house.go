@@ -147,6 +147,8 @@ var House = []Room{
 	// who may do what, and the one way to write names
 	{Path: "identity", Floor: 1, Third: []string{"golang.org/x/text/unicode/norm"}},
 	{Path: "ignore", Floor: 1},
+	// the word that somebody may have meant
+	{Path: "nearest", Floor: 1},
 	{Path: "money", Floor: 1},
 	{Path: "size", Floor: 1},
 }

@@ -75,7 +75,7 @@ func (a *app) doctorCmd() *cobra.Command {
 		"(default: nothing is rented)")
 	cmd.Flags().StringVar(&outputs, "terraform", "", "`file` with what terraform output -json printed, or the outputs of "+
 		"the CloudFormation stack; - is standard input (default: nothing is compared)")
-	cmd.Flags().DurationVar(&patience, "patience", 5*time.Minute, "give the job of --launch up where it has no machine for so `long`")
+	cmd.Flags().DurationVar(&patience, "patience", 5*time.Minute, "how `long` the job of --launch may have no machine")
 	cmd.Flags().StringVar(&dollars, "dollars", trialDollars, "most that the job of --launch may `cost`")
 	return cmd
 }

@@ -44,7 +44,8 @@ func (a *app) launched(ctx context.Context, name, dollars string, patience time.
 }
 
 // try runs a job on an engine that does nothing, and says what came of it. The job is one like any other: its cost is
-// in the ledger, and nothing stays of it where this command is killed. It is given up where it has no machine for patience.
+// in the ledger, and nothing stays of it where this command is killed. It is given up where it has no machine for
+// patience.
 func (a *app) try(ctx context.Context, name, dollars string, patience time.Duration) (show.Check, error) {
 	found := show.Check{Name: "trial"}
 	if patience <= 0 {

@@ -98,8 +98,8 @@ func (t *Task) Notice() time.Duration { return t.r.Notice }
 func (t *Task) Noticed() time.Time    { return t.r.Noticed }
 func (t *Task) TakenAt() time.Time    { return t.r.TakenAt }
 
-// Warned is for how long its machine was known to go: until the time that was said, or until the provider took it, where
-// that was sooner. One that is given back before has been told no later for that.
+// Warned is for how long its machine was known to go: until the time that was said, or until the provider took it,
+// where that was sooner. One that is given back before has been told no later for that.
 func (t *Task) Warned() time.Duration {
 	taken := t.r.TakenAt
 	if t.r.Cause == "interrupted" && t.r.Until.Before(taken) {

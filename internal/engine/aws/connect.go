@@ -62,8 +62,8 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	})
 	if err != nil {
 		if _, no := errors.AsType[config.SharedConfigProfileNotExistError](err); no {
-			return nil, fmt.Errorf("with: profile is %q, and neither ~/.aws/config nor ~/.aws/credentials of the server's user has "+
-				"one of that name: aws configure list-profiles lists them", w.Profile)
+			return nil, fmt.Errorf("with: profile is %q, and neither ~/.aws/config nor ~/.aws/credentials of the server's "+
+				"user has one of that name: aws configure list-profiles lists them", w.Profile)
 		}
 		return nil, fmt.Errorf("read AWS' configuration: %w", err)
 	}
@@ -86,8 +86,8 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	who, err := a.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		if wire, ok := errors.AsType[*net.OpError](err); ok && wire.Op == "dial" && w.Endpoint != "" {
-			return nil, fmt.Errorf("with: endpoint is %q, where nobody answers (%w): write where AWS answers, or leave endpoint out "+
-				"for AWS' own", w.Endpoint, wire)
+			return nil, fmt.Errorf("with: endpoint is %q, where nobody answers (%w): write where AWS answers, or leave "+
+				"endpoint out for AWS' own", w.Endpoint, wire)
 		}
 		return nil, w.regional(ctx, &cfg, err)
 	}
