@@ -35,6 +35,7 @@ func (a *app) serverCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "server", Short: "The server of the data folder", GroupID: command.GroupRest,
 		Long: "The first command starts a server in the background; it leaves 5 minutes after the last job."}
 	var marketFile string
+	var ends bool
 	run := &cobra.Command{Use: "run", Short: "Serve in the foreground", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
@@ -43,10 +44,11 @@ func (a *app) serverCmd() *cobra.Command {
 				return err
 			}
 			return server.Serve(cmd.Context(), server.Options{
-				Dir: dir, Market: marketFile, Idle: idleAfter, Version: Version, Build: command.Build(), Kinds: kinds,
+				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version, Build: command.Build(), Kinds: kinds,
 				Log: slog.New(slog.NewTextHandler(a.Err, nil)),
 			})
 		}}
+	run.Flags().BoolVar(&ends, "ends", false, "it is there to give all machines back")
 	run.Flags().StringVar(&marketFile, "market", "", "market for a folder that has none yet")
 	cmd.AddCommand(run, a.serverStatusCmd(), a.serverStopCmd(), a.openapiCmd())
 	return cmd
@@ -94,6 +96,7 @@ func (a *app) serverStopCmd() *cobra.Command {
 				if _, err := os.Stat(filepath.Join(a.Data, server.TokenName)); err != nil || !now {
 					return a.stopped(0, false)
 				}
+				a.Ends = true
 				if c, err = a.Ensure(cmd.Context(), ""); err != nil { // only a server can give the machines back
 					return err
 				}

@@ -177,6 +177,7 @@ type Host struct {
 	Exe    string // the program that machines on this machine start; "" is this one
 	Trial  bool   // it is opened to be looked at, beside a server that may have it open
 	Deaf   bool   // the server listens on its socket alone
+	Ends   bool   // the server is there to give all machines back: none needs to reach it
 	Log    *slog.Logger
 	Umask  string // that what is started begins with, in octal; "": this process' own
 	// After is the market time that the log has come to: a market that is opened begins
@@ -306,6 +307,9 @@ func known(kinds map[string]Opener) []string {
 
 // AgentURL is by which the machines of an engine reach the server.
 func (h *Host) AgentURL(s Setting) (string, error) {
+	if h.Ends && h.Deaf {
+		return h.Socket, nil
+	}
 	switch s.Agents {
 	case "", "socket":
 		return h.Socket, nil

@@ -29,7 +29,7 @@ func (s *Server) openEngines(ctx context.Context) (err error) {
 	}
 	s.engines, s.clock, err = engine.OpenAll(ctx, s.opts.Kinds, engine.Host{
 		Dir: s.opts.Dir, Socket: s.socketURL(), Listen: listens, Market: s.opts.Market, Exe: s.opts.Exe,
-		Log: s.opts.Log, After: s.marketTime, Umask: s.opts.umask, Deaf: s.listens == "",
+		Log: s.opts.Log, After: s.marketTime, Umask: s.opts.umask, Deaf: s.listens == "", Ends: s.opts.Ends,
 	})
 	if err == nil && s.opts.Market != "" {
 		err = s.sells(s.opts.Market)

@@ -52,6 +52,7 @@ type Options struct {
 	Market   string        // market file, or the name of a built-in one; for a local engine that has none yet
 	Idle     time.Duration // leaves when no job lived and nobody asked for that long; 0: stays
 	Listen   string        // host:port beside the socket; "" for none
+	Ends     bool          // it is begun to give all machines back, which need not reach it
 	TLSCert  string        // files in PEM; "" for plain HTTP
 	TLSKey   string
 	Insecure bool // plain HTTP on an address that others reach

@@ -56,6 +56,7 @@ type App struct {
 	Now      func() time.Time
 	Version  string
 	Counting bool // a line of progress stands on the terminal
+	Ends     bool // a server that is begun is to give all machines back
 }
 
 // Print writes v as a line of JSON.

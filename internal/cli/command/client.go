@@ -208,6 +208,9 @@ func (a *App) spawn(market string) error {
 	if market != "" {
 		args = append(args, "--market", market)
 	}
+	if a.Ends {
+		args = append(args, "--ends")
+	}
 	cmd := exec.Command(exe, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -160,7 +160,7 @@ func Doctor(checks []Check, p Place) string {
 		text, file, follows := strings.Cut(c.Text, ":\n")
 		if follows {
 			fmt.Fprintf(&files, "\n%s, to be copied:\n\n%s\n", c.Name, strings.TrimRight(file, "\n"))
-			text += " below"
+			text += " (below)"
 		}
 		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-*s ", word, width, c.Name), text, p.width()))
 	}

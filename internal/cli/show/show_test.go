@@ -142,7 +142,7 @@ func checks() []show.Check {
 		{Name: "data folder", Text: "mkdir data: permission denied: give another with --data"},
 		{Name: "server", OK: true, Text: "none runs; the next command starts one"},
 		{Name: "launch, on-demand", OK: true, Text: "a dry run of c7i.xlarge succeeds"},
-		{Name: "rights", OK: true, Text: "what was tried is allowed; the least policy is:\n{\n  \"Version\": \"2012-10-17\"\n}\n"},
+		{Name: "rights", OK: true, Text: "what was tried is allowed; this is the least policy:\n{\n  \"Version\": \"2012-10-17\"\n}\n"},
 		{Name: "way back", OK: true, Text: "machines look for the server at http://10.0.0.1:7077"},
 	}
 }

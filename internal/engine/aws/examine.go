@@ -229,7 +229,7 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 			strings.Join(lacks, ", "), a.user, d.policy(a))
 		return f
 	}
-	f.OK, f.Text = true, "what was tried is allowed; the least policy is:\n"+d.policy(a)
+	f.OK, f.Text = true, "what was tried is allowed; this is the least policy:\n"+d.policy(a)
 	return f
 }
 
