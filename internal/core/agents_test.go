@@ -124,19 +124,24 @@ func TestAMachineThatIsGivenBackDoesNotCountAgainstItsJobWhenItSwitchesItselfOff
 func TestANoticeIsAsLongAsTheMachineLasts(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause string
+		ended bool          // the program did, before its machine
 		after time.Duration // the notice, which says that the machine goes in two minutes
 		want  time.Duration
 	}{
-		"as it was said":      {"interrupted", 2 * time.Minute, 2 * time.Minute},
-		"sooner":              {"interrupted", 30 * time.Second, 30 * time.Second},
-		"at once":             {"interrupted", 0, 0},
-		"given back before":   {"terminated", 10 * time.Second, 2 * time.Minute},
-		"later than was said": {"interrupted", 3 * time.Minute, 2 * time.Minute},
+		"as it was said":      {"interrupted", false, 2 * time.Minute, 2 * time.Minute},
+		"sooner":              {"interrupted", false, 30 * time.Second, 30 * time.Second},
+		"at once":             {"interrupted", false, 0, 0},
+		"given back before":   {"terminated", false, 10 * time.Second, 2 * time.Minute},
+		"saved and gone":      {"interrupted", true, 5 * time.Second, 2 * time.Minute},
+		"later than was said": {"interrupted", false, 3 * time.Minute, 2 * time.Minute},
 	} {
 		m, step := grantedMachine()
 		j, _ := m.Job("j")
 		k := j.Attempt().Tasks()[0]
 		step(time.Minute, NoticeGiven{Attempt: "j.1", Message: 2, Until: agentsStart.Add(3 * time.Minute)})
+		if c.ended {
+			step(time.Minute+c.after, AttemptEnded{Attempt: "j.1", Message: 3, Reason: "drained", Saved: true})
+		}
 		ended := time.Minute + c.after
 		step(ended, InstanceEnded{Instance: "i1", Until: agentsStart.Add(ended), Cause: c.cause})
 		if got := k.Warned(); got != c.want {

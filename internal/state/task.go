@@ -99,10 +99,10 @@ func (t *Task) Noticed() time.Time    { return t.r.Noticed }
 func (t *Task) TakenAt() time.Time    { return t.r.TakenAt }
 
 // Warned is for how long its machine was known to go: until the time that was said, or until the provider took it,
-// where that was sooner. One that is given back before has been told no later for that.
+// where that was sooner and cut the task off. One that ended before in order has been told no later for that.
 func (t *Task) Warned() time.Duration {
 	taken := t.r.TakenAt
-	if t.r.Cause == "interrupted" && t.r.Until.Before(taken) {
+	if t.r.Cause == "interrupted" && t.r.Over.IsZero() && t.r.Until.Before(taken) {
 		taken = t.r.Until
 	}
 	return max(0, taken.Sub(t.r.Noticed))

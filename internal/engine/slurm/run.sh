@@ -3,7 +3,8 @@
 # this one say what for; nothing in it is secret.
 umask 077
 say() { echo "scrimp: $(date -u +%FT%TZ) $(hostname -s): $*" >&2; }
-fail() { say "$*"; echo "$(hostname -s): $*" > "$dir/failed"; exit 1; }
+# fail ends it, and says that the node is at fault, unless the job was told to end: that ends what runs, a mkdir for one.
+fail() { say "$*"; [ -n "$told" ] || echo "$(hostname -s): $*" > "$dir/failed"; exit 1; }
 
 # reach waits until the server's address answers: a node that does not see it costs money for nothing.
 reach() {
