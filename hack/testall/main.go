@@ -11,10 +11,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 )
 
@@ -63,8 +61,7 @@ func main() {
 func tests() *results {
 	r := &results{output: map[string]*strings.Builder{}}
 	// go vet has been here
-	cmd := exec.Command("go", "test", "-json", "-vet=off", "-p", strconv.Itoa(max(packages, runtime.NumCPU())), "-parallel",
-		"4", "-timeout", longest, "./...")
+	cmd := exec.Command("go", "test", "-json", "-vet=off", "-parallel", "4", "-timeout", longest, "./...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -94,9 +91,6 @@ func tests() *results {
 	sort.Strings(r.skipped)
 	return r
 }
-
-// packages are tested at once, at least: those with clusters and machines wait for two thirds of their time.
-const packages = 3
 
 // longest is for a test that hangs, not for a machine that is slow.
 const longest = "60m"

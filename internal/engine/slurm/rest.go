@@ -79,13 +79,14 @@ type rest struct {
 	REST
 	base   string // of its URLs
 	client *http.Client
+	most   int64 // bytes of an answer that are read
 
 	finding sync.Mutex
 	version string // of its API; "": not found yet; guarded by finding
 }
 
 func newREST(r *REST) *rest {
-	c := &rest{REST: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version}
+	c := &rest{REST: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: mostAnswer}
 	if c.User == "" {
 		if u, err := user.Current(); err == nil {
 			c.User = u.Username
@@ -227,15 +228,15 @@ func (c *rest) send(ctx context.Context, method, path string, body any) ([]byte,
 		return nil, err
 	}
 	defer func() { _ = answer.Body.Close() }() // only read
-	b, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
+	b, err := io.ReadAll(io.LimitReader(answer.Body, c.most+1))
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
-	case len(b) > mostAnswer:
+	case int64(len(b)) > c.most:
 		return nil, fmt.Errorf("its answer is longer than %d MiB: leave rest out, and run the server where sbatch "+
-			"works", mostAnswer>>20)
+			"works", c.most>>20)
 	case answer.StatusCode/100 != 2:
 		return b, errStatus(answer.StatusCode)
 	}
