@@ -267,7 +267,6 @@ func (r *rack) on(job string) string {
 // join or a server that ends and begins anew; behind a cable that stays out the job goes on elsewhere from its
 // checkpoint, and what the old machine still runs is ended when it is back.
 func TestAJobOnMachinesThatJoin(t *testing.T) {
-	t.Parallel()
 	r := newRack(t, 20, "gpu3", "gpu4")
 	r.until("both have joined", func() bool { return len(r.there()) == 2 })
 	if out := r.do("engine", "test", "rack"); !strings.Contains(out, "gpu3 server") || !strings.Contains(out, "reaches the server by https://127.0.0.1") {

@@ -77,7 +77,6 @@ func (h *home) furtherThan(job string, n int) int {
 // checkpoint, and what the old machine still writes counts for nothing; a machine that loses its power
 // ends its attempt.
 func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
-	t.Parallel()
 	h := newHome(t)
 	machines := h.ownMachines(3, 79, 8)
 	h.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
@@ -136,7 +135,6 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 // A training over two machines of one's own meets at their addresses, and ends with the weights that it has
 // when one of them loses its power in between.
 func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
-	t.Parallel()
 	python := hasTorch(t)
 	h := newHome(t)
 	machines := h.ownMachines(3, 80, 8)
@@ -205,7 +203,6 @@ func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
 // A trial of an engine is a job like any other: it runs on a machine of the engine, and what it has cost is in the
 // ledger. Where it cannot run it says why, and nothing is left.
 func TestATrialOfAnEngine(t *testing.T) {
-	t.Parallel()
 	h := newHome(t)
 	h.ownMachines(1, 86, 1)
 	var found struct {
