@@ -94,7 +94,8 @@ func (m Sale) Text(p Place) string {
 	head := draw.Wrap("", fmt.Sprintf("Market %s, %s", cmp.Or(m.Clock.Name, "of the engines"), clockOf(m.Clock.Speed,
 		m.Clock.Now)), p.width())
 	if len(rows) == 0 {
-		return head + "This market offers no machines.\n" + away.String()
+		return head + draw.Wrap("", "This market offers no machines: scrimp doctor ENGINE says what an engine lacks.",
+			p.width()) + away.String()
 	}
 	return head + draw.Grid([]draw.Column{
 		{Name: "OFFER", Key: true}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3},

@@ -68,6 +68,17 @@ func (d *Driver) groupThere(ctx context.Context, a *api) engine.Finding {
 	return f
 }
 
+// otherImage is the architecture of the images where none is of the agent's.
+func (x *index) otherImage() (arch string) {
+	for a := range x.images {
+		if archOf[a] == runtime.GOARCH {
+			return ""
+		}
+		arch = archOf[a]
+	}
+	return arch
+}
+
 // offered says what is sold, and what of the types is not.
 func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "types"}
@@ -77,6 +88,11 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 		if !s.quote.Priced {
 			unpriced++
 		}
+	}
+	if arch := x.otherImage(); len(sales) == 0 && d.with.Image != "" && arch != "" {
+		f.Text = fmt.Sprintf("with: image is %q, of %s, and this program, which its machines run as their agent, is of %s: "+
+			"write one of that architecture, or none for AWS' Deep Learning AMI", d.with.Image, arch, runtime.GOARCH)
+		return f
 	}
 	if len(sales) == 0 {
 		f.Text = fmt.Sprintf(

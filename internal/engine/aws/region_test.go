@@ -4,8 +4,10 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"net"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -170,4 +172,20 @@ func TestHowAWSIsReachedIsNamed(t *testing.T) {
 			says(t, err, c.want, []string{"failed to", "exceeded maximum"})
 		})
 	}
+}
+
+// An image of another architecture than the agent's is named as such: no machine is sold with it.
+func TestAnImageOfAnotherArchitectureIsNamed(t *testing.T) {
+	s := newSite(t, awstest.Options{}) // which has an image of each
+	s.with.Types, s.with.Image = []string{"c7i.xlarge", "c7g.xlarge"}, "ami-0000000000000a64b"
+	if runtime.GOARCH == "arm64" {
+		s.with.Image = "ami-0000000000000a64a"
+	}
+	for _, f := range s.driver().Examine(t.Context()) {
+		if f.Name == "types" && !f.OK {
+			says(t, errors.New(f.Text), []string{"with: image is", s.with.Image, runtime.GOARCH, "write one of that architecture"}, nil)
+			return
+		}
+	}
+	t.Error("nothing is wrong with it")
 }
