@@ -35,6 +35,9 @@ type Config struct {
 	// Env is given to the agent of an attempt at an engine: by which URL it reaches the server, the token, and whose
 	// the programs are.
 	Env func(e *engine.Engine, attempt string) map[string]string
+	// Ends says that all machines are to be given back and nothing is rented any more: what is asked for waits for another
+	// server of the log.
+	Ends bool
 	// Leads is asked before each act: false while another server may have taken
 	// over. nil: none can.
 	Leads func() bool

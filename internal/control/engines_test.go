@@ -103,13 +103,19 @@ func (p *place) engine() engine.Engine {
 // opened runs a server with those engines on the folder until stop.
 func opened(t *testing.T, folder string, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
+	return openedTo(t, folder, false, engines...)
+}
+
+// openedTo runs one, which ends all or not.
+func openedTo(t *testing.T, folder string, ends bool, engines ...engine.Engine) (*Control, func()) {
+	t.Helper()
 	st, err := store.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engines, Config{
-		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Ends: ends,
 		Log: slog.New(slog.DiscardHandler), Env: func(e *engine.Engine, _ string) map[string]string { return map[string]string{"URL": e.AgentURL} },
 	})
 	if err != nil {
@@ -131,6 +137,34 @@ func at(c *Control, job string, zones ...string) core.Event {
 	b.Terms.Need, b.Terms.Currency, b.Terms.Nodes, b.Terms.Saves = plan.Need{Requirements: plan.Requirements{Zones: zones}}, money.USD, 1, true
 	e.Body = b
 	return e
+}
+
+// A server that is there to give all machines back rents none: what is asked for waits for the next one.
+func TestAServerThatEndsAllRentsNothing(t *testing.T) {
+	a, folder := &place{name: "a", rate: 1e12}, t.TempDir()
+	s, stop := openedTo(t, folder, true, a.engine())
+	sold := func() (n int) {
+		s.ReadUncommitted(func(m *core.Machine) { n = len(slices.Collect(keys(m.Sale()))) })
+		return n
+	}
+	until(t, "it sells", func() bool { return sold() == 1 })
+	if err := s.Propose(t.Context(), at(s, "j")); err != nil {
+		t.Fatal(err)
+	}
+	asked := func() (yes bool) {
+		s.ReadUncommitted(func(m *core.Machine) { j, ok := m.Job("j"); yes = ok && j.Asked() != nil })
+		return yes
+	}
+	until(t, "a machine is asked for", asked)
+	seen := a.calls.Load()
+	until(t, "it has polled since", func() bool { return a.calls.Load() > seen+5 })
+	if !asked() || rented(s, "j") != "" {
+		t.Errorf("it rents %q", rented(s, "j"))
+	}
+	stop()
+	s, stop = opened(t, folder, a.engine())
+	defer stop()
+	until(t, "the next one rents", func() bool { return rented(s, "j") == "a-i-1" })
 }
 
 // Jobs go to the cheaper engine; one that hangs delays only its own; what an engine's

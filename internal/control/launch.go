@@ -21,7 +21,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 	}
 	var told time.Time
 	for wait := 100 * time.Millisecond; ctx.Err() == nil && c.wants(a); wait = min(2*wait, 5*time.Second) {
-		if !c.leads() {
+		if !c.leads() || c.cfg.Ends {
 			sleep(ctx, wait)
 			continue
 		}
