@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/wait"
@@ -56,7 +57,7 @@ func (c *realCluster) rig(t testing.TB) enginetest.Rig {
 		Driver: d, Granted: "hpc/ondemand/a100x4-8c-3g/on-demand", Empty: "hpc/closed/a100x4-8c-3g/on-demand",
 		Fails: "hpc/spot/a100x4-8c-3g/spot", Queued: "hpc/busy/4c-1g/on-demand",
 		Grant:       func(testing.TB, string) { _, _ = c.try("scancel", filler) },
-		Consistency: time.Second, Limit: 40 * time.Second,
+		Consistency: time.Second, Limit: await.Limit,
 		Restart: func(t testing.TB) { // the controller and the server die at once
 			c.saved()
 			c.kill("slurmctld")

@@ -132,7 +132,7 @@ func (d *Driver) takes(r *record, j *job) {
 	case waits[j.state]: // somebody requeued what may not be: what runs next finds its request taken, and ends
 		d.ends(r, "PREEMPTED", latest(r.Seen, r.Start))
 	case j.state == "COMPLETING" && d.left(r) && !j.end.IsZero(): // its node may take long to find that out
-		d.ends(r, "CANCELLED", j.end)
+		d.ends(r, "COMPLETED", j.end)
 	case runs[j.state]:
 		if r.Start.IsZero() {
 			r.Start = j.start
@@ -149,11 +149,11 @@ func (d *Driver) takes(r *record, j *job) {
 	}
 }
 
-// left reports whether every machine of an allocation was given back and has written its end: what Slurm still
-// does there is its own affair.
+// left reports whether every machine of an allocation has written its end: what Slurm still does there is its own
+// affair. Why they ended is known too: they were given back, or told to end, or neither.
 func (d *Driver) left(r *record) bool {
 	for k := range r.Nodes {
-		if !slices.Contains(r.Given, k) || d.marked(r, fmt.Sprintf("end.%d", k)).IsZero() {
+		if d.marked(r, fmt.Sprintf("end.%d", k)).IsZero() {
 			return false
 		}
 	}
@@ -167,6 +167,7 @@ func (d *Driver) ranks(r *record) {
 			continue
 		}
 		if at := d.marked(r, fmt.Sprintf("end.%d", k)); !at.IsZero() {
+			r.Told = d.marked(r, "notice") // written before
 			r.Ends = append(slices.Clone(r.Ends), rankEnd{Rank: k, At: latest(at, r.Start), Cause: r.cause(k, "COMPLETED")})
 		}
 	}

@@ -1,6 +1,9 @@
 package slurm
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +103,49 @@ func TestBillsOfAGangAreTheAllocations(t *testing.T) {
 	d := &Driver{name: "hpc", records: map[string]*record{"k": r}}
 	if bills, err := d.Bills(t.Context(), start); err != nil || len(bills) != 1 || len(bills[0].Lines) != 2 {
 		t.Errorf("%+v, %v", bills, err)
+	}
+}
+
+// A node whose word of a job's end is lost leaves the job COMPLETING for minutes: a machine that has written its own
+// end has ended all the same, when Slurm says and for the cause that was written.
+func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	end := start.Add(17 * time.Minute)
+	for name, c := range map[string]struct {
+		files []string
+		given []int
+		nodes int
+		cause engine.Cause // "": it has not ended
+	}{
+		"it was taken":             {[]string{"notice", "end.0"}, nil, 1, engine.Interrupted},
+		"its agent has ended":      {[]string{"end.0"}, nil, 1, engine.Stopped},
+		"it was given back":        {[]string{"notice", "end.0"}, []int{0}, 1, engine.Terminated},
+		"nothing of it is written": {nil, nil, 1, ""},
+		"rank 1 goes on":           {[]string{"notice", "end.0"}, nil, 2, ""},
+		"all ranks were taken":     {[]string{"notice", "end.0", "end.1"}, nil, 2, engine.Interrupted},
+	} {
+		d := &Driver{name: "hpc", shared: t.TempDir()}
+		r := &record{Key: "k", Name: "scrimp-k", Nodes: c.nodes, Currency: "USD", Start: start, Job: "7", Given: c.given}
+		if err := os.MkdirAll(d.folder(r.Name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range c.files {
+			if err := os.WriteFile(filepath.Join(d.folder(r.Name), f), []byte(strconv.FormatInt(end.Unix()-2, 10)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.takes(r, &job{id: "7", state: "COMPLETING", start: start, end: end})
+		if r.Closed != (c.cause != "") {
+			t.Errorf("%s: ended: %v", name, r.Closed)
+		}
+		for k, i := range d.instances(r) {
+			cause := c.cause
+			if c.nodes == 2 && k == 0 {
+				cause = engine.Interrupted // by itself too
+			}
+			if i.Cause != cause || (i.State == engine.Ended) != (cause != "") || r.Closed && !r.End.Equal(end) {
+				t.Errorf("%s: %+v at %v", name, i, r.End)
+			}
+		}
 	}
 }

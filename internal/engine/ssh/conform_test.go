@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/hostd"
@@ -173,7 +174,7 @@ func TestDriverConforms(t *testing.T) {
 				}
 				return list[0].ID
 			},
-			Limit: time.Minute,
+			Limit: await.Limit,
 		}
 	})
 	enginetest.Page(t, "../../../docs/engines/ssh.md", results)

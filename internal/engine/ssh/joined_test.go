@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/hostd"
@@ -133,7 +134,7 @@ func TestDriverConformsWithMachinesThatJoin(t *testing.T) {
 				}
 				return list[0].ID
 			},
-			Limit: time.Minute,
+			Limit: await.Limit,
 		}
 	})
 }
