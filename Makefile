@@ -3,7 +3,7 @@ GO ?= go
 # No package here needs C: one setting for builds, tests and linters, so that each package is compiled once.
 export CGO_ENABLED = 0
 
-.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -51,11 +51,17 @@ ALONE = FillNoDisk|ArchivedJobsAreThere|TakeLittleMemory|NeverWholeInMemory|Test
 # All engines but Kubernetes, whose tests wait for a real cluster for minutes.
 ENGINES = $$($(GO) list ./internal/engine/... | grep -v /kube)
 RACED ?= ./internal/control ./internal/server/... ./internal/store ./internal/agent/... $(ENGINES)
-check: ## linters, known vulnerabilities, the race detector, thousands of simulated runs
+check: lint race laws ## linters, known vulnerabilities, the race detector, thousands of simulated runs
+
+lint: ## linters and known vulnerabilities
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
 	@./hack/vulncheck
+
+race: ## the race detector over RACED
 	CGO_ENABLED=1 $(GO) test -race -parallel 4 -timeout 60m -skip '$(ALONE)' $(RACED)
+
+laws: ## what must hold of policies and runs, in thousands of simulated ones
 	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
 	$(GO) test ./internal/sim/replay -run 'NeverCostsMore' -drawn 10000
 	$(GO) test -tags planted ./internal/sim/replay -run Broken

@@ -32,7 +32,9 @@ func main() {
 		fmt.Printf("gofmt would change:\n%s", out)
 		failed++
 	}
-	if out, err := exec.Command("go", "vet", "./...").CombinedOutput(); err != nil {
+	if os.Getenv("SCRIMP_CI") == "1" {
+		fmt.Println("go vet: make lint has it")
+	} else if out, err := exec.Command("go", "vet", "./...").CombinedOutput(); err != nil {
 		fmt.Printf("go vet:\n%s", out)
 		failed++
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
     with: {conf: %s, scratch: %s, partitions: [{name: ondemand, rate: 3.60}]}
   - name: lab
     kind: ssh
-    timing: {poll: 500ms, sweep: 1s, detect: 8s}
+    timing: {poll: 500ms, sweep: 1s, detect: 20s}
     with: {config: %s, folder: %s, rate: 18, marginal: 7.20, hosts: [m1]}
   - name: k8s
     kind: kubernetes
@@ -101,7 +102,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 `, e.slurm.Conf(), filepath.Join(e.slurm.Dir, "scratch"), e.machines.Config, filepath.Join(h.data, "own"), e.listen,
 		e.kube.User(t, namespace, (&kube.With{}).Role(namespace))))
 	server, _, _ := h.start("serve", "--listen", e.listen, "--insecure")
-	t.Cleanup(func() { _ = server.Process.Signal(os.Interrupt); _ = server.Wait() })
+	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGTERM); _ = server.Wait() })
 	h.until("the server answers", func() bool { _, err := h.try("server", "status"); return err == nil })
 	return e
 }
@@ -165,6 +166,7 @@ func (h *home) reaches(job, engine string, saved int64) string {
 // closed, behind a cable that is out, and to a drain of its node and a quota of nothing. It does every step once, and its
 // receipt, its costs and what each engine bills are the same money.
 func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
+	t.Parallel()
 	bin := whole(t)
 	h := newHome(t)
 	h.bin = bin

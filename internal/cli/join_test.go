@@ -267,7 +267,8 @@ func (r *rack) on(job string) string {
 // join or a server that ends and begins anew; behind a cable that stays out the job goes on elsewhere from its
 // checkpoint, and what the old machine still runs is ended when it is back.
 func TestAJobOnMachinesThatJoin(t *testing.T) {
-	r := newRack(t, 20, "gpu3", "gpu4")
+	t.Parallel()
+	r := newRack(t, 30, "gpu3", "gpu4")
 	r.until("both have joined", func() bool { return len(r.there()) == 2 })
 	if out := r.do("engine", "test", "rack"); !strings.Contains(out, "gpu3 server") || !strings.Contains(out, "reaches the server by https://127.0.0.1") {
 		t.Errorf("engine test:\n%s", out)
@@ -283,7 +284,7 @@ func TestAJobOnMachinesThatJoin(t *testing.T) {
 
 	out := time.Now()
 	r.cables[first].pull()
-	await.Past(t, out.Add(6*time.Second)) // of the 14 s after which it is lost
+	await.Past(t, out.Add(6*time.Second)) // of the 21 s after which it is lost
 	r.cables[first].restore()
 	r.furtherThan("count", r.furtherThan("count", 0)+20)
 

@@ -153,6 +153,9 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 	check()
 	p.kill()
 	check()
+	asked := time.Now()
+	p.do("budgets")
+	takes := time.Since(asked)             // any command, on this machine now
 	for round := 0; asking == 1; round++ { // until one of them is written
 		if round == 20 {
 			t.Fatal("no approval comes through")
@@ -162,8 +165,8 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 			defer close(told)
 			_, _ = p.try("approve", "third", "--reason", "for the paper")
 		}()
-		// at any moment of the approval, which a busy machine takes longer for: each round dares a longer one
-		await.Past(t, time.Now().Add(time.Duration(rand.IntN(120*(round+1)))*time.Millisecond))
+		// at any moment of the approval: each round dares a longer one
+		await.Past(t, time.Now().Add(time.Duration(rand.Int64N(int64(takes)*int64(round+2)/2))))
 		p.kill()
 		<-told
 		j := p.job("third")

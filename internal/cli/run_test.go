@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "scrimp")
 	if err != nil {
 		panic(err)
+	}
+	if signal.Ignored(os.Interrupt) { // as a shell leaves it to what it runs in the background: programs would inherit that
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	program = filepath.Join(dir, "scrimp")
 	build := exec.Command("go", "build", "-tags", "local", "-o", program, "scrimp/cmd/scrimp")

@@ -77,8 +77,9 @@ func (h *home) furtherThan(job string, n int) int {
 // checkpoint, and what the old machine still writes counts for nothing; a machine that loses its power
 // ends its attempt.
 func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
-	machines := h.ownMachines(3, 79, 8)
+	machines := h.ownMachines(3, 79, 20)
 	h.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
 		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n")
 	h.do("run", "-y", "--detach", "job.yaml")
@@ -135,9 +136,10 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 // A training over two machines of one's own meets at their addresses, and ends with the weights that it has
 // when one of them loses its power in between.
 func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	python := hasTorch(t)
 	h := newHome(t)
-	machines := h.ownMachines(3, 80, 8)
+	machines := h.ownMachines(3, 80, 20)
 	h.ddpJob(python, "2", "300")
 	job, err := os.ReadFile(filepath.Join(h.dir, "job.yaml"))
 	if err != nil {
@@ -174,6 +176,7 @@ func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
 
 // What is wrong with a machine is said with what to do, and the others serve on.
 func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	machines := h.ownMachines(2, 81, 8)
 	machines.Revoke(t)

@@ -21,6 +21,7 @@ import (
 // again and again while a job runs: the other takes over, the program runs on,
 // and the machine is rented once.
 func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
+	t.Parallel()
 	db := pgtest.Start(t)
 	bin := whole(t)
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,7 +171,7 @@ func onClosed(s *loaded, st store.Replica, closed, queued int) {
 		pause(100 * time.Millisecond)
 	}
 	s.b.Logf("the log is in order by job after %.1f s", time.Since(began).Seconds())
-	must(s.b, s.cmd.Process.Signal(os.Interrupt)) // one that is killed keeps its lease for a while
+	must(s.b, s.cmd.Process.Signal(syscall.SIGTERM)) // one that is killed keeps its lease for a while
 	<-s.left
 	s.start("restart")
 }
