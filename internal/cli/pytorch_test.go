@@ -89,12 +89,12 @@ func (h *home) killsTwice(job string) bool {
 		if j.State == "succeeded" {
 			return false
 		}
-		saved = j.SavedStep
 		h.kills(j.Machine)
 		h.until("its death is known", func() bool { j = h.job(job); return j.Attempts > n || j.State == "succeeded" })
 		if j.State == "succeeded" {
 			return false
 		}
+		saved = j.SavedStep
 	}
 	return true
 }

@@ -34,6 +34,15 @@ func (h *home) ownMachines(n, net, detect int) *sshtest.Machines {
 	return machines
 }
 
+// sells waits until all three machines are for sale, which on a busy host takes a while.
+func (h *home) sells() {
+	h.t.Helper()
+	h.until("three machines are for sale", func() bool {
+		out, err := h.try("market")
+		return err == nil && strings.Contains(out, "yes") && strings.Contains(out, ": 3 machines of your own")
+	})
+}
+
 var ownMachine = regexp.MustCompile(`^lab-m(\d+)-[0-9a-f]+$`)
 
 // on is the number of the machine that a job is on; 0: none.
@@ -80,6 +89,7 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	machines := h.ownMachines(3, 79, 20)
+	h.sells()
 	h.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
 		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n")
 	h.do("run", "-y", "--detach", "job.yaml")
@@ -140,6 +150,7 @@ func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
 	python := hasTorch(t)
 	h := newHome(t)
 	machines := h.ownMachines(3, 80, 20)
+	h.sells()
 	h.ddpJob(python, "2", "300")
 	job, err := os.ReadFile(filepath.Join(h.dir, "job.yaml"))
 	if err != nil {

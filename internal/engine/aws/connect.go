@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/savingsplans"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"scrimp/internal/awshttp"
 )
@@ -50,6 +51,7 @@ var clockCodes = map[string]struct{}{"RequestExpired": {}}
 func (w *With) connect(ctx context.Context) (*api, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region, o.SharedConfigProfile = w.Region, w.Profile
+		o.Logger = logging.Nop{} // it would write to standard error; what it has to say comes as errors too
 		o.Retryer = func() sdk.Retryer {
 			return retry.NewStandard(
 				func(o *retry.StandardOptions) {

@@ -75,8 +75,6 @@ func newSite(t testing.TB, c *kubetest.Cluster) *site {
 	if s.admin, err = connect(&With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
 		t.Fatal(err)
 	}
-	c.Do(t, "label", "namespace", s.namespace, "pod-security.kubernetes.io/enforce=restricted")
-	t.Cleanup(func() { _, _ = c.Try("delete", "namespace", s.namespace, "--wait=false") })
 	return s
 }
 
@@ -168,12 +166,13 @@ func (s *site) driverOf(w With, server string) *Driver {
 // rig is a site whose spot machines are evicted as soon as they run.
 func (s *site) rig() enginetest.Rig {
 	s.Nodes(s, slices.Concat(s.nodesOf("std", "16", 2), s.nodesOf("spot", "4", 1), s.nodesOf("parts", "1", 1))...)
-	s.Apply(s, `
+	s.Create(s, "/api/v1/namespaces/"+s.namespace+"/resourcequotas", `
 apiVersion: v1
 kind: ResourceQuota
-metadata: {name: limited, namespace: `+s.namespace+`}
+metadata: {name: limited}
 spec: {hard: {pods: "0"}, scopeSelector: {matchExpressions: [{operator: In, scopeName: PriorityClass, values: [limited]}]}}
----
+`)
+	s.Create(s, "/apis/scheduling.k8s.io/v1/priorityclasses", `
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata: {name: limited}

@@ -38,6 +38,7 @@ func TestOnAControlPlane(t *testing.T) {
 		{"a pod goes while nobody watches", unseen}, {"a launch waits with the scheduler's words", waitsInWords},
 		{"there is no such queue", noSuchQueue}, {"no node holds it", holdsNone}, {"what a pod asks for", asksFor},
 		{"old records are removed with all that they own", collected},
+		{"a machine begins before its launch has the answer", begunBeforeItsAnswer},
 	} {
 		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/money"
 	"scrimp/internal/wait"
@@ -293,6 +294,10 @@ func (h *hurt) books(ctx context.Context) {
 			if !ids[g.Index][g.Pod] {
 				h.bad("machine %d of %s is billed and did not run", g.Index, key)
 			}
+			if g.End.IsZero() {
+				h.bad("machine %d of %s has not ended", g.Index, key)
+				continue
+			}
 			sum, want = sum.Add(r.bill(g)[0].Amount), want.Add(r.Rate.Until(g.End.Sub(g.From)))
 		}
 		if sum != want {
@@ -370,7 +375,7 @@ func (h *hurt) run(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-	within, cancel := context.WithTimeout(ctx, 90*time.Second)
+	within, cancel := context.WithTimeout(ctx, 2*await.Limit) // ends a hang
 	defer cancel()
 	h.settles(within)
 	h.books(ctx)

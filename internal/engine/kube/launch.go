@@ -181,7 +181,7 @@ func (d *Driver) make(ctx context.Context, a *api, r *record, s *sale, env map[s
 	if err != nil {
 		return err
 	}
-	if now == nil || now.uid != r.uid || now.whole() {
+	if now == nil || now.uid != r.uid || now.Cancelled {
 		return orAgain(d.undo(ctx, a, r), "another server gave it up")
 	}
 	d.setMade(r.Key)

@@ -4,6 +4,7 @@ package kubetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -119,17 +120,9 @@ func (c *Cluster) Try(args ...string) (string, error) { return c.kubectl("", arg
 // Apply applies manifests.
 func (c *Cluster) Apply(t testing.TB, yaml string) {
 	t.Helper()
-	c.apply(t, yaml)
-}
-
-// apply returns the names of what it applied.
-func (c *Cluster) apply(t testing.TB, yaml string, args ...string) string {
-	t.Helper()
-	out, err := c.kubectl(yaml, append([]string{"apply", "-o", "name", "-f", "-"}, args...)...)
-	if err != nil {
+	if out, err := c.kubectl(yaml, "apply", "-f", "-"); err != nil {
 		t.Fatalf("kubectl apply: %v\n%s\n%s", err, out, yaml)
 	}
-	return out
 }
 
 func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
@@ -142,25 +135,8 @@ func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// account is a namespace with a ServiceAccount that has the Role of its name.
-const account = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: %[2]s}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: %[2]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[2]s}
-subjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[1]s}]
-`
-
 // User makes a ServiceAccount that has the Role, given as YAML, in the namespace, which it makes where it is not
-// there. It returns the kubeconfig of the account's token, which holds for a day.
+// there, for pods of the restricted profile. It returns the kubeconfig of the account's token, which holds for a day.
 func (c *Cluster) User(t testing.TB, namespace, role string) (kubeconfig string) {
 	t.Helper()
 	var head struct{ Metadata struct{ Name string } }
@@ -168,8 +144,24 @@ func (c *Cluster) User(t testing.TB, namespace, role string) (kubeconfig string)
 		t.Fatalf("a Role without a name: %v\n%s", err, role)
 	}
 	name := head.Metadata.Name
-	c.apply(t, fmt.Sprintf(account, namespace, name)+"---\n"+role, "-n", namespace) // at once: each command takes a while
-	token := c.Do(t, "-n", namespace, "create", "token", name, "--duration=24h")
+	c.Create(t, "/api/v1/namespaces", fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: %s}\n", namespace,
+		`{pod-security.kubernetes.io/enforce: restricted}`))
+	of, rights := "/api/v1/namespaces/"+namespace+"/serviceaccounts", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace
+	c.Create(t, of, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name))
+	c.Create(t, rights+"/roles", role)
+	c.Create(t, rights+"/rolebindings", fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[2]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[2]s}
+subjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[1]s}]
+`, namespace, name))
+	var granted struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(c.Create(t, of+"/"+name+"/token", "apiVersion: authentication.k8s.io/v1\nkind: TokenRequest\n"+
+		"spec: {expirationSeconds: 86400}\n"), &granted); err != nil || granted.Status.Token == "" {
+		t.Fatalf("no token of %s in %s: %v", name, namespace, err)
+	}
+	token := granted.Status.Token
 	admin, err := os.ReadFile(c.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)

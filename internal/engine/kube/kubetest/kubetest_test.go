@@ -64,7 +64,6 @@ func TestAUserHasTheRightsOfItsRole(t *testing.T) {
 	if err == nil || !strings.Contains(out, "Forbidden") {
 		t.Errorf("deleting pods: %v: %s", err, out)
 	}
-	c.Do(t, "label", "namespace", "team", "pod-security.kubernetes.io/enforce=restricted")
 	out, err = c.Try("-n", "team", "run", "x", "--image=none")
 	if err == nil || !strings.Contains(out, "violates PodSecurity") {
 		t.Errorf("a pod of a restricted namespace: %v: %s", err, out)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -20,12 +21,11 @@ type Node struct {
 // simulated is the label of nodes whose kubelet is kwok.
 const simulated = "kwok.x-k8s.io/node"
 
-// Nodes adds simulated nodes, and waits until they are ready.
+// Nodes adds simulated nodes, and waits until they are ready. They go with the test: each that stays says every two
+// seconds that it lives.
 func (c *Cluster) Nodes(t testing.TB, nodes ...Node) {
 	t.Helper()
 	type object = map[string]any
-	var list []any
-	args := []string{"wait", "--for=condition=Ready", "--timeout=30s"}
 	for _, n := range nodes {
 		has := object{"cpu": either(n.CPU, "8"), "memory": either(n.Memory, "32Gi"), "pods": "110",
 			"ephemeral-storage": "100Gi"}
@@ -44,17 +44,18 @@ func (c *Cluster) Nodes(t testing.TB, nodes ...Node) {
 			key, value, _ := strings.Cut(pair, "=")
 			taints = append(taints, object{"key": key, "value": value, "effect": effect})
 		}
-		list = append(list, object{"apiVersion": "v1", "kind": "Node",
+		text, err := json.Marshal(object{"apiVersion": "v1", "kind": "Node",
 			"metadata": object{"name": n.Name, "labels": labels}, "spec": object{"taints": taints},
 			"status": object{"capacity": has, "allocatable": has}})
-		args = append(args, "node/"+n.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Create(t, "/api/v1/nodes", string(text))
+		t.Cleanup(func() { _, _, _ = c.call(http.MethodDelete, "/api/v1/nodes/"+n.Name, "") }) // the cluster may be gone
 	}
-	text, err := json.Marshal(object{"apiVersion": "v1", "kind": "List", "items": list})
-	if err != nil {
-		t.Fatal(err)
+	for _, n := range nodes {
+		c.ready(t, n.Name)
 	}
-	c.Apply(t, string(text))
-	c.Do(t, args...)
 }
 
 func either(a, b string) string {

@@ -2,6 +2,7 @@ package kubetest
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,8 +82,8 @@ func (c *Cluster) Evict(t testing.TB, namespace, pod string) {
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, pod)
 	body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`,
 		pod, namespace)
-	out, err := c.kubectl(body, "create", "--raw", path, "-f", "-")
-	if err != nil && !strings.Contains(out, "NotFound") {
-		t.Fatalf("evict %s: %v\n%s", pod, err, out)
+	status, answer, err := c.call(http.MethodPost, path, body)
+	if err != nil || status/100 != 2 && status != http.StatusNotFound {
+		t.Fatalf("evict %s: %d, %v\n%s", pod, status, err, answer)
 	}
 }
