@@ -168,7 +168,8 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 			c.Errorf("%s is on a receipt with %s, and the cloud bills nothing for it", id, sum.FloatString(12))
 		}
 	}
-	if n := c.hurts["agent killed"] + c.hurts["hardware failed"] + c.hurts["machine impaired"]; unsaid > 2*n+len(c.stopped) {
+	n := c.hurts["agent killed"] + c.hurts["hardware failed"] + c.hurts["machine impaired"] + c.hurts["the next launch fails"]
+	if unsaid > 2*n+len(c.stopped) {
 		c.Errorf("of %d machines it is not said when they ended: what is held here was hardly tried", unsaid)
 	}
 	return len(bills)

@@ -53,8 +53,9 @@ func (c *Cluster) adminOf() (*admin, error) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
+	trust := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
 	return &admin{conf.Clusters[0].Cluster.Server, conf.Users[0].User.Token, &http.Client{Timeout: 20 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}}, nil
+		Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}}, nil
 }
 
 // call asks the API server; body is YAML, or JSON.
