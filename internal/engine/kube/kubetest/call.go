@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
-
-	"scrimp/internal/await"
 )
 
 // admin is the administrator's way to the API server without kubectl, which takes half a second of a processor each
@@ -95,7 +93,7 @@ func (c *Cluster) Create(t testing.TB, path, object string) []byte {
 // ready waits until a node is, and until Kubernetes has taken the taint from it that it had before.
 func (c *Cluster) ready(t testing.TB, name string) {
 	t.Helper()
-	await.True(t, name+" is ready", func() bool {
+	is := func() bool {
 		_, answer, err := c.call(http.MethodGet, "/api/v1/nodes/"+name, "")
 		var n struct {
 			Status struct {
@@ -111,5 +109,12 @@ func (c *Cluster) ready(t testing.TB, name string) {
 			}
 		}
 		return false
-	})
+	}
+	for range 1800 {
+		if is() {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("the node %s is not ready", name)
 }

@@ -144,10 +144,10 @@ func (c *Cluster) User(t testing.TB, namespace, role string) (kubeconfig string)
 		t.Fatalf("a Role without a name: %v\n%s", err, role)
 	}
 	name := head.Metadata.Name
-	c.Create(t, "/api/v1/namespaces", fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: %s}\n", namespace,
-		`{pod-security.kubernetes.io/enforce: restricted}`))
-	of, rights := "/api/v1/namespaces/"+namespace+"/serviceaccounts", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace
-	c.Create(t, of, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name))
+	of, rights := "/api/v1/namespaces/"+namespace, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace
+	c.Create(t, "/api/v1/namespaces", "apiVersion: v1\nkind: Namespace\n"+
+		"metadata: {name: "+namespace+", labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
+	c.Create(t, of+"/serviceaccounts", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+name+"}\n")
 	c.Create(t, rights+"/roles", role)
 	c.Create(t, rights+"/rolebindings", fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -157,8 +157,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[2]s}
 subjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[1]s}]
 `, namespace, name))
 	var granted struct{ Status struct{ Token string } }
-	if err := json.Unmarshal(c.Create(t, of+"/"+name+"/token", "apiVersion: authentication.k8s.io/v1\nkind: TokenRequest\n"+
-		"spec: {expirationSeconds: 86400}\n"), &granted); err != nil || granted.Status.Token == "" {
+	answer := c.Create(t, of+"/serviceaccounts/"+name+"/token",
+		"apiVersion: authentication.k8s.io/v1\nkind: TokenRequest\nspec: {expirationSeconds: 86400}\n")
+	if err := json.Unmarshal(answer, &granted); err != nil || granted.Status.Token == "" {
 		t.Fatalf("no token of %s in %s: %v", name, namespace, err)
 	}
 	token := granted.Status.Token
