@@ -96,12 +96,18 @@ func (c *Cluster) ready(t testing.TB, name string) {
 	is := func() bool {
 		_, answer, err := c.call(http.MethodGet, "/api/v1/nodes/"+name, "")
 		var n struct {
+			Spec   struct{ Taints []struct{ Key string } }
 			Status struct {
 				Conditions []struct{ Type, Status string }
 			}
 		}
 		if err != nil || json.Unmarshal(answer, &n) != nil {
 			return false
+		}
+		for _, taint := range n.Spec.Taints {
+			if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+				return false
+			}
 		}
 		for _, cond := range n.Status.Conditions {
 			if cond.Type == "Ready" && cond.Status == "True" {
