@@ -42,7 +42,6 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 		h.do("run", "-y", "-d", "job.yaml", "--env", "STEPS="+n)
 		if !h.killsTwice("pytorch-digits") {
 			t.Logf("%d steps were over before the second kill", steps)
-			h.do("cancel", "pytorch-digits")
 			continue
 		}
 		h.until("it is done", func() bool { j := h.job("pytorch-digits"); return j.State == "succeeded" && j.Closed })
