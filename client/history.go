@@ -155,6 +155,24 @@ type Requirements struct {
 	MaxCPUs         int   `json:"max_cpus,omitempty"`
 	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
 	MaxAccelerators int   `json:"max_accelerators,omitempty"`
+	// Footprint is what the memory of a machine, or of its accelerators, must hold.
+	Footprint Footprint `json:"footprint,omitzero"`
+}
+
+// Footprint is the memory that the model of the work takes by its estimate, where the job leaves open which
+// machine it runs on. Zero: nobody knows, or the job says itself what it needs.
+type Footprint struct {
+	// Machine is what a machine without accelerators must have, in bytes; 0: nothing is known.
+	Machine int64 `json:"machine_bytes,omitempty"`
+	// Cards say what each accelerator must have, by how many of them the work has on a machine: rising in
+	// number, falling in memory.
+	Cards []Card `json:"cards,omitempty"`
+}
+
+// Card is what each of so many accelerators of a machine must have.
+type Card struct {
+	Accelerators int   `json:"accelerators"` // of a machine, and more
+	Memory       int64 `json:"memory_bytes"` // as sold
 }
 
 // Variant is one of them.

@@ -221,6 +221,8 @@ func TestAKindIsAllThatIsAskedFor(t *testing.T) {
 			f.SetString("x")
 		case reflect.Slice:
 			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Struct:
+			f.Set(reflect.ValueOf(plan.Footprint{Machine: 7}))
 		default:
 			t.Fatalf("a field of kind %v is new here: add it to equivalenceOf", f.Kind())
 		}

@@ -11,11 +11,6 @@ import (
 	"scrimp/internal/state"
 )
 
-// room reports whether one more job may hold a machine.
-func (m *Machine) room() bool {
-	return len(m.s.Running()) < m.cfg().MaxRunning && !m.s.Undecided()
-}
-
 // ends are the decisions that end a job which holds no machine.
 var ends = map[plan.Reason]policy.Stop{
 	plan.BudgetGone: policy.BudgetSpent, plan.OutOfMoney: policy.BudgetShort,

@@ -45,6 +45,19 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// room reports whether one more job may hold a machine.
+func (m *Machine) room() bool {
+	_, _, full := m.Full()
+	return !full && !m.s.Undecided()
+}
+
+// Full says how many jobs hold machines, of how many that may, and whether that is all of them: none that waits is
+// looked at then.
+func (m *Machine) Full() (running, most int, full bool) {
+	running, most = len(m.s.Running()), m.cfg().MaxRunning
+	return running, most, running >= most
+}
+
 // Waits says which quota a job waits for, in a sentence; ok is false where it
 // waits for none. A job waits too where a quota keeps its room for a more urgent one.
 func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {

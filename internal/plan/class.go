@@ -243,5 +243,5 @@ func (n *Requirements) key(b []byte) []byte {
 	for _, c := range n.Capacity {
 		text(string(c))
 	}
-	return b
+	return n.Footprint.key(b)
 }

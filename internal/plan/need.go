@@ -39,6 +39,8 @@ type Requirements struct {
 	MaxCPUs         int   `json:"max_cpus,omitempty"`
 	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
 	MaxAccelerators int   `json:"max_accelerators,omitempty"`
+	// Footprint is what the memory of a machine, or of its accelerators, must hold.
+	Footprint Footprint `json:"footprint,omitzero"`
 }
 
 // Variant is one of them.
@@ -287,6 +289,8 @@ func (n *Requirements) equip(l *Listing) Reason {
 		return TooSmall
 	case n.Accelerator != "" && (!n.is(o) || o.Accelerators < n.gpus()):
 		return WrongGPU
+	case !n.holds(o):
+		return DoesNotFit
 	case n.exceeded(o) && (!l.shared || !n.isPart(o)):
 		return TooLarge
 	case n.Image != "" && !o.Images:
@@ -310,14 +314,25 @@ func (n *Requirements) exceeded(o *market.Offer) bool {
 // isPart reports whether the job has a part of a machine of the offer where several tasks share
 // one: the least that it asks for. A job that asks for all of something has the whole machine.
 func (n *Requirements) isPart(o *market.Offer) bool {
-	return (n.CPUs > 0 || n.Memory > 0 || n.gpus() > 0) &&
-		n.CPUs < o.CPUs && n.Memory < int64(o.Memory) && (o.Accelerators == 0 || n.gpus() < o.Accelerators)
+	cpus, memory, gpus := n.Share(o)
+	return (cpus > 0 || memory > 0 || gpus > 0) &&
+		cpus < o.CPUs && memory < int64(o.Memory) && (o.Accelerators == 0 || gpus < o.Accelerators)
 }
 
 // Equipped reports whether l has what the work needs in any way, whatever its price, place and capacity.
 func (n *Need) Equipped(l *Listing) bool {
 	for i := range len(n.Variants) + 1 {
 		if asks, _ := n.way(i); asks.equip(l) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Holds reports whether a machine of o holds the work's model in any way.
+func (n *Need) Holds(o *market.Offer) bool {
+	for i := range len(n.Variants) + 1 {
+		if asks, _ := n.way(i); asks.holds(o) {
 			return true
 		}
 	}

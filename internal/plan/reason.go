@@ -21,6 +21,7 @@ const (
 	Cleaning   Reason = "cleaning"           // it takes a machine that is being cleaned after its last task
 	Probing    Reason = "looking"            // probes whether the offer has capacity
 	NextRound  Reason = "next_round"         // the next round says who gets what is reserved and free
+	ServerFull Reason = "server_full"        // as many jobs hold machines as the server lets (scrimp serve --running)
 	Weighing   Reason = "weighing"           // the table that says what each choice costs is being built
 	SavesNone  Reason = "saves_nothing"      // no checkpoints: a spot interruption would repeat all the work
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
@@ -39,6 +40,7 @@ const (
 	LaterRung   Reason = "later_rung"        // of the ladder, which is not reached yet, or rests
 	WrongGPU    Reason = "wrong_accelerator" // none, another, or too few
 	TooSmall    Reason = "too_small"         // fewer processors or less memory than the job asks for
+	DoesNotFit  Reason = "does_not_fit"      // its memory does not hold the job's model, by the estimate
 	TooLarge    Reason = "too_large"         // more processors, memory or accelerators than the job may have
 	TooFew      Reason = "too_few_machines"  // it has fewer machines than the job needs at once
 	NoImages    Reason = "takes_no_image"    // its machines run no container image, and the job names one

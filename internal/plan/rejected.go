@@ -153,8 +153,8 @@ func (c *choice) against(o *Option, stays bool) Reason {
 // classWide reports whether what is rejected for that reason is so for every job of the class.
 func classWide(why Reason) bool {
 	switch why {
-	case Unavailable, Unpriced, WrongGPU, TooSmall, TooLarge, TooFew, NoImages, WrongPlace, WrongKind, OverPrice,
-		CoolingOff:
+	case Unavailable, Unpriced, WrongGPU, TooSmall, DoesNotFit, TooLarge, TooFew, NoImages, WrongPlace, WrongKind,
+		OverPrice, CoolingOff:
 		return true
 	default:
 	}

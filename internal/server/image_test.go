@@ -103,3 +103,28 @@ func TestAnImageThatNothingTakes(t *testing.T) {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
 }
+
+// Where nothing for sale holds a job's model it is refused, with what it takes, unless its sender accepts that it waits, or
+// the job says itself what it needs.
+func TestAModelThatNothingHolds(t *testing.T) {
+	w := newWorldOf(t, &firm{}, nil)
+	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
+	const model = `,"model":{"parameters":7e9,"sequence":2048}`
+	large := costing("j", "", model)
+	rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, large)
+	if rec.Code != http.StatusUnprocessableEntity || p.Field != "model" || !strings.Contains(p.Title, " GB of memory on one accelerator") ||
+		!strings.Contains(p.Fix, "model.sharding") {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+	for what, body := range map[string]string{
+		"it may wait":         strings.Replace(large, "{", `{"accept_wait":true,`, 1),
+		"memory is stated":    costing("k", "", model+`,"resources":{"memory":"1GiB+"}`),
+		"it is a small one":   costing("l", "", `,"model":{"parameters":1e6,"sequence":16,"layers":2,"hidden":64}`),
+		"nobody knows of it":  costing("m", "", `,"model":{"config":"mine.json"}`),
+		"another way is open": costing("n", "", model+`,"any_of":[{"name":"small","args":["a"]}]`),
+	} {
+		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, body); rec.Code != http.StatusOK {
+			t.Errorf("%s: %d %+v", what, rec.Code, p)
+		}
+	}
+}

@@ -67,7 +67,8 @@ var meanings = map[string]meaning{
 		"and the speed is taken to grow with the number."},
 	"Job.max_price": {doc: "Highest price of a machine's hour; of each where there are several."},
 	"Job.model": {doc: "Shape of the model: plan --catalog and check estimate time, memory and cost by it, and what is " +
-		"measured of a run teaches estimates of that shape. No machine of a run is chosen by it."},
+		"measured of a run teaches estimates of that shape. A run is given no machine whose memory does not hold it, where " +
+		"resources leave open which."},
 	"Job.work": {doc: "How much there is to do, where it is known. Without steps or time the deadline can " +
 		"only be guarded, not planned."},
 	"Job.metric": {doc: "What the run is judged by. Where it is not a finite number the run is stopped " +

@@ -144,6 +144,9 @@ func (a *app) explainCmd() *cobra.Command {
 					return err
 				}
 				a.Printf("%s", show.Explain(list, j.Currency, a.Place()))
+				if len(list) == 0 && j.Detail != "" {
+					a.Printf("It %s.\n", j.Detail)
+				}
 				if j.Attempts < 2 {
 					return nil
 				}

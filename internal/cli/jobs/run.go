@@ -84,6 +84,9 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 		return err
 	}
 	jobfile.Note(a.App, notes)
+	if j, err = learn.Modelled(j, folder); err != nil {
+		return fmt.Errorf("not run: %w", err)
+	}
 	if learn.Given(j, folder).Checkpoint.Given {
 		a.Notef("note: %s holds files already: the program may go on from them, so that nothing is learned from how long "+
 			"it takes\n", j.Checkpoint.Dir)
@@ -182,14 +185,10 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
 	job api.Job, err error) {
 	s.Key, s.Folder = jobfile.Key(), folder
-	divided, err := learn.Divided(j, folder)
-	if err != nil {
+	if j, err = learn.Modelled(j, folder); err != nil {
 		return job, fmt.Errorf("not run: %w", err)
 	}
-	if j.Model.Named() { // what is measured of it teaches estimates of runs that are divided so
-		j = divided
-	}
-	j = learn.Given(learn.Shaped(j, folder), folder)
+	j = learn.Given(j, folder)
 	if c.Far {
 		if s.Folder = ""; folder != "" {
 			if s.Work, err = c.SendFolder(ctx, folder); err != nil {
@@ -218,8 +217,8 @@ func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j
 // may change, what a machine is does not. An empty market may still fill.
 func never(p show.Plan) bool {
 	changes := func(r show.Rejected) bool {
-		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.TooLarge, plan.TooFew, plan.ShortLived, plan.NoImages,
-			plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.DoesNotFit, plan.TooLarge, plan.TooFew, plan.ShortLived,
+			plan.NoImages, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
 	}
 	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }

@@ -140,6 +140,19 @@ const (
 	mostFile  = 1 << 20
 )
 
+// Modelled is the job with what its folder says of its model: its shape, and how the run is divided over
+// accelerators. So much is sent with it, and machines are chosen by it.
+func Modelled(j spec.Job, folder string) (spec.Job, error) {
+	divided, err := Divided(j, folder)
+	if err != nil {
+		return j, err
+	}
+	if j.Model.Named() { // what is measured of it teaches estimates of runs that are divided so
+		j = divided
+	}
+	return Shaped(j, folder), nil
+}
+
 // Shaped is the job with the shape of its model in a line, where its file says only
 // in which file that stands: the log keeps no files, and later estimates learn from it.
 func Shaped(j spec.Job, folder string) spec.Job {

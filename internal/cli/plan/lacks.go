@@ -32,3 +32,13 @@ func noImages(f sim.Forecast, j spec.Job) string {
 	return "no offer of this market runs " + image + ": leave image out and put what it holds into setup, or name a " +
 		"Kubernetes engine (scrimp engine add)"
 }
+
+// tooSmall says that machines would do if they held the job's model, and what would help; "": it is something else.
+func tooSmall(f sim.Forecast, n *plan.Need) string {
+	if !slices.ContainsFunc(f.First.Rejected, func(r plan.Rejection) bool { return r.Why == plan.DoesNotFit }) {
+		return ""
+	}
+	return "no offer of this market holds the model, which takes " + n.LeastFootprint().String() + " by its estimate " +
+		"(scrimp estimate --model): say how it is divided (model.sharding), or trains in less (model.tuning, " +
+		"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, or resources.memory goes before it"
+}

@@ -140,11 +140,14 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			if err != nil {
 				return err
 			}
-			j, _, notes, err = jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f, v.Market.Now)
+			j, folder, notes, err = jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f, v.Market.Now)
 			if err != nil {
 				return err
 			}
 			jobfile.Note(a.App, notes)
+			if j, err = learn.Modelled(j, folder); err != nil {
+				return err
+			}
 			j, from := learn.From(ctx, a.App, c, j)
 			p, q, err := predict(ctx, a.App, c, j, v)
 			if err != nil {
@@ -228,7 +231,7 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		if p.Unsold {
 			lacks = "has the accelerator " + j.Resources.Accelerator
 		}
-		if said := cmp.Or(shortLived(f), noImages(f, j)); said != "" {
+		if said := cmp.Or(shortLived(f), noImages(f, j), tooSmall(f, &q.Terms.Need)); said != "" {
 			p.Reasons = append(p.Reasons, said)
 		} else {
 			p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")

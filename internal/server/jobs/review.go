@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/plan"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
@@ -131,6 +132,10 @@ func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
 	if limit, detail, ok := m.Waits(j); ok {
 		v.Why, v.Quota = "over_quota", limit
 		says = append(says, "waits: "+detail)
+	} else if running, most, full := m.Full(); full && j.State() == core.Queued && v.Why == "" {
+		v.Why = string(plan.ServerFull)
+		says = append(says, fmt.Sprintf("waits: the server lets %d jobs hold machines at once, and %d do "+
+			"(scrimp serve --running)", most, running))
 	} else if v.Detail != "" {
 		says = append(says, v.Detail)
 	}

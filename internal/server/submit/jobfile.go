@@ -34,7 +34,7 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 		return no
 	}
 	fewest := j.FewestNodes()
-	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 {
+	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 && !j.Model.Named() {
 		return nil
 	}
 	n := terms.Need(j)
@@ -46,6 +46,15 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 				Title: "nothing for sale has the accelerator " + j.Resources.Accelerator,
 				Fix: "leave it out, ask for one that scrimp market lists, or name an engine that sells it in engines.yaml; " +
 					"with accept_wait (scrimp run --force) the job waits until something has it"}
+			return
+		}
+		holds := func(l *state.Listing) bool { return n.Holds(l.Offer()) }
+		if len(sale) > 0 && !slices.ContainsFunc(sale, holds) {
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model",
+				Title: "nothing for sale holds the model, which takes " + n.LeastFootprint().String() + " by its estimate",
+				Fix: "say how it is divided (model.sharding), or trains in less (model.tuning, " +
+					"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, or resources.memory " +
+					"goes before the estimate; with accept_wait (scrimp run --force) the job waits until something holds it"}
 			return
 		}
 		imaged := func(l *state.Listing) bool { return n.Imaged(l.Offer()) }

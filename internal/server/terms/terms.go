@@ -76,6 +76,8 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 func Need(j spec.Job) plan.Need {
 	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
 	n.Engines, n.Image = j.Places(), j.Image
+	model := footprint(j)
+	n.Footprint = leftOpen(model, j.Resources)
 	for i, v := range j.AnyOf {
 		if v.Place() {
 			continue
@@ -84,6 +86,10 @@ func Need(j spec.Job) plan.Need {
 		if !reflect.ValueOf(v.Resources).IsZero() {
 			w.Requirements = asks(v.Resources)
 			w.Engines = n.Engines
+			w.Footprint = leftOpen(model, v.Resources)
+		}
+		if len(v.Args) > 0 || len(v.Env) > 0 { // it trains in another way: what that takes nobody knows
+			w.Footprint = plan.Footprint{}
 		}
 		w.Image = cmp.Or(v.Image, n.Image)
 		if v.Engine != "" {

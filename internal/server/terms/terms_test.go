@@ -36,8 +36,8 @@ var readers = map[string][2]string{
 
 	"data.path": {"check/supplies.go", "d.Path"}, "data.region": {"check/supplies.go", "d.Region"},
 	"data.size":    {"cli/plan/rank.go", "d.Size"},
-	"model.config": {"measured/row.go", "m.Config"}, "model.shape": {"measured/row.go", "m.Shape"},
-	"model.parameters": {"measured/row.go", "m.Parameters"}, "model.layers": {"measured/row.go", "m.Layers"},
+	"model.config": {"measured/row.go", "m.Config"},
+	"model.layers": {"measured/row.go", "m.Layers"},
 	"model.hidden": {"measured/row.go", "m.Hidden"}, "model.sequence": {"measured/row.go", "m.Sequence"},
 	"model.batch": {"measured/row.go", "m.Batch"}, "model.precision": {"measured/row.go", "m.Precision"},
 	"model.tuning": {"measured/row.go", "m.Tuning"}, "model.features": {"measured/row.go", "m.Features"},

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"testing"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// A machine is taken only where its accelerators, or itself where it has none, hold the model of the work; of a
+// machine that tasks share the work asks for as many accelerators as do. What nobody knows is not refused.
+func TestAModelGoesWhereItFits(t *testing.T) {
+	sells := func(kind string, count int, memory size.Bytes) *Listing {
+		return &Listing{Offer: market.Offer{ID: "o", CPUs: 8, Memory: memory, Accelerator: kind, Accelerators: count, Speed: 1,
+			Currency: money.USD, Capacity: market.OnDemand}, Quote: market.Quote{Offer: "o", Priced: true, Available: true, Rate: 1}}
+	}
+	f := Footprint{Machine: 60e9, Cards: []Card{{1, 60e9}, {4, 20e9}}} // A100-SXM-40GB: 4; A100-SXM-80GB: 1; L4 (24 GB): 4; T4: none
+	open := Need{Requirements: Requirements{Footprint: f}}
+	few := Need{Requirements: Requirements{Accelerator: "A100", Accelerators: 1, MaxAccelerators: 2, Footprint: f}}
+	cpus := Need{Requirements: Requirements{CPUs: 2, Footprint: f}}
+	smaller := open
+	smaller.Variants = []Variant{{Name: "lora", Requirements: Requirements{Footprint: Footprint{Cards: []Card{{1, 12e9}}}}}}
+	for _, c := range []struct {
+		name string
+		need Need
+		on   *Listing
+		way  int
+		why  Reason
+		gpus int // of a machine that tasks share
+	}{
+		{"one holds it", open, sells("A100-SXM-80GB", 1, 1), 0, "", 0},
+		{"one does not", open, sells("A100-SXM-40GB", 1, 1<<40), -1, DoesNotFit, 0},
+		{"two do not", open, sells("L4", 2, 1<<40), -1, DoesNotFit, 0},
+		{"four do", open, sells("L4", 4, 1), 0, "", 0},
+		{"none does", open, sells("T4", 16, 1), -1, DoesNotFit, 0},
+		{"of a kind that nobody knows", open, sells("X1", 1, 1), 0, "", 0},
+		{"without, large enough", open, sells("", 0, 60e9), 0, "", 0},
+		{"without, too small", open, sells("", 0, 60e9-1), -1, DoesNotFit, 0},
+		{"four hold it, and two are allowed", few, sells("A100-SXM-40GB", 2, 1), -1, DoesNotFit, 0},
+		{"one of two", few, sells("A100-SXM-80GB", 2, 1), 0, "", 1},
+		{"four of eight beside two processors", cpus, sells("L4", 8, 1), 0, "", 4},
+		{"another way holds it", smaller, sells("T4", 1, 1), 1, "", 0},
+	} {
+		way, why, _ := c.need.fit(nil, c.on)
+		if way != c.way || way < 0 && why != c.why {
+			t.Errorf("%s: way %d, %q", c.name, way, why)
+		}
+		if got := c.need.Holds(&c.on.Offer); got != (way >= 0) {
+			t.Errorf("%s: held: %v", c.name, got)
+		}
+		if way < 0 {
+			continue
+		}
+		if _, memory, gpus := c.need.Share(&c.on.Offer); c.gpus > 0 && gpus != c.gpus || memory > 0 && c.on.Offer.Accelerators > 0 {
+			t.Errorf("%s: it has %d accelerators and %d bytes of a machine that is shared", c.name, gpus, memory)
+		}
+	}
+	if _, memory, _ := cpus.Share(&market.Offer{CPUs: 8, Memory: 1 << 40}); memory != 60e9 {
+		t.Errorf("of a shared machine without accelerators it has %d bytes", memory)
+	}
+	if plain := (Need{}); open.Key() == plain.Key() || open.Key() == smaller.Key() || !classWide(DoesNotFit) {
+		t.Error("jobs that take different memory are of one class")
+	}
+	if got := smaller.LeastFootprint().String(); got != "12 GB of memory on one accelerator" {
+		t.Errorf("the least is %q", got)
+	}
+	if got, want := f.String(), "60 GB of memory on one accelerator, 20 GB on each of 4, or 60 GB on a machine without"; got != want {
+		t.Errorf("it is said as %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,100 @@
+package terms_test
+
+import (
+	"cmp"
+	"math"
+	"strings"
+	"testing"
+
+	"scrimp/internal/plan"
+	"scrimp/internal/server/terms"
+	"scrimp/internal/spec"
+)
+
+// llama is Llama-3-8B, in the words of a job file.
+const llama = "{shape: 'transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1', sequence: 2048"
+
+// What a model takes is as reckoned by hand, in GB: weights, gradients and optimiser by their bytes a parameter,
+// activations 2·(6d + 2kv + 4f) bytes a token and layer, logits 10 bytes a token and word, 0.2 GB of overhead.
+func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
+	const params, tokens, layers, words = 8.03e9, 2048.0, 32.0, 128256.0
+	keeps := tokens * (2*(6*4096+2*1024+4*14336)*layers + 10*words) / 1e9
+	ends := tokens*(2*4096*layers+2*(6*4096+2*1024+4*14336)+10*words)/1e9 + 0.2
+	layer := 2 * 2 * params / layers / 1e9 // two layers are gathered in 16 bit
+	margin := (1 + (math.Exp(0.25)-1)/4) / 0.97
+	for name, c := range map[string]struct {
+		job  string
+		each map[int]float64 // by accelerators of a machine
+		host float64
+	}{
+		"full":            {"", map[int]float64{1: 16*params/1e9 + keeps + 0.2}, 16*params/1e9 + keeps + 0.2},
+		"lora":            {", tuning: lora", map[int]float64{1: 2*params/1e9 + 12*0.002*params/1e9 + keeps + 0.2}, 2*params/1e9 + 12*0.002*params/1e9 + keeps + 0.2},
+		"shared out":      {", sharding: fsdp, activation_checkpointing: full", map[int]float64{8: 16*params/8e9 + layer + ends}, 16*params/1e9 + layer + ends},
+		"on two machines": {", sharding: fsdp, activation_checkpointing: full}\nnodes: 2 #", map[int]float64{4: 16*params/8e9 + layer + ends}, 16*params/2e9 + layer + ends},
+	} {
+		f := needOf(t, "command: a\nmodel: "+llama+c.job+"}\n").Footprint
+		for n, want := range c.each {
+			if got := cardOf(f, n); math.Abs(got/(want*margin)-1) > 0.01 {
+				t.Errorf("%s: %d take %.1f GB each, want %.1f", name, n, got, want*margin)
+			}
+		}
+		if got := float64(f.Machine) / 1e9; math.Abs(got/(c.host*margin)-1) > 0.01 {
+			t.Errorf("%s: a machine takes %.1f GB, want %.1f", name, got, c.host*margin)
+		}
+	}
+	trees := needOf(t, "command: a\nmodel: {shape: trees, features: 28}\nwork: {steps: 100, samples: 50M}\n").Footprint
+	if want := (5*28 + 4) * 50e6 * margin; math.Abs(float64(trees.Machine)/want-1) > 0.01 || len(trees.Cards) != 1 {
+		t.Errorf("a table takes %+v, want %.3g", trees, want)
+	}
+}
+
+// What the file states goes before the estimate; another way to train is not what was estimated.
+func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
+	for resources, want := range map[string]string{
+		"":                           "33.2 GB of memory on one accelerator, or 33.2 GB on a machine without",
+		"{accelerator: 'A100:1'}":    "",
+		"{accelerator: A100}":        "",
+		"{accelerator: 'A100:1..4'}": "33.2 GB of memory on one accelerator, or 33.2 GB on a machine without",
+		"{accelerator: 'any:2'}":     "33.2 GB of memory on one accelerator, or 33.2 GB on a machine without",
+		"{memory: 8GiB+}":            "33.2 GB of memory on one accelerator",
+	} {
+		n := needOf(t, "command: a\nmodel: "+llama+", tuning: lora}\nresources: "+cmp.Or(resources, "{}")+"\n")
+		if got := n.Footprint.String(); got != want {
+			t.Errorf("%s takes %q, want %q", resources, got, want)
+		}
+	}
+	n := needOf(t, "command: a\nmodel: "+llama+", tuning: lora}\nany_of: [{name: big, resources: {cpus: 8+}}, "+
+		"{name: small, args: [--qlora]}, {name: exact, resources: {accelerator: 'T4:1'}}]\n")
+	for i, want := range []bool{true, false, false} {
+		if got := len(n.Variants[i].Footprint.Cards) > 0; got != want {
+			t.Errorf("%s: estimated: %v", n.Variants[i].Name, got)
+		}
+	}
+	if f := needOf(t, "command: a\nmodel: {shape: 'transformer layers=32 dim=4096', tensor_parallel: 4, sequence: 128}\n").Footprint; f.Cards[0].Accelerators != 4 {
+		t.Errorf("a model that is cut over four goes on %+v", f)
+	}
+	for _, unknown := range []string{"{sharding: fsdp}", "{config: config.json}", "{parameters: 1e30}", "{shape: nonsense}"} {
+		if f := needOf(t, "command: a\nmodel: "+unknown+"\n").Footprint; f.Machine != 0 || len(f.Cards) > 0 {
+			t.Errorf("%s takes %+v", unknown, f)
+		}
+	}
+}
+
+// cardOf is what each of n accelerators of a machine must have, in GB.
+func cardOf(f plan.Footprint, n int) (gb float64) {
+	for _, c := range f.Cards {
+		if c.Accelerators <= n {
+			gb = float64(c.Memory) / 1e9
+		}
+	}
+	return gb
+}
+
+func needOf(t *testing.T, job string) plan.Need {
+	t.Helper()
+	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte(job), "", now)
+	if err != nil && !strings.Contains(job, "nonsense") {
+		t.Fatal(err)
+	}
+	return terms.Need(j)
+}
