@@ -61,7 +61,7 @@ func (m *Machine) part(j *Job, o *market.Offer, variant string, i *Instance) (p 
 // partOf is what a job that asks for so much has of a machine by itself; nil: all of it, or it
 // does not say. What it does not ask for it gets by the largest share of what it asks for.
 func partOf(asks *plan.Requirements, o *market.Offer) *state.Portion {
-	cpus, memory, accelerators := asks.Share(o)
+	cpus, memory, accelerators := asks.AsksOf(o)
 	p := &state.Portion{CPUs: cpus, Memory: memory, Devices: make([]int, min(accelerators, o.Accelerators))}
 	p.Share = max(millionths(int64(p.CPUs), int64(o.CPUs)), millionths(p.Memory, int64(o.Memory)),
 		millionths(int64(len(p.Devices)), int64(o.Accelerators)))

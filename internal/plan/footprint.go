@@ -101,9 +101,9 @@ func (n *Requirements) holds(o *market.Offer) bool {
 	return ok
 }
 
-// Share is what the work asks for of a machine of the offer, where several tasks have parts of one: no less than
+// AsksOf is what the work asks for of a machine of the offer, where several tasks have parts of one: no less than
 // holds its model.
-func (n *Requirements) Share(o *market.Offer) (cpus int, memory int64, accelerators int) {
+func (n *Requirements) AsksOf(o *market.Offer) (cpus int, memory int64, accelerators int) {
 	cpus, memory, accelerators = n.CPUs, n.Memory, n.gpus()
 	if cpus == 0 && memory == 0 && accelerators == 0 {
 		return 0, 0, 0 // it has the whole machine

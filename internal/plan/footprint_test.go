@@ -52,11 +52,11 @@ func TestAModelGoesWhereItFits(t *testing.T) {
 		if way < 0 {
 			continue
 		}
-		if _, memory, gpus := c.need.Share(&c.on.Offer); c.gpus > 0 && gpus != c.gpus || memory > 0 && c.on.Offer.Accelerators > 0 {
+		if _, memory, gpus := c.need.AsksOf(&c.on.Offer); c.gpus > 0 && gpus != c.gpus || memory > 0 && c.on.Offer.Accelerators > 0 {
 			t.Errorf("%s: it has %d accelerators and %d bytes of a machine that is shared", c.name, gpus, memory)
 		}
 	}
-	if _, memory, _ := cpus.Share(&market.Offer{CPUs: 8, Memory: 1 << 40}); memory != 60e9 {
+	if _, memory, _ := cpus.AsksOf(&market.Offer{CPUs: 8, Memory: 1 << 40}); memory != 60e9 {
 		t.Errorf("of a shared machine without accelerators it has %d bytes", memory)
 	}
 	if plain := (Need{}); open.Key() == plain.Key() || open.Key() == smaller.Key() || !classWide(DoesNotFit) {

@@ -314,7 +314,7 @@ func (n *Requirements) exceeded(o *market.Offer) bool {
 // isPart reports whether the job has a part of a machine of the offer where several tasks share
 // one: the least that it asks for. A job that asks for all of something has the whole machine.
 func (n *Requirements) isPart(o *market.Offer) bool {
-	cpus, memory, gpus := n.Share(o)
+	cpus, memory, gpus := n.AsksOf(o)
 	return (cpus > 0 || memory > 0 || gpus > 0) &&
 		cpus < o.CPUs && memory < int64(o.Memory) && (o.Accelerators == 0 || gpus < o.Accelerators)
 }
