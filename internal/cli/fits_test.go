@@ -74,6 +74,9 @@ func TestTheEstimateChoosesThePod(t *testing.T) {
 	if want := "no offer of this market holds the model, which takes "; err == nil || !strings.Contains(out, want) {
 		t.Errorf("what nothing holds is run: %v: %s", err, out)
 	}
+	if out, err := h.try("run", "-y", "--detach", "--json", "full.yaml"); err == nil || !strings.Contains(out, "not run: no offer of this market holds the model") {
+		t.Errorf("what nothing holds is run: %v: %s", err, out)
+	}
 	for _, name := range []string{"shared", "stated", "table", "wide"} {
 		h.do("stop", name)
 	}

@@ -182,6 +182,16 @@ func TestAMachineEndsUnderAllOfItsTasks(t *testing.T) {
 	}
 }
 
+// Of a machine that tasks share a job has as many accelerators as hold its model, not the one that it asks for at least.
+func TestAPartHoldsTheModel(t *testing.T) {
+	asks := &plan.Requirements{Accelerator: "L4", Accelerators: 1, MaxAccelerators: 8,
+		Footprint: plan.Footprint{Machine: 60e9, Cards: []plan.Card{{Accelerators: 1, Memory: 60e9}, {Accelerators: 4, Memory: 20e9}}}}
+	p := partOf(asks, &market.Offer{CPUs: 64, Memory: 512 << 30, Accelerator: "L4", Accelerators: 8})
+	if p == nil || len(p.Devices) != 4 || p.CPUs != 32 || p.Memory != 256<<30 {
+		t.Errorf("its part is %+v", p)
+	}
+}
+
 // However the time is cut in which tasks come and go, at each moment the parts are the whole.
 func TestPartsAreAlwaysTheWhole(t *testing.T) {
 	w := seatRig(t, nil)

@@ -25,7 +25,7 @@ type Card struct {
 	Memory       int64 `json:"memory_bytes"` // as sold
 }
 
-// String is the footprint in words: "54.1 GB of memory on one accelerator, 28.2 GB on each of 2, or 54.1 GB on a
+// String is the footprint in words: "60.0 GB of memory on one accelerator, 20.0 GB on each of 4, or 60.0 GB on a
 // machine without".
 func (f Footprint) String() string {
 	text := ""
@@ -72,7 +72,7 @@ func (f *Footprint) least() int64 {
 }
 
 // inGB is an amount of memory in decimal gigabytes, as accelerators are sold.
-func inGB(bytes int64) string { return fmt.Sprintf("%.3g GB", float64(bytes)/float64(size.GB)) }
+func inGB(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/float64(size.GB)) }
 
 // fewest is how many accelerators of a machine of the offer hold the model, of at most so many; 0: that of the
 // machine does, or nobody knows. It is false where nothing does.

@@ -59,13 +59,19 @@ func TestAModelGoesWhereItFits(t *testing.T) {
 	if _, memory, _ := cpus.AsksOf(&market.Offer{CPUs: 8, Memory: 1 << 40}); memory != 60e9 {
 		t.Errorf("of a shared machine without accelerators it has %d bytes", memory)
 	}
+	if few.Holds(&sells("", 0, 1<<40).Offer) || few.Holds(&sells("H100-SXM-80GB", 2, 1).Offer) {
+		t.Error("a machine holds it that has not the accelerators which the job asks for")
+	}
+	if got, want := (Footprint{Machine: 2500e9}).String(), "2500.0 GB of memory"; got != want {
+		t.Errorf("it is said as %q, want %q", got, want)
+	}
 	if plain := (Need{}); open.Key() == plain.Key() || open.Key() == smaller.Key() || !classWide(DoesNotFit) {
 		t.Error("jobs that take different memory are of one class")
 	}
-	if got := smaller.LeastFootprint().String(); got != "12 GB of memory on one accelerator" {
+	if got := smaller.LeastFootprint().String(); got != "12.0 GB of memory on one accelerator" {
 		t.Errorf("the least is %q", got)
 	}
-	if got, want := f.String(), "60 GB of memory on one accelerator, 20 GB on each of 4, or 60 GB on a machine without"; got != want {
+	if got, want := f.String(), "60.0 GB of memory on one accelerator, 20.0 GB on each of 4, or 60.0 GB on a machine without"; got != want {
 		t.Errorf("it is said as %q, want %q", got, want)
 	}
 }

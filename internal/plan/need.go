@@ -287,7 +287,7 @@ func (n *Requirements) equip(l *Listing) Reason {
 	switch {
 	case o.CPUs < n.CPUs, int64(o.Memory) < n.Memory:
 		return TooSmall
-	case n.Accelerator != "" && (!n.is(o) || o.Accelerators < n.gpus()):
+	case !n.accelerated(o):
 		return WrongGPU
 	case !n.holds(o):
 		return DoesNotFit
@@ -297,6 +297,11 @@ func (n *Requirements) equip(l *Listing) Reason {
 		return NoImages
 	}
 	return ""
+}
+
+// accelerated reports whether a machine of the offer has the accelerators that are asked for.
+func (n *Requirements) accelerated(o *market.Offer) bool {
+	return n.Accelerator == "" || n.is(o) && o.Accelerators >= n.gpus()
 }
 
 // is reports whether the offer's accelerators are of the kind that is asked for, as the catalogue
@@ -329,10 +334,10 @@ func (n *Need) Equipped(l *Listing) bool {
 	return false
 }
 
-// Holds reports whether a machine of o holds the work's model in any way.
+// Holds reports whether a machine of o has the accelerators that the work needs, and holds its model, in any way.
 func (n *Need) Holds(o *market.Offer) bool {
 	for i := range len(n.Variants) + 1 {
-		if asks, _ := n.way(i); asks.holds(o) {
+		if asks, _ := n.way(i); asks.accelerated(o) && asks.holds(o) {
 			return true
 		}
 	}
@@ -350,8 +355,7 @@ func (n *Need) Imaged(o *market.Offer) bool {
 // Accelerated reports whether o has the accelerators that the work needs in any way.
 func (n *Need) Accelerated(o *market.Offer) bool {
 	for i := range len(n.Variants) + 1 {
-		if asks, _ := n.way(i); asks.Accelerator == "" ||
-			asks.is(o) && o.Accelerators >= asks.gpus() {
+		if asks, _ := n.way(i); asks.accelerated(o) {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/measured"
@@ -67,6 +68,9 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	j, folder, _, err := jobfile.Load(spec.Run, args, dash, f, v.Market.Now)
 	if err != nil {
 		return err
+	}
+	if j, err = learn.Modelled(j, folder); err != nil {
+		return fmt.Errorf("not run: %w", err)
 	}
 	steps := j.Work.Steps
 	j.Name = measured.Profile(j.Name)

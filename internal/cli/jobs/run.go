@@ -136,6 +136,9 @@ func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api
 			"what could be rented); with --force the job waits until something has it", filepath.Base(args[0]),
 			j.Resources.Accelerator)
 	}
+	if !force && never(p) && a.JSON && len(p.Reasons) > 0 { // nobody has seen the plan
+		return p, errors.New("not run: " + p.Reasons[0] + "; with --force it waits until something fits")
+	}
 	if !force && never(p) {
 		return p, errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
 			"waits until something does")
@@ -181,13 +184,11 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 	return nil
 }
 
-// submit sends the job, with its folder where the server is elsewhere; s says what is accepted.
+// submit sends the job, with its folder where the server is elsewhere; s says what is accepted. The job has what its
+// folder says of its model (learn.Modelled).
 func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
 	job api.Job, err error) {
 	s.Key, s.Folder = jobfile.Key(), folder
-	if j, err = learn.Modelled(j, folder); err != nil {
-		return job, fmt.Errorf("not run: %w", err)
-	}
 	j = learn.Given(j, folder)
 	if c.Far {
 		if s.Folder = ""; folder != "" {

@@ -33,9 +33,11 @@ func noImages(f sim.Forecast, j spec.Job) string {
 		"Kubernetes engine (scrimp engine add)"
 }
 
-// tooSmall says that machines would do if they held the job's model, and what would help; "": it is something else.
-func tooSmall(f sim.Forecast, n *plan.Need) string {
-	if !slices.ContainsFunc(f.First.Rejected, func(r plan.Rejection) bool { return r.Why == plan.DoesNotFit }) {
+// tooSmall says that nothing for sale holds the job's model, and what would help; "": it is something else.
+func tooSmall(sale []sold, n *plan.Need) string {
+	holds := func(s sold) bool { return n.Holds(&s.offer) }
+	accelerated := func(s sold) bool { return n.Accelerated(&s.offer) }
+	if !slices.ContainsFunc(sale, accelerated) || slices.ContainsFunc(sale, holds) {
 		return ""
 	}
 	return "no offer of this market holds the model, which takes " + n.LeastFootprint().String() + " by its estimate " +

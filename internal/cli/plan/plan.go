@@ -231,7 +231,7 @@ func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
 		if p.Unsold {
 			lacks = "has the accelerator " + j.Resources.Accelerator
 		}
-		if said := cmp.Or(shortLived(f), noImages(f, j), tooSmall(f, &q.Terms.Need)); said != "" {
+		if said := cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need)); said != "" {
 			p.Reasons = append(p.Reasons, said)
 		} else {
 			p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")

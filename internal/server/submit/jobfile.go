@@ -27,8 +27,8 @@ func shellOf(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
 }
 
 // unsold refuses a job that is held to engines which are not there; and one whose accelerator nothing for sale
-// has, whose image nothing takes, or of whose machines nothing has so many at once, unless its sender accepts that
-// it waits.
+// has, whose model nothing holds, whose image nothing takes, or of whose machines nothing has so many at once,
+// unless its sender accepts that it waits.
 func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 	if no := d.nowhere(j); no != nil {
 		return no
@@ -38,32 +38,32 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 		return nil
 	}
 	n := terms.Need(j)
+	needs := []struct {
+		met func(*market.Offer) bool
+		no  *reply.Refusal // where nothing meets it
+	}{
+		{n.Accelerated, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "resources.accelerator",
+			Title: "nothing for sale has the accelerator " + j.Resources.Accelerator,
+			Fix: "leave it out, ask for one that scrimp market lists, or name an engine that sells it in engines.yaml; " +
+				"with accept_wait (scrimp run --force) the job waits until something has it"}},
+		{n.Holds, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model",
+			Title: "nothing for sale holds the model, which takes " + n.LeastFootprint().String() + " by its estimate",
+			Fix: "say how it is divided (model.sharding), or trains in less (model.tuning, " +
+				"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, or resources.memory " +
+				"goes before the estimate; with accept_wait (scrimp run --force) the job waits until something holds it"}},
+		{n.Imaged, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "image",
+			Title: "nothing for sale runs a container image",
+			Fix: "leave image out and put what it holds into setup, or name an engine whose machines are containers in " +
+				"engines.yaml; with accept_wait (scrimp run --force) the job waits until something runs it"}},
+	}
 	d.Control.Read(func(m *core.Machine) {
 		sale := m.State().Sale() // empty where the server has just begun: nobody knows yet
-		sold := slices.ContainsFunc(sale, func(l *state.Listing) bool { return n.Accelerated(l.Offer()) })
-		if len(sale) > 0 && !sold {
-			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "resources.accelerator",
-				Title: "nothing for sale has the accelerator " + j.Resources.Accelerator,
-				Fix: "leave it out, ask for one that scrimp market lists, or name an engine that sells it in engines.yaml; " +
-					"with accept_wait (scrimp run --force) the job waits until something has it"}
-			return
-		}
-		holds := func(l *state.Listing) bool { return n.Holds(l.Offer()) }
-		if len(sale) > 0 && !slices.ContainsFunc(sale, holds) {
-			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model",
-				Title: "nothing for sale holds the model, which takes " + n.LeastFootprint().String() + " by its estimate",
-				Fix: "say how it is divided (model.sharding), or trains in less (model.tuning, " +
-					"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, or resources.memory " +
-					"goes before the estimate; with accept_wait (scrimp run --force) the job waits until something holds it"}
-			return
-		}
-		imaged := func(l *state.Listing) bool { return n.Imaged(l.Offer()) }
-		if len(sale) > 0 && !slices.ContainsFunc(sale, imaged) {
-			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "image",
-				Title: "nothing for sale runs a container image",
-				Fix: "leave image out and put what it holds into setup, or name an engine whose machines are containers in " +
-					"engines.yaml; with accept_wait (scrimp run --force) the job waits until something runs it"}
-			return
+		for _, need := range needs {
+			met := func(l *state.Listing) bool { return need.met(l.Offer()) }
+			if len(sale) > 0 && !slices.ContainsFunc(sale, met) {
+				no = need.no
+				return
+			}
 		}
 		if most, limited := atOnce(&n, sale); limited && most < fewest {
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "nodes",
