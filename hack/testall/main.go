@@ -53,6 +53,9 @@ func main() {
 		fmt.Println("under SCRIMP_CI=1 a missing component is a failure")
 		failed += missing
 	}
+	for _, why := range r.failures {
+		fmt.Println("failed " + why)
+	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, len(skipped))
 	if failed > 0 || passed == 0 {
 		os.Exit(1)
@@ -102,7 +105,8 @@ type results struct {
 	passed, failed int
 	skipped        []string
 	output         map[string]*strings.Builder
-	took           []event // tests with their time
+	took           []event  // tests with their time
+	failures       []string // tests that failed, each with the begin of what it printed
 }
 
 // slowest names the tests that took longest, on a machine that ran others beside them.
@@ -141,6 +145,9 @@ func (r *results) add(e event) {
 		fmt.Printf("FAIL  %s\n", name)
 		if b := r.output[name]; b != nil {
 			fmt.Println(b.String())
+			if e.Test != "" {
+				r.failures = append(r.failures, name+"\n"+begin(b.String()))
+			}
 		}
 	}
 	if e.Action == "pass" || e.Action == "skip" || e.Action == "fail" {
@@ -170,6 +177,23 @@ func (r *results) unended(pkg string) {
 		fmt.Printf("DID NOT END  %s\n%s\n", name, text)
 		delete(r.output, name)
 	}
+}
+
+// begin is what a test said first: the log of a program that it had beside it comes after it, and may be long.
+func begin(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "===") {
+			continue
+		}
+		if len(line) > 1000 {
+			line = line[:1000] + " ...\n"
+		}
+		if b.WriteString(line); b.Len() > 4000 {
+			break
+		}
+	}
+	return b.String()
 }
 
 // mostShown is how much is shown of what a test printed that did not end, in bytes.

@@ -150,6 +150,20 @@ func TestAPartOfALaunchThatIsGivenUpIsGivenBack(t *testing.T) {
 	}
 }
 
+// Where the rest of a launch is refused, what was granted of it is told first: nobody pays for machines that wait for
+// others which never come, and a job that may do with fewer begins on them at once.
+func TestAPartIsToldBesideTheRefusalOfTheRest(t *testing.T) {
+	p := &place{name: "a", rate: 1e12}
+	s, stop := asksForThree(t, p, func(string) { p.part, p.short = 2, true })
+	defer stop()
+	refused := core.LaunchRefused{}.Kind()
+	until(t, "the rest is refused", func() bool { return kinds(t, s)[refused] == 1 })
+	if of := kinds(t, s); of[core.LaunchDone{}.Kind()] != 2 || of[core.LaunchPending{}.Kind()] != 0 ||
+		grantedTo(s, "g.1") != nil || rented(s, "g") == "" {
+		t.Errorf("the log has %v, open is %v", of, grantedTo(s, "g.1"))
+	}
+}
+
 // A launch that was granted before the server heard of it is told whole, with the machine that
 // has ended since.
 func TestALaunchOfSeveralThatWasGrantedBeforeIsToldWithItsEnds(t *testing.T) {

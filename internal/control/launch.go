@@ -40,6 +40,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			}
 			sleep(ctx, max(wait, s.Timing.Poll))
 		case engine.Refused(err):
+			c.granted(ctx, s, a, list)
 			c.answer(ctx, s, a.Key(), c.refusal(a.Allocation, err))
 			return
 		default:

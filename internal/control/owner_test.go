@@ -28,6 +28,7 @@ type cloud struct {
 	ended  []string
 	part   int  // how many machines of a launch are granted; 0: all
 	hidden bool // it does not list them
+	short  bool // the rest of a part never comes
 }
 
 const cloudOffer = market.OfferID("cloud/z/m/on-demand")
@@ -41,6 +42,9 @@ func (c *cloud) Launch(_ context.Context, r engine.Request) ([]engine.Instance, 
 			ID: fmt.Sprintf("i-%d", len(c.all)+1), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: time.Now().UTC(), Rate: 1e12, Tags: r.Tags,
 		}
 		c.all, list = append(c.all, i), append(list, i)
+	}
+	if len(list) < r.Machines() && c.short {
+		return list, &engine.RefusalError{Err: fmt.Errorf("%w: the third is not to be had", engine.ErrNoCapacity), Scope: "offer"}
 	}
 	if len(list) < r.Machines() {
 		return list, engine.ErrPending

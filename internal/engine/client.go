@@ -92,7 +92,7 @@ func (e *Engine) Open(on Clock) *Client {
 
 // Launch rents the machines of a request, once for each key however often it is called. An
 // error that is ErrUnanswered leaves open whether it did: ask again with the same key. Beside
-// ErrPending it returns what is granted of them so far.
+// ErrPending it returns what is granted of them so far, and beside a refusal all that will be.
 func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 	if r.Key == "" || r.Nodes < 0 {
 		return nil, fmt.Errorf("launch %s: %w: %d machines with key %q: a request without a key could rent twice", r.Offer,
@@ -101,7 +101,8 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 	var list []Instance
 	err := c.call(ctx, &c.act, func(ctx context.Context) error {
 		var err error
-		if list, err = c.driver.Launch(ctx, r); err != nil && !errors.Is(err, ErrPending) {
+		if list, err = c.driver.Launch(ctx, r); err != nil && !errors.Is(err, ErrPending) && (!Refused(err) || len(list) == 0) {
+			list = nil
 			return err
 		}
 		if wrong := answered(&r, list, err != nil); wrong != nil {
@@ -109,7 +110,7 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrPending) {
+	if err != nil && !errors.Is(err, ErrPending) && !Refused(err) {
 		return nil, fmt.Errorf("launch %s: %w", r.Offer, err)
 	}
 	list = c.clocks.instances(list)

@@ -65,8 +65,9 @@ type Driver interface {
 	// machines made then, in the same order, also those that have ended since. A key whose
 	// launch was refused was not used.
 	// Where only a part is granted, it returns that part; with ErrPending beside it the rest
-	// waits in the provider's queue. Asked again it returns what was granted by then. With any
-	// other error it returns none.
+	// waits in the provider's queue. Asked again it returns what was granted by then. With a
+	// refusal beside it the rest does not come: the part is the caller's to use or give back.
+	// With any other error it returns none.
 	Launch(context.Context, Request) ([]Instance, error)
 
 	// Terminate gives an instance back. It is idempotent: ErrNotFound means

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -39,4 +40,42 @@ func begunBeforeItsAnswer(s *site) {
 	if i := s.now(other, "a.1"); i.State != engine.Running || len(s.pods()) != 1 {
 		s.Errorf("it is %+v, with the pods %v", i, s.pods())
 	}
+}
+
+// partTaken holds that a gang of which one pod is taken before it begins is refused at once, with what has begun: it
+// does not wait, at the cost of the others, for one that never comes.
+func partTaken(s *site) {
+	s.nodes("std", "1", 1)
+	d := s.driver()
+	var first engine.Instance
+	s.until("one has begun, and one waits for a node", func() bool {
+		list, err := s.ask(d, "a.1", std, 2)
+		if !errors.Is(err, engine.ErrPending) || len(list) > 1 {
+			s.Fatalf("launched as %+v, %v", list, err)
+		}
+		if len(list) == 1 {
+			first = list[0]
+		}
+		return len(list) == 1 && len(s.pods()) == 2
+	})
+	for _, pod := range s.pods() {
+		if s.nodeOf(pod) == "" {
+			s.Evict(s, s.namespace, pod)
+		}
+	}
+	s.until("the rest is refused", func() bool {
+		list, err := s.ask(d, "a.1", std, 2)
+		if len(list) > 1 || len(list) == 1 && list[0].ID != first.ID || err == nil {
+			s.Fatalf("launched as %+v, %v", list, err)
+		}
+		return len(list) == 1 && errors.Is(err, engine.ErrNoCapacity) && engine.Refused(err) &&
+			strings.Contains(err.Error(), "taken before")
+	})
+	if list, err := s.ask(s.driver(), "a.1", std, 2); len(list) != 1 || list[0].ID != first.ID || !engine.Refused(err) {
+		s.Errorf("asked again by another server: %+v, %v", list, err)
+	}
+	if err := d.Terminate(s.Context(), first.ID); err != nil {
+		s.Error(err)
+	}
+	s.until("nothing is left", func() bool { return s.now(d, "a.1").State == engine.Ended && len(s.left()) == 0 })
 }

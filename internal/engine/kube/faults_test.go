@@ -127,7 +127,7 @@ func (h *hurt) launches(ctx context.Context, n int, key string) error {
 		h.mu.Lock()
 		h.reused[key]++
 		h.mu.Unlock()
-		if before > 0 {
+		if before > 0 && len(list) == 0 { // what has begun of a gang is told beside the refusal of the rest
 			h.bad("%s was refused when it had run: %v", key, err)
 		}
 	}
@@ -214,10 +214,8 @@ func (h *hurt) settles(ctx context.Context) {
 		for ctx.Err() == nil && !h.closed[key] && h.asks[key] != 4 {
 			if err := h.launches(ctx, n%2, key); err == nil || engine.Refused(err) {
 				break
-			} else if !errors.Is(err, engine.ErrPending) {
+			} else if !errors.Is(err, engine.ErrPending) && !strings.Contains(err.Error(), "asked again") {
 				h.bad("%s without faults: %v", key, err)
-			} else if strings.Contains(err.Error(), "did not begin") {
-				break
 			}
 		}
 		if err := h.d[1].Cancel(ctx, key); err != nil && !errors.Is(err, engine.ErrNotFound) {

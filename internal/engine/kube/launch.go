@@ -5,6 +5,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -53,7 +54,10 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 		if r, err = d.known(ctx, a, q.Key); err != nil || r == nil {
 			return nil, orAgain(err, "its record is gone")
 		}
-		return d.instances(r), nil
+		if len(r.Granted) < r.Nodes {
+			err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
+		}
+		return d.instances(r), err
 	}
 	if r == nil { // it is rented at a price of now
 		d.reprice(ctx, a)
@@ -251,15 +255,16 @@ func (d *Driver) begins(ctx context.Context, a *api, r *record, s *sale) ([]engi
 		last := time.Since(now.Asked) >= 2*d.start || time.Now().After(until)
 		why, err := d.hinders(ctx, a, now, s, last)
 		switch {
-		case err != nil && engine.Refused(err) && len(now.Granted) == 0:
-			if begun, err2 := d.begun(ctx, a, now); err2 != nil || begun {
+		case err != nil && engine.Refused(err):
+			if more, err2 := d.begun(ctx, a, now); err2 != nil || more {
 				return nil, orAgain(err2, "it has begun")
 			}
-			return nil, d.refuse(ctx, a, now, err)
-		case err != nil && !engine.Refused(err):
-			return nil, err
+			if len(now.Granted) == 0 {
+				return nil, d.refuse(ctx, a, now, err)
+			}
+			return d.part(ctx, a, now, err)
 		case err != nil:
-			why = err.Error()
+			return nil, err
 		}
 		if last {
 			return d.instances(now), &engine.PendingError{Why: why}
@@ -270,12 +275,27 @@ func (d *Driver) begins(ctx context.Context, a *api, r *record, s *sale) ([]engi
 	}
 }
 
-// begun reports whether any pod of a request has begun, as the API server has it now.
+// begun reports whether a pod of a request has begun of which its record does not know, as the API server has it now.
 func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
 	_, err := d.listed(ctx, a, r)
 	c := r.copied()
 	d.seen(c)
-	return len(c.Granted) > 0, err
+	return len(c.Granted) > len(r.Granted), err
+}
+
+// part gives up what cannot begin of a request, and returns what has begun of it beside the reason.
+func (d *Driver) part(ctx context.Context, a *api, r *record, why error) ([]engine.Instance, error) {
+	err := d.cancel(ctx, a, r.Key)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil, orAgain(nil, "it has begun")
+	}
+	if err == nil {
+		r, err = d.known(ctx, a, r.Key)
+	}
+	if err != nil || r == nil {
+		return nil, orAgain(err, "its record is gone")
+	}
+	return d.instances(r), why
 }
 
 // Cancel implements engine.Canceller: pods that have not begun are deleted, as long as they have not.

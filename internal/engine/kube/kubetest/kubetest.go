@@ -81,8 +81,19 @@ func (c *Cluster) tell(t testing.TB) {
 	logs, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*.log"))
 	for _, path := range logs {
 		text, _ := os.ReadFile(path)
-		t.Logf("%s:\n%s", filepath.Base(path), text[max(0, len(text)-2000):])
+		var said []string
+		for line := range strings.Lines(string(text)) {
+			if !usual(line) {
+				said = append(said, line[:min(len(line), 400)])
+			}
+		}
+		t.Logf("%s:\n%s", filepath.Base(path), strings.Join(said[max(0, len(said)-10):], ""))
 	}
+}
+
+// usual is whether a program of Kubernetes says by its line that nothing is wrong.
+func usual(line string) bool {
+	return line == "" || line[0] == 'I' || strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"info"`)
 }
 
 func (c *Cluster) script(t testing.TB, name string, env ...string) {
