@@ -39,15 +39,27 @@ func (h *home) ddpJob(python, nodes, steps string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	job := strings.NewReplacer("exec python3", "exec "+python, "interval: auto", "interval: 2s", `STEPS: "2000"`, `STEPS: "`+steps+`"`,
+	job := strings.NewReplacer("exec python3", "exec "+python, "--steps $STEPS", "--steps $STEPS --pause $PAUSE", "interval: auto",
+		"interval: 2s", `STEPS: "2000"`, `PAUSE: "0"`+"\n  "+`STEPS: "`+steps+`"`,
 		"steps: 2000", "steps: "+steps, "resources:", "nodes: "+nodes+"\nresources:").Replace(string(file))
-	for _, want := range []string{python, "interval: 2s", "nodes: " + nodes, "steps: " + steps} {
+	for _, want := range []string{python, "--pause", "PAUSE:", "interval: 2s", "nodes: " + nodes, "steps: " + steps} {
 		if !strings.Contains(job, want) {
 			h.t.Fatalf("the job file has changed:\n%s", job)
 		}
 	}
 	h.write("train.py", string(train))
 	h.write("job.yaml", job)
+}
+
+// slows lets each step of the next job take so long that it does not end before it is hurt, on however fast a machine.
+func (h *home) slows() {
+	h.t.Helper()
+	path := filepath.Join(h.dir, "job.yaml")
+	job, err := os.ReadFile(path)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.write("job.yaml", strings.Replace(string(job), `PAUSE: "0"`, `PAUSE: "0.1"`, 1))
 }
 
 var weightsOf = regexp.MustCompile(`rank (\d+) done: weights ([0-9a-f]{64})`)
@@ -81,9 +93,10 @@ func TestAGangLosesAMachineAndEndsWithTheSameWeights(t *testing.T) {
 	t.Parallel()
 	python := hasTorch(t)
 	h := newHome(t)
-	h.ddpJob(python, "2", "600")
+	h.ddpJob(python, "2", "300")
 	h.do("run", "-y", "job.yaml")
 	whole := h.weights("pytorch-ddp")
+	h.slows()
 	h.do("run", "-y", "--detach", "job.yaml")
 	const job = "pytorch-ddp-2"
 	h.until("it has saved", func() bool { return h.job(job).SavedStep > 0 && len(h.job(job).Nodes) == 2 })

@@ -159,6 +159,7 @@ func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
 	h.write("job.yaml", strings.Replace(string(job), "  capacity: [spot, on-demand]\n", "", 1)) // reserved too
 	h.do("run", "-y", "job.yaml")
 	whole := h.weights("pytorch-ddp")
+	h.slows()
 	h.do("run", "-y", "--detach", "job.yaml")
 	const again = "pytorch-ddp-2"
 	h.until("it has saved", func() bool { return h.job(again).SavedStep > 0 && len(h.job(again).Nodes) == 2 })

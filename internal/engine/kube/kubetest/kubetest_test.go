@@ -35,6 +35,9 @@ func TestAJobOfTwoPodsOutlivesAnEviction(t *testing.T) {
 	c.Nodes(t, kubetest.Node{Name: "spot-1", GPUs: 8, Labels: map[string]string{"karpenter.sh/capacity-type": "spot"}},
 		kubetest.Node{Name: "closed-1", GPUs: 8, Taints: []string{"closed=yes:NoSchedule"}})
 	c.Apply(t, twoPods)
+	await.True(t, "the pods are made", func() bool {
+		return len(strings.Fields(c.Do(t, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}"))) == 2
+	})
 	c.Do(t, "wait", "--for=condition=Ready", "--timeout=3m", "pod", "-l", "job-name=pair")
 	pod := strings.Fields(c.Do(t, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}"))[0]
 	c.Evict(t, "default", pod)
