@@ -53,6 +53,7 @@ type Driver struct {
 	loaded   time.Time // when all records were read last
 	records  map[string]*record
 	done     map[string]bool // keys whose objects have been made
+	looked   map[string]bool // keys of which it was looked for objects that came late
 	turns    engine.Turns
 	troubles map[string]trouble // by pool
 
@@ -115,7 +116,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 func newDriver(name string, with With) *Driver {
 	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
 		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
-		done: map[string]bool{}, troubles: map[string]trouble{},
+		done: map[string]bool{}, looked: map[string]bool{}, troubles: map[string]trouble{},
 		prices: map[market.OfferID]price{}}
 	d.mirror = newMirror(func() {
 		select {

@@ -188,6 +188,9 @@ func (d *Driver) make(ctx context.Context, a *api, r *record, s *sale, env map[s
 	if now == nil || now.uid != r.uid || now.Cancelled {
 		return orAgain(d.undo(ctx, a, r), "another server gave it up")
 	}
+	if now.over() { // it had begun, and ended, meanwhile: this Job would be a second one
+		return orAgain(d.clear(ctx, a, now), "it has ended")
+	}
 	d.setMade(r.Key)
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,6 +24,8 @@ import (
 const (
 	lateEnd  = 15 * time.Second
 	together = 5 * time.Second
+	// lateLaunch is how long a launch takes at most that another server has begun.
+	lateLaunch = time.Minute
 	// loadEvery is between two readings of all records, which other servers may have made.
 	loadEvery = time.Minute
 	// listFor is how long a list works on what was seen. The next one goes on where it has stopped.
@@ -69,6 +73,9 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 	)
 	for _, r := range d.all() {
 		if r.over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.none(string(r.uid)) {
+			if err := d.late(ctx, a, r); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := d.trace(ctx, a, r); err != nil {
@@ -153,16 +160,19 @@ func (d *Driver) settle(ctx context.Context, a *api, key string) error {
 		return err
 	}
 	waste := d.waste(r)
+	closes := r.over() && (r.Closed.IsZero() || len(waste) > 0) // a Job may come late, of a launch that was not answered
+	if closes {                                                 // before its pods: as long as one is there it is tried again
+		if err := d.clear(ctx, a, r); err != nil {
+			return err
+		}
+	}
 	for _, p := range waste {
 		if err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid}); err != nil {
 			return err
 		}
 	}
-	if !r.over() || !r.Closed.IsZero() && len(waste) == 0 { // a Job may come late, of a launch that was not answered
+	if !closes {
 		return nil
-	}
-	if err := d.clear(ctx, a, r); err != nil {
-		return err
 	}
 	if r.Cancelled { // pods may have been made, and begun, until the Job was removed
 		if _, err := d.listed(ctx, a, r); err != nil {
@@ -177,6 +187,28 @@ func (d *Driver) settle(ctx context.Context, a *api, key string) error {
 	})
 	d.unmade(key)
 	return err
+}
+
+// late looks once, when no launch can be under way any more, whether one has made objects after all had been cleared.
+func (d *Driver) late(ctx context.Context, a *api, r *record) error {
+	d.mu.Lock()
+	looked := d.looked[r.Key]
+	d.mu.Unlock()
+	if ago := time.Since(r.Closed); looked || ago < lateLaunch || ago > 10*lateLaunch {
+		return nil
+	}
+	var j batchv1.Job
+	err := a.get(ctx, "jobs", r.name, &j)
+	if err == nil && ownedBy(&j.ObjectMeta, r) {
+		err = d.clear(ctx, a, r)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.looked[r.Key] = true
+	return nil
 }
 
 // clear removes the objects of a request that has ended; its record stays for a while.

@@ -189,6 +189,7 @@ func (d *Driver) forget(key string) {
 	defer d.mu.Unlock()
 	delete(d.records, key)
 	delete(d.done, key)
+	delete(d.looked, key)
 }
 
 // change changes a record for good before anybody acts on it. f may be called again, on what another server has
