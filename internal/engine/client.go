@@ -101,7 +101,8 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 	var list []Instance
 	err := c.call(ctx, &c.act, func(ctx context.Context) error {
 		var err error
-		if list, err = c.driver.Launch(ctx, r); err != nil && !errors.Is(err, ErrPending) && (!Refused(err) || len(list) == 0) {
+		list, err = c.driver.Launch(ctx, r)
+		if err != nil && !errors.Is(err, ErrPending) && (!Refused(err) || len(list) == 0) {
 			list = nil
 			return err
 		}

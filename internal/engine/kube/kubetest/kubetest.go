@@ -93,7 +93,7 @@ func (c *Cluster) tell(t testing.TB) {
 
 // usual is whether a program of Kubernetes says by its line that nothing is wrong.
 func usual(line string) bool {
-	return line == "" || line[0] == 'I' || strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"info"`)
+	return line == "" || line[0] == 'I' || strings.Contains(strings.ToLower(line), `"level":"info"`)
 }
 
 func (c *Cluster) script(t testing.TB, name string, env ...string) {
