@@ -102,7 +102,8 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 	err := c.call(ctx, &c.act, func(ctx context.Context) error {
 		var err error
 		list, err = c.driver.Launch(ctx, r)
-		if err != nil && !errors.Is(err, ErrPending) && (!Refused(err) || len(list) == 0) {
+		part := Refused(err) && len(list) > 0 && len(list) < r.Machines()
+		if err != nil && !errors.Is(err, ErrPending) && !part {
 			list = nil
 			return err
 		}
