@@ -160,7 +160,8 @@ func (d *Driver) settle(ctx context.Context, a *api, key string) error {
 		return err
 	}
 	waste := d.waste(r)
-	// A Job may come late, of a launch that was not answered. It goes before its pods: while one is there it is tried again.
+	// A Job may come late, of a launch that was not answered. It goes before its pods: while one is there it is tried
+	// again.
 	closes := r.over() && (r.Closed.IsZero() || len(waste) > 0)
 	if closes {
 		if err := d.clear(ctx, a, r); err != nil {
