@@ -106,7 +106,7 @@ type results struct {
 	skipped        []string
 	output         map[string]*strings.Builder
 	took           []event  // tests with their time
-	failures       []string // tests that failed, each with the begin of what it printed
+	failures       []string // tests that failed, each with the beginning of what it printed
 }
 
 // slowest names the tests that took longest, on a machine that ran others beside them.

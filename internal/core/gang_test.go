@@ -355,6 +355,21 @@ func TestAMachineEndsBeforeItsGangIsComplete(t *testing.T) {
 	g.replays()
 }
 
+// The rest of a gang is refused: what was granted of it is given back at once, and paid.
+func TestTheRestOfAGangIsRefused(t *testing.T) {
+	g := newGang(t, 2, 0, nil)
+	g.grants("g.1", "i1")
+	out := g.do(time.Second, LaunchRefused{Launch: "g.1", Reason: "no_capacity"})
+	if !slices.Contains(kinds(out), "terminate i1") {
+		t.Errorf("its machine stays: %v", kinds(out))
+	}
+	g.end("i1", "terminated")
+	if a := g.attempt("g.1"); a.Live() || g.cost["g"] != g.sum || g.sum.IsZero() {
+		t.Errorf("the attempt is live: %v; it cost %v of %v", a.Live(), g.cost["g"], g.sum)
+	}
+	g.replays()
+}
+
 // An elastic gang asks for the fewest machines that do, and goes on with those that are left where
 // no other is to be had.
 func TestAnElasticGang(t *testing.T) {

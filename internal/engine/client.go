@@ -259,8 +259,8 @@ func waitOf(err error) time.Duration {
 	return 0
 }
 
-// Refused reports whether err is a clear no: nothing was done, and asking the
-// same again at once is useless. Every other error leaves open what was done.
+// Refused reports whether err is a clear no: nothing was done beyond what is told beside it,
+// and asking the same again at once is useless. Every other error leaves open what was done.
 func Refused(err error) bool {
 	if errors.Is(err, ErrUnanswered) { // of some try
 		return false

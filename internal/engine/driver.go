@@ -63,7 +63,7 @@ type Driver interface {
 	// Launch rents the machines of a request as one and returns without waiting for them to
 	// boot. They differ by their ID only. With a Key that was used before it returns the
 	// machines made then, in the same order, also those that have ended since. A key whose
-	// launch was refused was not used.
+	// launch was refused was not used, unless a part had been granted.
 	// Where only a part is granted, it returns that part; with ErrPending beside it the rest
 	// waits in the provider's queue. Asked again it returns what was granted by then. With a
 	// refusal beside it the rest does not come: the part is the caller's to use or give back.

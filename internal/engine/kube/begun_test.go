@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"scrimp/internal/engine"
 )
@@ -40,6 +42,69 @@ func begunBeforeItsAnswer(s *site) {
 	if i := s.now(other, "a.1"); i.State != engine.Running || len(s.pods()) != 1 {
 		s.Errorf("it is %+v, with the pods %v", i, s.pods())
 	}
+}
+
+// refuses is a way to the API server that loses requests to remove Jobs, as many as it is told.
+type refuses struct {
+	rt   http.RoundTripper
+	left atomic.Int32
+}
+
+func (f *refuses) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.Method == http.MethodDelete && strings.Contains(q.URL.Path, "/jobs/") && f.left.Add(-1) >= 0 {
+		return nil, errFault
+	}
+	return f.rt.RoundTrip(q)
+}
+
+// lateObjects holds that what a launch makes of a request that has ended meanwhile is removed: its Job also where that
+// is not removed at the first try, and what has no pod after a while, by whichever server.
+func lateObjects(s *site) {
+	s.nodes("std", "4", 1)
+	d, way := s.driver(), &refuses{}
+	d.wrap = func(rt http.RoundTripper) http.RoundTripper { way.rt = rt; return way }
+	first := s.launched(d, "a.1", 1)[0]
+	a, err := d.look(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	r, err := d.known(s.Context(), a, "a.1")
+	if err != nil {
+		s.Fatal(err)
+	}
+	sale, err := d.saleOf(&engine.Request{Key: "a.1", Offer: std}, r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := d.Terminate(s.Context(), first.ID); err != nil {
+		s.Fatal(err)
+	}
+	ended := func() bool { return s.now(d, "a.1").State == engine.Ended && len(s.left()) == 0 }
+	s.until("it has ended", ended)
+	way.left.Store(1)
+	if err := a.create(s.Context(), "jobs", d.job(r, sale, map[string]string{}), false); err != nil {
+		s.Fatal(err)
+	}
+	s.until("the late Job is removed", func() bool {
+		_, _ = d.List(s.Context())
+		return way.left.Load() < 1 && len(s.left()) == 0
+	})
+	secret, err := d.secret(r, "late")
+	if err == nil {
+		err = a.create(s.Context(), "secrets", secret, false)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	other := s.driver()
+	s.now(other, "a.1")
+	if r, err = other.known(s.Context(), a, "a.1"); err != nil {
+		s.Fatal(err)
+	}
+	c := r.copied()
+	c.Closed = time.Now().Add(-2 * lateLaunch)
+	other.remember(c)
+	s.until("the late Secret is removed", func() bool { _, _ = other.List(s.Context()); return len(s.left()) == 0 })
 }
 
 // partTaken holds that a gang of which one pod is taken before it begins is refused at once, with what has begun: it

@@ -39,7 +39,7 @@ func TestOnAControlPlane(t *testing.T) {
 		{"there is no such queue", noSuchQueue}, {"no node holds it", holdsNone}, {"what a pod asks for", asksFor},
 		{"old records are removed with all that they own", collected},
 		{"a machine begins before its launch has the answer", begunBeforeItsAnswer},
-		{"a gang's pod is taken before it begins", partTaken},
+		{"a gang's pod is taken before it begins", partTaken}, {"a launch makes a Job too late", lateObjects},
 	} {
 		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()

@@ -53,7 +53,7 @@ type Driver struct {
 	loaded   time.Time // when all records were read last
 	records  map[string]*record
 	done     map[string]bool // keys whose objects have been made
-	looked   map[string]bool // keys of which it was looked for objects that came late
+	looked   map[string]bool // keys whose objects were removed once more, as they may have come late
 	turns    engine.Turns
 	troubles map[string]trouble // by pool
 

@@ -10,9 +10,7 @@ import (
 	"sync"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,17 +70,19 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 		began = time.Now()
 	)
 	for _, r := range d.all() {
+		act := d.settle
 		if r.over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.none(string(r.uid)) {
-			if err := d.late(ctx, a, r); err != nil {
+			if !d.looksLate(r) {
+				continue
+			}
+			act = d.late
+		} else {
+			if err := d.trace(ctx, a, r); err != nil {
 				return err
 			}
-			continue
-		}
-		if err := d.trace(ctx, a, r); err != nil {
-			return err
-		}
-		if c := r.copied(); !d.seen(c) {
-			continue
+			if c := r.copied(); !d.seen(c) {
+				continue
+			}
 		}
 		slots <- struct{}{}
 		if time.Since(began) > listFor {
@@ -91,7 +91,7 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := d.settle(ctx, a, r.Key); err != nil {
+			if err := act(ctx, a, r.Key); err != nil {
 				mu.Lock()
 				fails = errors.Join(fails, err)
 				mu.Unlock()
@@ -191,25 +191,26 @@ func (d *Driver) settle(ctx context.Context, a *api, key string) error {
 	return err
 }
 
-// late looks once, when no launch can be under way any more, whether one has made objects after all had been cleared.
-func (d *Driver) late(ctx context.Context, a *api, r *record) error {
+// looksLate is whether a request that ended is cleared once more, when no launch of it can be under way any more.
+func (d *Driver) looksLate(r *record) bool {
 	d.mu.Lock()
-	looked := d.looked[r.Key]
-	d.mu.Unlock()
-	if ago := time.Since(r.Closed); looked || ago < lateLaunch || ago > 10*lateLaunch {
-		return nil
+	defer d.mu.Unlock()
+	ago := time.Since(r.Closed)
+	return !d.looked[r.Key] && ago >= lateLaunch && ago <= 10*lateLaunch
+}
+
+// late clears what a launch may have made after all had been cleared, before it died.
+func (d *Driver) late(ctx context.Context, a *api, key string) error {
+	r, err := d.known(ctx, a, key)
+	if err != nil || r == nil {
+		return err
 	}
-	var j batchv1.Job
-	err := a.get(ctx, "jobs", r.name, &j)
-	if err == nil && ownedBy(&j.ObjectMeta, r) {
-		err = d.clear(ctx, a, r)
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err := d.clear(ctx, a, r); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.looked[r.Key] = true
+	d.looked[key] = true
 	return nil
 }
 
