@@ -103,7 +103,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 		e.kube.User(t, namespace, (&kube.With{}).Role(namespace))))
 	server, _, _ := h.start("serve", "--listen", e.listen, "--insecure")
 	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGTERM); _ = server.Wait() })
-	h.until("the server answers", func() bool { _, err := h.try("server", "status"); return err == nil })
+	h.until("the server answers", h.answers)
 	return e
 }
 

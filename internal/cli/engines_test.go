@@ -252,7 +252,7 @@ func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
 	_ = l.Close()
 	h.write("d/engines.yaml", "engines: [{name: near, kind: local, agents: 'http://"+address+"'}]")
 	server, _, _ := h.start("serve", "--listen", address)
-	h.until("the server answers", func() bool { _, err := h.try("server", "status"); return err == nil })
+	h.until("the server answers", h.answers)
 	h.do("run", "-y", "-d", "--name", "holds", "--", "sleep", "600")
 	h.until("it runs", func() bool { return h.job("holds").State == "running" })
 	machine := h.job("holds").Machine

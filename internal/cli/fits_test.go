@@ -38,7 +38,7 @@ func TestTheEstimateChoosesThePod(t *testing.T) {
 `)
 	server, _, _ := h.start("serve", "--listen", freeOn(t, "127.0.0.1"))
 	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGTERM); _ = server.Wait() })
-	h.until("the cluster's pods are for sale", func() bool { _, err := h.try("server", "status"); return err == nil && h.forSale("k8s") })
+	h.until("the cluster's pods are for sale", func() bool { return h.answers() && h.forSale("k8s") })
 
 	const llama = "model: {config: llama-3-8b, sequence: 2048"
 	for _, job := range []struct{ name, file, takes, asks string }{

@@ -46,6 +46,13 @@ func (h *home) start(args ...string) (cmd *exec.Cmd, out, err *text) {
 	return cmd, out, err
 }
 
+// answers reports whether a server of the folder answers; server status succeeds also where none runs, and starts none.
+func (h *home) answers() bool {
+	h.t.Helper()
+	out, err := h.try("server", "status")
+	return err == nil && !strings.Contains(out, "No server")
+}
+
 func TestCtrlCDetachesAndTheJobGoesOn(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", endless)
