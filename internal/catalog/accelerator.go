@@ -180,6 +180,20 @@ func Find(name string) (Accelerator, bool) {
 	return accelerators[i], true
 }
 
+// MostMemory is the memory of an accelerator by the name that an offer gives it, in bytes: of a name that leaves open
+// which kind it is, such as A100 or V100, the most that any of them has. It is false where nobody knows.
+func MostMemory(name string) (most size.Bytes, known bool) {
+	if a, ok := Find(name); ok {
+		return a.Memory, a.Memory > 0
+	}
+	for i := range accelerators {
+		if a := &accelerators[i]; Matches(name, a.Name) {
+			most = max(most, a.Memory)
+		}
+	}
+	return most, most > 0
+}
+
 // AnyKind stands for a GPU of whatever kind. Programs for GPUs do not run on TPUs and on what AWS makes.
 const AnyKind = "any"
 

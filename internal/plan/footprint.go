@@ -80,15 +80,18 @@ func (f *Footprint) fewest(o *market.Offer, most int) (n int, ok bool) {
 	if o.Accelerators == 0 {
 		return 0, f.Machine <= int64(o.Memory)
 	}
-	kind, known := catalog.Find(o.Accelerator)
-	if !known || len(f.Cards) == 0 {
+	if len(f.Cards) == 0 {
+		return 0, true
+	}
+	each, known := catalog.MostMemory(o.Accelerator)
+	if !known {
 		return 0, true
 	}
 	if most == 0 || most > o.Accelerators {
 		most = o.Accelerators
 	}
 	for _, c := range f.Cards {
-		if c.Accelerators <= most && c.Memory <= int64(kind.Memory) {
+		if c.Accelerators <= most && c.Memory <= int64(each) {
 			return c.Accelerators, true
 		}
 	}

@@ -42,5 +42,6 @@ func tooSmall(sale []sold, n *plan.Need) string {
 	}
 	return "no offer of this market holds the model, which takes " + n.LeastFootprint().String() + " by its estimate " +
 		"(scrimp estimate --model): say how it is divided (model.sharding), or trains in less (model.tuning, " +
-		"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, or resources.memory goes before it"
+		"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, goes before it, and " +
+		"resources.memory on machines without accelerators"
 }

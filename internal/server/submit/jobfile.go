@@ -49,8 +49,9 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 		{n.Holds, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model",
 			Title: "nothing for sale holds the model, which takes " + n.LeastFootprint().String() + " by its estimate",
 			Fix: "say how it is divided (model.sharding), or trains in less (model.tuning, " +
-				"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, or resources.memory " +
-				"goes before the estimate; with accept_wait (scrimp run --force) the job waits until something holds it"}},
+				"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, goes before the " +
+				"estimate, and resources.memory on machines without accelerators; " +
+				"with accept_wait (scrimp run --force) the job waits until something holds it"}},
 		{n.Imaged, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "image",
 			Title: "nothing for sale runs a container image",
 			Fix: "leave image out and put what it holds into setup, or name an engine whose machines are containers in " +
