@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/store"
 	"scrimp/internal/store/pgtest"
 	"scrimp/internal/store/storetest"
@@ -28,7 +29,7 @@ type wire struct {
 	dead   atomic.Int32 // lines that were made before this many swallow what is sent, as a firewall that forgot them
 	lines  atomic.Int32
 	thaw   chan struct{}
-	hold   atomic.Bool   // the next append stays on the way until it thaws
+	hold   atomic.Bool   // the next append stays on the way until it was given up and the wire thaws
 	held   chan struct{} // closed when it does
 }
 
@@ -93,6 +94,13 @@ func (w *wire) ask(from, to net.Conn, line int32, doomed *atomic.Bool) {
 		if strings.Contains(string(b[:n]), `{"at": "x"`) { // the text of the records
 			if w.hold.CompareAndSwap(true, false) {
 				close(w.held)
+				// Who gives up has the database cancel it, then says goodbye: else the cancelling could
+				// meet the append on its way, and there would be none.
+				bye, err := from.Read(b[n:])
+				if err != nil {
+					return
+				}
+				n += bye
 				<-w.thaw
 			}
 			if w.lose.Add(-1) >= 0 {
@@ -195,11 +203,11 @@ func lateWrite(t *testing.T, c *pgtest.Cluster) {
 		t.Fatalf("an append that is given up on the way: %v", err)
 	}
 	close(wire.thaw)
-	for end := uint64(0); end != 10; { // until it is there
-		var err error
-		end, err = s.End(t.Context())
+	await.True(t, "the append is there", func() bool {
+		end, err := s.End(t.Context())
 		must(t, err)
-	}
+		return end == 10
+	})
 	if err := s.Append(t.Context(), late); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("the same again: %v, want ErrConflict", err)
 	}
