@@ -1,6 +1,7 @@
 package measured
 
 import (
+	"fmt"
 	"strings"
 
 	"scrimp/internal/estimate"
@@ -50,6 +51,32 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 		return k, true
 	}
 	return shape.Model{}, false
+}
+
+// Sound says what is wrong with the numbers of a model that a job names: a figure that no model has, by which
+// nothing could be estimated.
+func Sound(m spec.Model) error {
+	line := m.Shape
+	if _, named := shape.Named(line); named {
+		return nil
+	}
+	if line == "" && m.Config == "" {
+		line = "transformer"
+		if m.Parameters > 0 {
+			line += fmt.Sprintf(" params=%g", m.Parameters)
+		}
+		if m.Layers > 0 {
+			line += fmt.Sprintf(" layers=%d", m.Layers)
+		}
+		if m.Hidden > 0 {
+			line += fmt.Sprintf(" dim=%d", m.Hidden)
+		}
+	}
+	if line == "" {
+		return nil
+	}
+	_, err := modelfile.Spec(line)
+	return err
 }
 
 // Request is the run that a job file asks for, as the estimator takes it, on no

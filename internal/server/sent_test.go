@@ -200,3 +200,21 @@ func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
 		t.Errorf("%s\nanswered %s (%v)", line, out, err)
 	}
 }
+
+// A model that is sent is one that can be reckoned with: by another, any machine would do for the job.
+func TestAModelThatCannotBeIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	for model, want := range map[string]string{
+		`{shape: "transformer layrs=3"}`: "layrs: is no field of a model",
+		`{shape: "cnn params=5M"}`:       "gmacs",
+		`{parameters: 1e30}`:             "no training has more than 1e+14",
+	} {
+		rec, p := w.post("/v1/jobs", "application/yaml", model, "command: 'true'\nmodel: "+model+"\n")
+		if rec.Code != http.StatusUnprocessableEntity || !strings.HasPrefix(p.Field, "model") || !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("%s: %d %+v", model, rec.Code, p)
+		}
+	}
+	if rec, p := w.post("/v1/jobs", "application/yaml", "sound", "command: 'true'\nmodel: {parameters: 1M}\n"); rec.Code != http.StatusOK {
+		t.Errorf("a small model: %d %+v", rec.Code, p)
+	}
+}

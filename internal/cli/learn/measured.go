@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/shape"
 	"scrimp/internal/measured"
 	"scrimp/internal/server"
 	"scrimp/internal/server/workdir"
@@ -141,16 +142,46 @@ const (
 )
 
 // Modelled is the job with what its folder says of its model: its shape, and how the run is divided over
-// accelerators. So much is sent with it, and machines are chosen by it.
+// accelerators. So much is sent with it, and machines are chosen by it; a model that nothing says is an error,
+// since any machine would do for it.
 func Modelled(j spec.Job, folder string) (spec.Job, error) {
 	divided, err := Divided(j, folder)
 	if err != nil {
 		return j, err
 	}
-	if j.Model.Named() { // what is measured of it teaches estimates of runs that are divided so
-		j = divided
+	if !j.Model.Named() {
+		return Shaped(j, folder), nil
 	}
-	return Shaped(j, folder), nil
+	j = Shaped(divided, folder) // what is measured of it teaches estimates of runs that are divided so
+	if _, known := measured.Shape(j.Name, j.Model); !known {
+		if _, err := Model(j, folder); err != nil {
+			return j, fmt.Errorf("model.config: %w", err)
+		}
+	}
+	if err := measured.Sound(j.Model); err != nil {
+		return j, fmt.Errorf("model: %w", err)
+	}
+	return j, nil
+}
+
+// Model is the model that a job names: in a file of its folder, by published name, in a line or in numbers.
+func Model(j spec.Job, folder string) (shape.Model, error) {
+	m, known := measured.Shape(j.Name, j.Model)
+	name := j.Model.Config
+	if name == "" {
+		return m, nil
+	}
+	file := filepath.Join(folder, name)
+	_, err := os.Stat(file)
+	switch {
+	case err == nil:
+		name = file
+	case known:
+		return m, nil
+	}
+	m, err = ModelOf(name)
+	m.Name = j.Name // as its measured runs are called
+	return m, err
 }
 
 // Shaped is the job with the shape of its model in a line, where its file says only

@@ -5,46 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
-	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/measured"
 	"scrimp/internal/rank"
 	"scrimp/internal/size"
 	"scrimp/internal/spec"
 )
-
-// sound says what is wrong with a model that is stated in the job file itself.
-func sound(m spec.Model) error {
-	line := m.Shape
-	if _, named := shape.Named(line); named {
-		return nil
-	}
-	if line == "" && m.Config == "" {
-		line = "transformer"
-		if m.Parameters > 0 {
-			line += fmt.Sprintf(" params=%g", m.Parameters)
-		}
-		if m.Layers > 0 {
-			line += fmt.Sprintf(" layers=%d", m.Layers)
-		}
-		if m.Hidden > 0 {
-			line += fmt.Sprintf(" dim=%d", m.Hidden)
-		}
-	}
-	if line == "" {
-		return nil
-	}
-	_, err := modelfile.Spec(line)
-	return err
-}
 
 // byModel estimates the run on every shape.
 func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *show.Ranking) error {
@@ -79,22 +51,16 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 
 // askOf is what a job with a model asks the estimator.
 func askOf(j spec.Job, folder string) (estimate.Request, error) {
-	if err := sound(j.Model); err != nil {
+	if err := measured.Sound(j.Model); err != nil {
 		return estimate.Request{}, err
 	}
 	j, err := learn.Divided(j, folder)
 	if err != nil {
 		return estimate.Request{}, err
 	}
-	m, ok := measured.Shape(j.Name, j.Model)
-	if name := j.Model.Config; name != "" && (!ok || exists(filepath.Join(folder, name))) {
-		if file := filepath.Join(folder, name); exists(file) {
-			name = file
-		}
-		if m, err = learn.ModelOf(name); err != nil {
-			return estimate.Request{}, err
-		}
-		m.Name = j.Name // as its measured runs are called
+	m, err := learn.Model(j, folder)
+	if err != nil {
+		return estimate.Request{}, err
 	}
 	ask := measured.Request(j, m)
 	switch err := ask.Check(); {
@@ -191,9 +157,4 @@ func cannot(err error) rank.Reason {
 		return rank.NoPrecision
 	}
 	return ""
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
 }

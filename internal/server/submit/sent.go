@@ -13,6 +13,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/api/bound"
+	"scrimp/internal/measured"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/webhook"
 	"scrimp/internal/spec"
@@ -75,6 +76,10 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	j, err := d.read(b)
 	if err != nil {
 		return j, notValid(err)
+	}
+	if err := measured.Sound(j.Model); err != nil && j.Model.Named() {
+		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
+			Fix: "correct it, or leave it out", Err: err}
 	}
 	if d.Hooks.Refuses(j.Notify) {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify",

@@ -73,7 +73,13 @@ func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
 	if f := needOf(t, "command: a\nmodel: {shape: 'transformer layers=32 dim=4096', tensor_parallel: 4, sequence: 128}\n").Footprint; f.Cards[0].Accelerators != 4 {
 		t.Errorf("a model that is cut over four goes on %+v", f)
 	}
-	for _, unknown := range []string{"{sharding: fsdp}", "{config: config.json}", "{parameters: 1e30}", "{shape: nonsense}"} {
+	three := needOf(t, "command: a\nmodel: {shape: 'transformer layers=32 dim=4096', tensor_parallel: 3, sharding: zero3}\n").Footprint
+	for i, want := range []int{3, 6, 9, 12, 15} {
+		if i >= len(three.Cards) || three.Cards[i].Accelerators != want {
+			t.Fatalf("a model that is cut over three goes on %+v", three)
+		}
+	}
+	for _, unknown := range []string{"{sharding: fsdp}", "{config: config.json}", "{shape: nonsense}"} {
 		if f := needOf(t, "command: a\nmodel: "+unknown+"\n").Footprint; f.Machine != 0 || len(f.Cards) > 0 {
 			t.Errorf("%s takes %+v", unknown, f)
 		}
