@@ -152,6 +152,14 @@ func TestThePublishedModelsAreListedWithTheirHubNames(t *testing.T) {
 	}
 }
 
+// An empty list of accelerators is not all that a script is told.
+func TestNothingThatHoldsAModelIsSaidBesideTheList(t *testing.T) {
+	out, errOut, code := scrimp(t, "estimate", "--model", "transformer params=900e9 layers=100 dim=16384", "--json")
+	if code != 0 || out != "" || !strings.HasPrefix(errOut, "No accelerator that has a price holds transformer") {
+		t.Errorf("%d, %q, %q", code, out, errOut)
+	}
+}
+
 func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
 	png := write(t, "model.onnx", "\x89PNG\r\n")
 	for want, args := range map[string][]string{

@@ -221,6 +221,9 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 		}
 		return nil
 	}
+	if len(list) == 0 {
+		a.Notef("%s", show.NoOption(q.Model.Name, f.gpu, a.Place()))
+	}
 	for _, o := range list {
 		if err := a.Print(whole(o)); err != nil {
 			return err
