@@ -213,8 +213,10 @@ func (m *Machines) begin(t testing.TB, k int, before string) {
 	t.Helper()
 	conf, log := filepath.Join(m.dir, fmt.Sprintf("sshd%d.conf", k)), filepath.Join(m.dir, fmt.Sprintf("sshd%d.log", k))
 	_ = os.Remove(m.pidFile(k))
-	script := fmt.Sprintf("%s/usr/sbin/sshd -f %s -E %s && until [ -s %s ]; do sleep 0.02; done", before, conf, log,
-		m.pidFile(k))
+	// What was killed a moment ago may still hold the port, and sshd ends in the background then.
+	script := fmt.Sprintf("%sfor try in $(seq 180); do /usr/sbin/sshd -f %s -E %[3]s || break; "+
+		"for look in $(seq 50); do [ -s %[4]s ] && exit; sleep 0.02; done; done; tail -n 3 %[3]s; exit 1",
+		before, conf, log, m.pidFile(k))
 	if out, err := exec.Command("ip", "netns", "exec", m.space(k), "/bin/sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("sshd of machine %d: %v: %s", k, err, out)
 	}
