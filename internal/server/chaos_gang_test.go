@@ -4,7 +4,9 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -138,7 +140,7 @@ type savedStep struct {
 	step int64
 }
 
-// processes are those of a machine, by the name that it gives them.
+// processes are those of a machine, by the name that it gives them, the oldest first.
 func processes(machine string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -151,7 +153,24 @@ func processes(machine string) (pids []int) {
 			pids = append(pids, pid)
 		}
 	}
+	begun := map[int]int64{}
+	for _, pid := range pids {
+		begun[pid] = began(pid)
+	}
+	slices.SortStableFunc(pids, func(a, b int) int { return cmp.Compare(begun[a], begun[b]) })
 	return pids
+}
+
+// began is when a process did, in ticks since the machine's boot: numbers of processes begin again at their end. The
+// 22nd word, of which the second may have spaces in its parentheses.
+func began(pid int) (ticks int64) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(words) < 20 {
+		return math.MaxInt64 // it has ended
+	}
+	ticks, _ = strconv.ParseInt(words[19], 10, 64)
+	return ticks
 }
 
 // sweep ends what a test that failed has left: its servers, its market and all machines of that.
