@@ -181,6 +181,9 @@ func (c *Capturer) take(f *source, to string) (_ int64, err error) {
 		}
 		return 0, moved(err)
 	}
+	if err := room(in, filepath.Dir(to)); err != nil {
+		return 0, err
+	}
 	return f.Size, moved(copyFile(in, to, f.Size))
 }
 

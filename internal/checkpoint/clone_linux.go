@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"scrimp/internal/size"
 )
 
 // clone copies a file by sharing its blocks. It returns false where the file
@@ -43,6 +46,29 @@ func device(stat fs.FileInfo) uint64 {
 		return s.Dev
 	}
 	return 0
+}
+
+// room refuses a copy that the disk of a folder does not hold, before it takes from the program what is left of it.
+func room(in *os.File, dir string) error {
+	var disk syscall.Statfs_t
+	stat, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	s, ok := stat.Sys().(*syscall.Stat_t)
+	if !ok || syscall.Statfs(dir, &disk) != nil || disk.Blocks == 0 {
+		return nil // nobody says
+	}
+	left := disk.Bavail
+	if os.Geteuid() == 0 {
+		left = disk.Bfree
+	}
+	takes, free := min(s.Size, s.Blocks*512), int64(left)*disk.Bsize // of a file with holes, what it holds
+	if takes > free {
+		return fmt.Errorf("a copy of %s takes %v, and %v of its disk is free: %w", stat.Name(), size.Bytes(takes),
+			size.Bytes(free), syscall.ENOSPC)
+	}
+	return nil
 }
 
 // copyData copies what a file holds to the same places of another, and leaves holes where it has holes: a copy takes

@@ -10,6 +10,9 @@ import (
 // clone is not known on this system.
 func clone(*os.File, string) (bool, error) { return false, nil }
 
+// room is not asked for on this system.
+func room(*os.File, string) error { return nil }
+
 // copyData copies what a file holds.
 func copyData(out, in *os.File) error { return copyWhole(out, in) }
 

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/confined"
 )
 
 // mount puts a small file system at dir.
@@ -45,6 +46,34 @@ func TestFolderThatIsAMount(t *testing.T) {
 	}
 	if got := read(t, dir); !got.equal(want) {
 		t.Errorf("differs:%s", want.diff(got))
+	}
+}
+
+// A copy for which there is no room does not take what the program has left for its own next save.
+func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	mount(t, disk)
+	dir := filepath.Join(disk, "c")
+	put(t, dir, "f", strings.Repeat("x", 600<<10))
+	holes, err := os.Create(filepath.Join(dir, "g"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(holes.Truncate(1<<30), holes.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}, Copy: true}
+	_, err = c.Capture(t.Context())
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "a copy of f takes 600KiB, and 424KiB of its disk is free") {
+		t.Errorf("a copy that does not fit: %v", err)
+	}
+	put(t, dir, "f", "small")
+	got, err := c.Capture(t.Context()) // with a gigabyte of holes
+	if err != nil || got.Bytes != 1<<30+5 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := got.Discard(); err != nil {
+		t.Error(err)
 	}
 }
 
