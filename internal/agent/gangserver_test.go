@@ -123,12 +123,13 @@ func (s *gangServer) serve(w http.ResponseWriter, r *http.Request) {
 	m.server.serve(w, r)
 }
 
-// drain asks all ranks to save and end.
+// drain asks all ranks to save and end. A torchrun whose program has ended waits for the others in its exit barrier,
+// where no signal reaches it, for 300 s: it is killed well before a test gives up.
 func (s *gangServer) drain(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.machines {
-		m.server.order(func() { m.server.orders.Drain = &api.Drain{Why: why, Grace: time.Minute} })
+		m.server.order(func() { m.server.orders.Drain = &api.Drain{Why: why, Grace: patience / 3} })
 	}
 }
 
