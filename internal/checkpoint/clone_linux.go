@@ -65,8 +65,8 @@ func room(in *os.File, dir string) error {
 	}
 	takes, free := min(s.Size, s.Blocks*512), int64(left)*disk.Bsize // of a file with holes, what it holds
 	if takes > free {
-		return fmt.Errorf("a copy of %s takes %v, and %v of its disk is free: %w", stat.Name(), size.Bytes(takes),
-			size.Bytes(free), syscall.ENOSPC)
+		return fmt.Errorf("a copy of %s takes %v, and %v of its disk is free: %w: make room there", stat.Name(),
+			size.Bytes(takes), size.Bytes(free), syscall.ENOSPC)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
 	}
 	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}, Copy: true}
 	_, err = c.Capture(t.Context())
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "a copy of f takes 600KiB, and 424KiB of its disk is free") {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "a copy of f takes 600KiB, and 424KiB of its disk is free: no space left on device: make room there") {
 		t.Errorf("a copy that does not fit: %v", err)
 	}
 	put(t, dir, "f", "small")
