@@ -154,8 +154,12 @@ func Modelled(j spec.Job, folder string) (spec.Job, error) {
 	}
 	j = Shaped(divided, folder) // what is measured of it teaches estimates of runs that are divided so
 	if _, known := measured.Shape(j.Name, j.Model); !known {
-		if _, err := Model(j, folder); err != nil {
+		m, err := Model(j, folder)
+		if err != nil {
 			return j, fmt.Errorf("model.config: %w", err)
+		}
+		if line, ok := modelfile.Line(m); ok { // of a file that is too large for Shaped
+			j.Model.Shape = line
 		}
 	}
 	if err := measured.Sound(j.Model); err != nil {

@@ -26,13 +26,13 @@ func footprint(j spec.Job) (f plan.Footprint) {
 	}
 	e := estimate.New(estimate.Catalogued(), nil, nil)
 	ask := measured.Request(j, m)
-	machines := float64(max(1, j.FewestNodes()))
+	machines := max(1, j.FewestNodes())
 	cut := max(1, int(ask.TP)) * max(1, int(ask.PP))
 	for n := 1; n <= mostCards; n++ {
-		if n&(n-1) != 0 && (cut&(cut-1) == 0 || n%cut != 0) {
+		if n&(n-1) != 0 && (cut&(cut-1) == 0 || n*machines%cut != 0) {
 			continue // the powers of two, and what a model that is cut otherwise runs on
 		}
-		gb, ok := e.Card(ask, float64(n)*machines)
+		gb, ok := e.Card(ask, float64(n*machines))
 		bytes := int64(math.Ceil(gb * float64(size.GB)))
 		if !ok || gb > 1e9 || len(f.Cards) > 0 && bytes >= f.Cards[len(f.Cards)-1].Memory {
 			continue

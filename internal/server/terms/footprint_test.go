@@ -79,6 +79,10 @@ func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
 			t.Fatalf("a model that is cut over three goes on %+v", three)
 		}
 	}
+	six := needOf(t, "command: a\nnodes: 2\nmodel: {shape: 'transformer layers=32 dim=4096', tensor_parallel: 3, pipeline_parallel: 2}\n").Footprint
+	if len(six.Cards) == 0 || six.Cards[0].Accelerators != 3 {
+		t.Errorf("a model that is cut over six goes on two machines of %+v", six)
+	}
 	for _, unknown := range []string{"{sharding: fsdp}", "{config: config.json}", "{shape: nonsense}"} {
 		if f := needOf(t, "command: a\nmodel: "+unknown+"\n").Footprint; f.Machine != 0 || len(f.Cards) > 0 {
 			t.Errorf("%s takes %+v", unknown, f)
