@@ -3,7 +3,7 @@ GO ?= go
 # No package here needs C: one setting for builds, tests and linters, so that each package is compiled once.
 export CGO_ENABLED = 0
 
-.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -43,8 +43,14 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 dist: ## archives, checksums, bills of materials, Debian packages and images in dist/: the same bytes for the same commit
 	@$(GO) run ./hack/dist -platforms $(PLATFORMS)
 
-test: ## all that Go alone allows; names what it skipped and why
+test: ## the commit lane: all that Go alone allows
 	@$(GO) run ./hack/testall
+
+components: ## the component lane, real components: make components ONLY=ssh,slurm ALL=1
+	@$(GO) run ./hack/testall -lane components $(if $(ALL),-all) $(if $(ONLY),-only '$(ONLY)') $(if $(LIMIT),-limit $(LIMIT))
+
+nightly: ## the long lane, hours: make nightly ONLY=race,fuzz PART=7/10 LIMIT=5m
+	@$(GO) run ./hack/testall -lane nightly $(if $(ONLY),-only '$(ONLY)') $(if $(PART),-part $(PART)) $(if $(LIMIT),-limit $(LIMIT))
 
 # Sizes on the disk and in memory, long chains of records which no second goroutine touches, programs of others, long waits: make test has them.
 ALONE = FillNoDisk|ArchivedJobsAreThere|TakeLittleMemory|NeverWholeInMemory|TestServersThatAreHurt|TestOutages|TestManyMachines|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun

@@ -15,7 +15,6 @@ import (
 	"math/big"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +25,7 @@ import (
 	"scrimp/internal/engine/kube/image"
 	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 // token is the admin's, as a Secret has it.
@@ -57,13 +57,7 @@ func newSite(t *testing.T) *site {
 // serverImage is as make dist makes it.
 func serverImage(t *testing.T) image.Image {
 	t.Helper()
-	exe := filepath.Join(t.TempDir(), "scrimp")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", exe, "scrimp/cmd/scrimp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	body, err := os.ReadFile(exe)
+	body, err := os.ReadFile(testbin.Full.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,12 +69,14 @@ var House = []Room{
 	{Path: "agent/setup", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
-	{Path: "golden", Floor: 5},     // tests only: what is printed, held in files
-	{Path: "await", Floor: 5},      // tests only: they wait for conditions
-	{Path: "foreign", Floor: 5},    // job files of other tools
-	{Path: "scaffold", Floor: 5},   // a first job file from a look at the folder
-	{Path: "marketfile", Floor: 5}, // markets as files
-	{Path: "view", Floor: 5},       // what the log says, by job
+	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
+	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
+	{Path: "golden", Floor: 5},       // tests only: what is printed, held in files
+	{Path: "await", Floor: 5},        // tests only: they wait for conditions
+	{Path: "foreign", Floor: 5},      // job files of other tools
+	{Path: "scaffold", Floor: 5},     // a first job file from a look at the folder
+	{Path: "marketfile", Floor: 5},   // markets as files
+	{Path: "view", Floor: 5},         // what the log says, by job
 	{Path: "store/storetest", Floor: 5},
 	{Path: "store/pgtest", Floor: 5},
 	{Path: "store/backup", Floor: 5},

@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/money"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 )
 
 // relay does twenty steps on each of four engines, saves each, and waits for its machine's end on the first three.
@@ -167,7 +168,7 @@ func (h *home) reaches(job, engine string, saved int64) string {
 // receipt, its costs and what each engine bills are the same money.
 func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
 	t.Parallel()
-	bin := whole(t)
+	bin := testbin.Full.Path(t)
 	h := newHome(t)
 	h.bin = bin
 	e := h.rentsOfFour(t, 92)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/await"
+	"scrimp/internal/test/testbin"
 )
 
 // On the local market programs run as the server's user. They read neither its memory nor the environment that it was
@@ -29,7 +30,7 @@ func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	exe, data := filepath.Join(dir, "scrimp"), filepath.Join(dir, "d")
-	own, err := os.ReadFile(program) // its folder is closed to others
+	own, err := os.ReadFile(testbin.Local.Path(t)) // its folder is closed to others
 	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(exe, own, 0o755), os.Mkdir(data, 0o700), os.Chown(data, user, user))
 	if err != nil {
 		t.Fatal(err)

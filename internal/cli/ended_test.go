@@ -29,7 +29,7 @@ func TestWhyAnAttemptEndedIsSaid(t *testing.T) {
 	}
 
 	h.write("job.yaml", "name: long\ncommand: sleep 1000\n")
-	profile := exec.Command(program, "--data", h.data, "profile", "job.yaml")
+	profile := exec.Command(h.bin, "--data", h.data, "profile", "job.yaml")
 	profile.Dir = h.dir
 	if err := profile.Start(); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
 		}
 	}()
 	session := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(program, append([]string{"--data", h.data, "exec"}, args...)...)
+		cmd := exec.Command(h.bin, append([]string{"--data", h.data, "exec"}, args...)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		if err := cmd.Start(); err != nil {
@@ -73,7 +73,7 @@ func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
 		t.Errorf("it ends with %v", shell.ProcessState)
 	}
 
-	pipe := exec.Command(program, "--data", h.data, "exec", "-i", "pair", "--", "sh", "-c", "sleep 1; wc -c; exit 5") // more than waits on the way
+	pipe := exec.Command(h.bin, "--data", h.data, "exec", "-i", "pair", "--", "sh", "-c", "sleep 1; wc -c; exit 5") // more than waits on the way
 	pipe.Stdin = bytes.NewReader(make([]byte, 3_000_000))
 	if out, _ := pipe.CombinedOutput(); strings.TrimSpace(string(out)) != "3000000" || pipe.ProcessState.ExitCode() != 5 {
 		t.Errorf("through a pipe: %q, %v", out, pipe.ProcessState)

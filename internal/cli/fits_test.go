@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/kube"
 	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/testbin"
 )
 
 // A job that leaves open what it runs on gets the cheapest pod that holds its model by the estimate, and asks Kubernetes for
@@ -19,7 +20,7 @@ import (
 // goes before the estimate.
 func TestTheEstimateChoosesThePod(t *testing.T) {
 	t.Parallel()
-	bin := whole(t)
+	bin := testbin.Full.Path(t)
 	h := newHome(t)
 	h.bin = bin
 	c := kubetest.Start(t)

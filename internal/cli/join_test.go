@@ -219,7 +219,7 @@ func (r *rack) join(machine string) {
 // joinAs is a machine that joins with the token of another.
 func (r *rack) joinAs(folder, machine string) (*exec.Cmd, *text) {
 	r.t.Helper()
-	cmd, said := exec.Command(program, "agent", "join", "https://"+r.cables[machine].l.Addr().String(), "--ca",
+	cmd, said := exec.Command(r.bin, "agent", "join", "https://"+r.cables[machine].l.Addr().String(), "--ca",
 		filepath.Join(r.dir, "cert.pem"), "--dir", filepath.Join(r.dir, folder)), &text{}
 	cmd.Dir, cmd.Stderr, cmd.Stdin = r.dir, said, strings.NewReader(r.tokens[machine]+"\n")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -340,7 +340,7 @@ func TestWhoMayJoin(t *testing.T) {
 	}
 	refused := func(what, token, want string) {
 		t.Helper()
-		cmd := exec.Command(program, "agent", "join", "https://"+r.listen, "--ca", "cert.pem", "--dir", "other")
+		cmd := exec.Command(h.bin, "agent", "join", "https://"+r.listen, "--ca", "cert.pem", "--dir", "other")
 		cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(token+"\n")
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, want %q in\n%s", what, err, want, out)
@@ -378,7 +378,7 @@ func TestTheUnitForSystemd(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) (out, errs string, err error) {
 		var b, e strings.Builder
-		cmd := exec.Command(program, append([]string{"agent", "join", "https://scrimp.example.com:7077"}, args...)...)
+		cmd := exec.Command(h.bin, append([]string{"agent", "join", "https://scrimp.example.com:7077"}, args...)...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, &b, &e, append(os.Environ(), "SCRIMP_TOKEN=join.rack.gpu3.x")
 		err = cmd.Run()
 		return b.String(), e.String(), err

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/money"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 // pair is two servers on one database, of which one leads.
@@ -26,22 +27,10 @@ type pair struct {
 	servers []*exec.Cmd
 }
 
-// whole builds the program as it is shipped.
-func whole(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "scrimp")
-	build := exec.Command("go", "build", "-o", path, "scrimp/cmd/scrimp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	db := pgtest.Start(t)
-	bin := whole(t)
+	bin := testbin.Full.Path(t)
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
 	"scrimp/internal/measured"
+	"scrimp/internal/test/testbin"
 )
 
 func lines[T any](t *testing.T, text string) (list []T) {
@@ -116,9 +117,8 @@ work: {steps: 200, samples: 20000}
 // The trainer of the demo, as it stands, says of its next run how long that takes.
 func TestTheDemosTrainerIsMeasured(t *testing.T) {
 	h := newHome(t)
-	build := exec.Command("go", "build", "-o", filepath.Join(h.dir, "chargpt"), "scrimp/examples/chargpt")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+	if err := os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")); err != nil {
+		t.Fatal(err)
 	}
 	text, err := os.ReadFile("../../examples/chargpt/job.yaml")
 	if err != nil {

@@ -16,28 +16,14 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 )
 
-// program is the scrimp that the tests run, built once.
-var program string
-
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "scrimp")
-	if err != nil {
-		panic(err)
-	}
 	if signal.Ignored(os.Interrupt) { // as a shell leaves it to what it runs in the background: programs would inherit that
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	program = filepath.Join(dir, "scrimp")
-	build := exec.Command("go", "build", "-tags", "local", "-o", program, "scrimp/cmd/scrimp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // home is a data folder of its own, whose server, market and machines end with the test.
@@ -54,7 +40,7 @@ func newHome(t testing.TB) *home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t, dir, filepath.Join(dir, "d"), program}
+	h := &home{t, dir, filepath.Join(dir, "d"), testbin.Local.Path(t)}
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
 		if out, err := h.try("server", "stop", "--now"); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/testbin"
 )
 
 // serve runs scrimp serve until the test ends, and returns its address.
@@ -144,7 +145,7 @@ func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
 }
 
 func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
-	h := user{&home{t: t, dir: t.TempDir(), bin: program}, t.TempDir()}
+	h := user{&home{t: t, dir: t.TempDir(), bin: testbin.Local.Path(t)}, t.TempDir()}
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {
 		out, err := h.try("", append([]string{"serve"}, args...)...)
 		if err == nil || !strings.Contains(out, "--tls-cert") {

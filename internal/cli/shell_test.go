@@ -108,7 +108,7 @@ func TestExitStatuses(t *testing.T) {
 	for line, want := range map[string]int{
 		"run -y fails.yaml": 3, "plan small.yaml": 0, "plan big.yaml": 2, "plan nothing.yaml": 1, "status nobody": 1, "exec fails -- true": 1, "jobs": 0, "doctor": 0, "server status": 0,
 	} {
-		cmd := exec.Command(program, append([]string{"--data", h.data}, strings.Fields(line)...)...)
+		cmd := exec.Command(h.bin, append([]string{"--data", h.data}, strings.Fields(line)...)...)
 		cmd.Dir = h.dir
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want {
@@ -131,7 +131,7 @@ compopt() { :; } # outside of a shell's own completion it would fail
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
 __start_scrimp
 printf '%s\n' "${COMPREPLY[@]}"`
-		cmd := exec.Command(bash, append([]string{"--norc", "-c", script, "bash", program, "scrimp"}, words...)...)
+		cmd := exec.Command(bash, append([]string{"--norc", "-c", script, "bash", h.bin, "scrimp"}, words...)...)
 		cmd.Dir = h.dir
 		cmd.Env = append(os.Environ(), "SCRIMP_DATA="+h.data, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()

@@ -128,7 +128,7 @@ func (h *home) simulates(job, market string, flags ...string) (s simulation, sta
 	h.t.Helper()
 	h.write("job.yaml", playedJob+job)
 	h.write("m.yaml", "name: m\noffers:\n"+market)
-	cmd := exec.Command(program, append([]string{"--data", h.data, "simulate", "job.yaml", "--market", "m.yaml", "--json"}, flags...)...)
+	cmd := exec.Command(h.bin, append([]string{"--data", h.data, "simulate", "job.yaml", "--market", "m.yaml", "--json"}, flags...)...)
 	cmd.Dir = h.dir
 	out, err := cmd.Output()
 	var exit *exec.ExitError

@@ -15,6 +15,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 // Two servers share a database and a data folder. The one that leads is killed
@@ -23,7 +24,7 @@ import (
 func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t)
-	bin := whole(t)
+	bin := testbin.Full.Path(t)
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
 	if err != nil {
 		t.Fatal(err)

@@ -25,26 +25,8 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/marketfile"
 	"scrimp/internal/spec"
+	"scrimp/internal/test/testbin"
 )
-
-// bin holds the scrimp that the documents' commands run.
-var bin string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "scrimp")
-	if err != nil {
-		panic(err)
-	}
-	build := exec.Command("go", "build", "-tags", "local", "-o", filepath.Join(dir, "scrimp"), "scrimp/cmd/scrimp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
-	}
-	bin = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
 
 // How a page says what its blocks are, in a comment above the block:
 //
@@ -226,7 +208,7 @@ func (p *page) opened(t *testing.T, name, text string) *page {
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
 		for _, data := range p.folders() {
-			if out, err := exec.Command(filepath.Join(bin, "scrimp"), "--data", data, "server", "stop", "--now").CombinedOutput(); err != nil {
+			if out, err := exec.Command(testbin.Local.Path(t), "--data", data, "server", "stop", "--now").CombinedOutput(); err != nil {
 				t.Errorf("stop the server of %s: %v\n%s", data, err, out)
 			}
 		}
@@ -287,7 +269,7 @@ func (p *page) command(ctx context.Context, line string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "sh", "-c", line)
 	c.Dir = p.work
 	c.WaitDelay = 10 * time.Second
-	c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+p.dir, "SCRIMP_DATA="+filepath.Join(p.dir, "data"),
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(testbin.Local.Path(p.t))+":"+os.Getenv("PATH"), "HOME="+p.dir, "SCRIMP_DATA="+filepath.Join(p.dir, "data"),
 		"SCRIMP_SERVER=http://127.0.0.1:"+p.port, "HF_TOKEN=secret", "HOOK_TOKEN=secret")
 	return c
 }

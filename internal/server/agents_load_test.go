@@ -30,6 +30,7 @@ import (
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 var (
@@ -42,7 +43,7 @@ var (
 // BenchmarkAgents runs a crowd of agents against a server of its own, over TCP
 // with their tokens, while others watch and submit.
 func BenchmarkAgents(b *testing.B) {
-	exe := build(b)
+	exe := testbin.Full.Path(b)
 	b.Run("sqlite", func(b *testing.B) {
 		for b.Loop() {
 			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir()}, *loadAgents, *loadWatchers, 0)
@@ -60,7 +61,7 @@ func BenchmarkAgents(b *testing.B) {
 // BenchmarkLoud runs 20 well-behaved agents, without and with a real agent beside
 // them whose program prints 100 MB a second.
 func BenchmarkLoud(b *testing.B) {
-	exe := build(b)
+	exe := testbin.Full.Path(b)
 	for _, loud := range []int{0, 1} {
 		b.Run(fmt.Sprintf("loud=%d", loud), func(b *testing.B) {
 			for b.Loop() {

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/engine/local"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 var chaosFor = flag.Duration("chaos", 0, "how long servers are hurt at least; each way once where it is shorter")
@@ -78,11 +79,7 @@ func TestServersThatAreHurtUnderLoadLoseNothing(t *testing.T) {
 	if os.Getenv("SCRIMP_CI") == "1" && *chaosFor == 0 {
 		t.Skip("skipped: .ci/run runs it by itself, for longer (make chaos)")
 	}
-	exe := filepath.Join(t.TempDir(), "scrimp")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", exe,
-		"scrimp/cmd/scrimp").CombinedOutput(); err != nil {
-		t.Fatalf("build scrimp: %v\n%s", err, out)
-	}
+	exe := testbin.Full.Path(t)
 	t.Run("sqlite", func(t *testing.T) { hurt(t, exe, nil) })
 	t.Run("postgres", func(t *testing.T) { hurt(t, exe, pgtest.Start(t)) })
 }

@@ -5,8 +5,6 @@ package server_test
 import (
 	"flag"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 
 	"scrimp/internal/store"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 var (
@@ -32,7 +31,7 @@ const clients = 64
 // all submit, and whatever it had acknowledged has to be there. Rates depend on
 // who else uses the machine; what a job takes of processors hardly does.
 func BenchmarkLoad(b *testing.B) {
-	exe := build(b)
+	exe := testbin.Full.Path(b)
 	b.Run("sqlite", func(b *testing.B) {
 		for b.Loop() {
 			onSQLite(b, exe, *loadJobs, *loadFor)
@@ -56,18 +55,7 @@ func TestAKilledServerHasWhatItAcknowledged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 10 s")
 	}
-	onSQLite(t, build(t), 2_000, 300*time.Millisecond)
-}
-
-// build makes the program.
-func build(tb testing.TB) string {
-	tb.Helper()
-	exe := filepath.Join(tb.TempDir(), "scrimp")
-	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", exe,
-		"scrimp/cmd/scrimp").CombinedOutput(); err != nil {
-		tb.Fatalf("build scrimp: %v\n%s", err, out)
-	}
-	return exe
+	onSQLite(t, testbin.Full.Path(t), 2_000, 300*time.Millisecond)
 }
 
 func onSQLite(tb testing.TB, exe string, jobs int, each time.Duration) {

@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/state"
 	"scrimp/internal/store"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/testbin"
 )
 
 var (
@@ -179,7 +180,7 @@ func onClosed(s *loaded, st store.Replica, closed, queued int) {
 // BenchmarkReading asks a server whose log is mostly of archived jobs for some of them: the
 // full size is -closed 1000000 -queued 100000.
 func BenchmarkReading(b *testing.B) {
-	exe := build(b)
+	exe := testbin.Full.Path(b)
 	read := func(s *loaded, st store.Replica) {
 		onClosed(s, st, *closedJobs, *queuedJobs)
 		defer func() { s.kill() }()
@@ -234,7 +235,7 @@ func TestArchivedJobsAreThereForTheirReaders(t *testing.T) {
 	dir := t.TempDir()
 	st, err := store.Open(dir)
 	must(t, err)
-	s := &loaded{b: t, exe: build(t), dir: dir}
+	s := &loaded{b: t, exe: testbin.Full.Path(t), dir: dir}
 	onClosed(s, st, closed, queued)
 	defer func() { s.kill() }()
 	defer stopMarket(s)

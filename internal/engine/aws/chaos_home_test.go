@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 	"scrimp/internal/wait"
 )
 
@@ -39,16 +40,11 @@ func newHome(t *testing.T) *home {
 		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
 	h := &home{dir: t.TempDir()}
-	h.data, h.program = filepath.Join(h.dir, "d"), filepath.Join(h.dir, "scrimp")
+	h.data, h.program = filepath.Join(h.dir, "d"), testbin.Full.Path(t)
 	for _, sub := range []string{"w", "d"} {
 		if err := os.Mkdir(filepath.Join(h.dir, sub), 0o700); err != nil {
 			t.Fatal(err)
 		}
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", h.program, "scrimp/cmd/scrimp")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	// An instance's bill begins when it runs and its disk's ends when it is terminated: without these spans, at the
 	// moments that EC2 tells, so that the sums agree to the last unit.

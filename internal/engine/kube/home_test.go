@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"scrimp/client"
@@ -19,17 +18,8 @@ import (
 	"scrimp/internal/engine/kube/image"
 	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 )
-
-var build = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-o", program, "scrimp/cmd/scrimp") //nolint:noctx // all tests wait for it
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		_, _ = os.Stderr.Write(out)
-	}
-	return err
-})
 
 // home is a data folder whose server, the real program, rents pods on real nodes.
 type home struct {
@@ -58,14 +48,11 @@ func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 		}
 		added = append(added, c.RealNode(t, name, labels...))
 	}
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
 	user, err := image.Shell("localhost/user:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := image.Agent("localhost/scrimp:1", program)
+	agent, err := image.Agent("localhost/scrimp:1", testbin.Full.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +108,7 @@ func (h *home) serve() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	cmd := exec.Command(program, "--data", h.data, "serve", "--listen", h.listen, "--insecure") //nolint:noctx // scrimp server stop ends it
+	cmd := exec.Command(testbin.Full.Path(h), "--data", h.data, "serve", "--listen", h.listen, "--insecure") //nolint:noctx // scrimp server stop ends it
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		h.Fatal(err)
@@ -144,8 +131,8 @@ func (h *home) file(name, text string) {
 }
 
 func (h *home) scrimp(args ...string) (string, error) {
-	cmd := exec.Command(program, append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
-	cmd.Dir = filepath.Join(h.dir, "w")                                          // which is sent to machines
+	cmd := exec.Command(testbin.Full.Path(h), append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
+	cmd.Dir = filepath.Join(h.dir, "w")                                                       // which is sent to machines
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

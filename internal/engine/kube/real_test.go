@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine/kube/image"
+	"scrimp/internal/test/testbin"
 )
 
 // The machines of a gang are pods of one Job on several nodes, which find each other by their addresses.
@@ -80,7 +81,7 @@ func TestImagesThatCannotBeUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := image.Bare("localhost/bare:1", program)
+	bare, err := image.Bare("localhost/bare:1", testbin.Full.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}

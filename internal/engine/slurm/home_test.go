@@ -11,24 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 )
-
-var build = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-tags", "local", "-o", program, "scrimp/cmd/scrimp") //nolint:noctx // all tests wait for it
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		_, _ = os.Stderr.Write(out)
-	}
-	return err
-})
 
 // home is a data folder whose server, the real program, rents from a real cluster.
 type home struct {
@@ -45,9 +35,6 @@ func newHome(t *testing.T, env ...string) *home {
 		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
 	c := newCluster(t, env...)
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
 	h := &home{c, filepath.Join(c.dir, "d")}
 	if err := os.Mkdir(filepath.Join(c.dir, "w"), 0o700); err != nil {
 		t.Fatal(err)
@@ -83,8 +70,8 @@ func (h *home) file(name, text string) {
 }
 
 func (h *home) scrimp(args ...string) (string, error) {
-	cmd := exec.Command(program, append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
-	cmd.Dir = filepath.Join(h.dir, "w")                                          // which is sent to machines
+	cmd := exec.Command(testbin.Local.Path(h), append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
+	cmd.Dir = filepath.Join(h.dir, "w")                                                        // which is sent to machines
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -18,22 +18,12 @@ import (
 	"scrimp/internal/engine/slurm/slurmtest"
 )
 
-// program is the scrimp that machines run, built once it is needed.
-var program string
-
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "slurm")
-	if err != nil {
-		panic(err)
-	}
-	program = filepath.Join(dir, "scrimp")
 	flag.Parse()
 	if err := flag.Set("test.parallel", "5"); err != nil { // they wait for clusters, most of the time
 		panic(err)
 	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // slurm is a real cluster of its own: see test/slurm-up.sh.

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -17,18 +16,8 @@ import (
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 )
-
-// build makes the scrimp that the tests run.
-var build = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(shared, "scrimp")
-	cmd := exec.Command("go", "build", "-tags", "local", "-o", program, "scrimp/cmd/scrimp") //nolint:noctx // all tests wait for it
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return program, nil
-})
 
 // home is a data folder whose server, the real program, has machines with a real sshd each.
 type home struct {
@@ -49,10 +38,7 @@ func newHome(t *testing.T, n, net int, timing string) *home {
 		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
 	machines := sshtest.Start(t, n, net)
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := testbin.Local.Path(t)
 	dir, err := os.MkdirTemp("", "sh") // short: the path of a socket is
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// hang is the limit of one package's tests. It ends a test that hangs and says nothing of how fast a test is.
+const hang = "15m"
+
+// commit runs the commit lane: gofmt, vet and every test that needs nothing but Go.
+func commit(ctx context.Context, root string, marks []mark) error {
+	if err := formatted(ctx); err != nil {
+		return err
+	}
+	p, err := newPlace(root)
+	if err != nil {
+		return err
+	}
+	fmt.Println("building the programs that tests run ...")
+	env, err := commitEnv(ctx, root, p)
+	if err != nil {
+		return err
+	}
+	fmt.Println("testing ...")
+	r, err := goTest(ctx, env, "-tags", "local", "-ldflags=-s -w", "-vet=all", "-p", "3", "-parallel", "6",
+		"-timeout", hang, "./...")
+	if r == nil {
+		return err
+	}
+	if left := p.left(); len(left) > 0 && err == nil {
+		r.broken = append(r.broken, "the tests left behind:\n  "+strings.Join(left, "\n  "))
+	}
+	elsewhere(marks)
+	return errors.Join(r.report(), err)
+}
+
+// elsewhere says which tests the other lanes have.
+func elsewhere(marks []mark) {
+	n := map[string]int{}
+	for _, m := range marks {
+		n[m.suite]++
+	}
+	fmt.Printf("\nNot run here: %d tests of real components (make components) and %d that take long (make nightly).\n",
+		len(marks)-n[""], n[""])
+}
+
+// formatted fails where gofmt would change a file.
+func formatted(ctx context.Context) error {
+	args := []string{"-l"}
+	for _, dir := range []string{"client", "cmd", "deploy", "examples", "hack", "internal", "money", "sdk"} {
+		if _, err := os.Stat(dir); err == nil {
+			args = append(args, dir)
+		}
+	}
+	out, err := exec.CommandContext(ctx, "gofmt", args...).CombinedOutput()
+	if err != nil || len(bytes.TrimSpace(out)) > 0 {
+		return fmt.Errorf("gofmt would change, so run gofmt -w on:\n%s", out)
+	}
+	return nil
+}

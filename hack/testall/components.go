@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/test/lane"
+)
+
+// components runs the suites of the component lane, one after the other: each has both processors to itself.
+func components(ctx context.Context, root string, marks []mark, o options) error {
+	rec, err := openRecord()
+	if err != nil {
+		return err
+	}
+	suites, err := due(rec, root, marks, o)
+	if err != nil {
+		return err
+	}
+	if len(suites) == 0 {
+		fmt.Println("every suite has passed with these inputs before: ALL=1 runs them again")
+		fmt.Println("0 passed, 0 failed")
+		return nil
+	}
+	fmt.Println("building the programs that tests run ...")
+	env, err := laneEnv(ctx, lane.Components)
+	if err != nil {
+		return err
+	}
+	all := &results{packages: map[string]float64{}}
+	begun := time.Now()
+	var late []string
+	for _, s := range suites {
+		if o.limit > 0 && time.Since(begun) > o.limit {
+			late = append(late, s.Name)
+			continue
+		}
+		r, took, err := suite(ctx, env, s, rec)
+		if err != nil {
+			return err
+		}
+		all.merge(r)
+		fmt.Printf("suite %-11s %4.0f s  %d passed, %d failed, %d skipped\n", s.Name, took.Seconds(), r.count("pass"),
+			len(r.failed())+len(r.broken), r.count("skip"))
+		if err := rec.done(s, took, r); err != nil {
+			return err
+		}
+	}
+	if len(late) > 0 {
+		fmt.Printf("not begun within %v, so the next run begins with them: %s\n", o.limit, strings.Join(late, ", "))
+	}
+	return errors.Join(all.report(), missing(all))
+}
+
+// A dueSuite is a suite that runs now, with the hash of its inputs.
+type dueSuite struct {
+	lane.Suite
+	tests selection
+	hash  string
+}
+
+// due returns the suites to run: those whose inputs changed first, then those that ran longest ago.
+func due(rec *record, root string, marks []mark, o options) (list []dueSuite, err error) {
+	for _, s := range lane.Suites {
+		tests := selected(marks, s.Name)
+		if !o.wants(s.Name) || len(tests) == 0 {
+			continue
+		}
+		hash, err := inputs(root, s, tests)
+		if err != nil {
+			return nil, err
+		}
+		if rec.Suites[s.Name].Green == hash && !o.all {
+			fmt.Printf("suite %-11s not run: its inputs are those of %s, when it passed\n", s.Name,
+				rec.Suites[s.Name].When.Format(time.DateTime))
+			continue
+		}
+		list = append(list, dueSuite{s, tests, hash})
+	}
+	slices.SortStableFunc(list, func(a, b dueSuite) int {
+		return rec.Suites[a.Name].When.Compare(rec.Suites[b.Name].When)
+	})
+	return list, nil
+}
+
+// suiteFlags are the flags of go test in the component lane. Go never caches its results: a real component is not
+// among the files that Go compares.
+var suiteFlags = []string{"-count=1", "-vet=off", "-ldflags=-s -w", "-parallel", "4", "-timeout", hang}
+
+// suite runs the tests of a suite, and each test that failed once more by itself. One that passes then counts as
+// passed and is printed as FLAKY.
+func suite(ctx context.Context, env []string, s dueSuite, rec *record) (*results, time.Duration, error) {
+	begun := time.Now()
+	r := &results{packages: map[string]float64{}}
+	for _, pkg := range slices.Sorted(maps.Keys(s.tests)) {
+		one, err := goTest(ctx, env, append(slices.Clip(suiteFlags), "-run", pattern(s.tests[pkg]), pkg)...)
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := again(ctx, env, one, rec); err != nil {
+			return nil, 0, err
+		}
+		r.merge(one)
+	}
+	return r, time.Since(begun), nil
+}
+
+// again runs the tests that failed once more, each by itself, and replaces the outcome of those that pass.
+func again(ctx context.Context, env []string, r *results, rec *record) error {
+	tops := map[string]string{} // test to package
+	for _, o := range r.failed() {
+		tops[o.top()] = o.Package
+	}
+	for _, test := range slices.Sorted(maps.Keys(tops)) {
+		log := rec.keepLog(test, r)
+		second, err := goTest(ctx, env, append(slices.Clip(suiteFlags), "-run", "^"+test+"$", tops[test])...)
+		if err != nil {
+			return err
+		}
+		if len(second.failed())+len(second.broken) > 0 {
+			continue // it failed twice, so it fails
+		}
+		r.outcomes = slices.DeleteFunc(r.outcomes, func(o outcome) bool {
+			return o.top() == test && o.Package == tops[test]
+		})
+		r.outcomes = append(r.outcomes, second.outcomes...)
+		fmt.Printf("FLAKY %s failed once and passed when run by itself; %s; the failure's log is %s\n", test,
+			rec.flaky(test), log)
+	}
+	return nil
+}
+
+// missing fails under SCRIMP_CI=1 where a component is not installed.
+func missing(r *results) error {
+	var names []string
+	for _, o := range r.outcomes {
+		if o.Action == "skip" && strings.Contains(o.Output, "not installed") {
+			names = append(names, o.name())
+		}
+	}
+	if os.Getenv("SCRIMP_CI") != "1" || len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("under SCRIMP_CI=1 a component that is not installed is a failure: %s", strings.Join(names, ", "))
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"scrimp/internal/test/lane"
+)
+
+// A step is one part of the nightly lane: a shell command, run in the root of the repository.
+type step struct {
+	name, command string
+}
+
+// steps returns every step of the nightly lane: one for each package with tests that take long, and those below. Their
+// order is fixed, since make nightly PART=i/n counts them.
+func steps(marks []mark) (list []step, err error) {
+	tests := selected(marks, "")
+	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
+		list = append(list, step{"long:" + strings.TrimPrefix(pkg, "./"),
+			fmt.Sprintf("go test -vet=off -parallel 4 -timeout 60m -run '%s' %s", pattern(tests[pkg]), pkg)})
+	}
+	fuzz, err := fuzzTests()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, fuzz...)
+	raced, err := exec.Command("go", "list", "-tags", "local", "./...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the packages: %w", err)
+	}
+	for pkg := range strings.Lines(string(raced)) {
+		pkg = strings.TrimSpace(pkg)
+		list = append(list, step{"race:" + strings.TrimPrefix(pkg, "scrimp/"),
+			"CGO_ENABLED=1 " + lane.Variable + "=" + lane.Commit + " go test -race -tags local -parallel 4 -timeout 60m " + pkg})
+	}
+	for _, chaos := range []string{"chaos", "chaos-ssh", "chaos-slurm", "chaos-kube", "chaos-aws"} {
+		list = append(list, step{chaos, "make " + chaos + " CHAOS=1m"})
+	}
+	for _, demo := range []string{"demo", "demo-ssh", "demo-slurm", "demo-kube", "demo-aws"} {
+		list = append(list, step{demo, "make " + demo})
+	}
+	for first := 0; first < simulated; first += simulated / 20 {
+		list = append(list, step{fmt.Sprintf("sim:%d", first),
+			fmt.Sprintf("make sim SEEDS=%d FIRST=%d", simulated/20, first)})
+	}
+	return append(list,
+		step{"laws", "make laws"},
+		step{"without", "hack/without make test"},
+		step{"dist", "make dist"}), nil
+}
+
+// simulated is the number of simulated runs of the nightly lane.
+const simulated = 100_000
+
+// fuzzTests returns a step for each fuzz test, half a minute each.
+func fuzzTests() (list []step, err error) {
+	out, err := exec.Command("grep", "-rnoE", "--include=*_test.go", "^func Fuzz[A-Za-z0-9_]+", ".").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the fuzz tests: %w", err)
+	}
+	form := regexp.MustCompile(`^\./(.*)/[^/]+:\d+:func (\w+)$`)
+	for line := range strings.Lines(string(out)) {
+		if m := form.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			list = append(list, step{"fuzz:" + m[2],
+				fmt.Sprintf("go test ./%s -run '^$' -fuzz '^%s$' -fuzztime 30s", m[1], m[2])})
+		}
+	}
+	slices.SortFunc(list, func(a, b step) int { return strings.Compare(a.name, b.name) })
+	return list, nil
+}
+
+// nightly runs the steps of the nightly lane, or one part of them. A step that fails is a finding, and a failure unless
+// hack/testall/known.txt lists it.
+func nightly(ctx context.Context, root string, marks []mark, o options) error {
+	all, err := steps(marks)
+	if err != nil {
+		return err
+	}
+	i, n := 0, 1
+	if o.part != "" {
+		if _, err := fmt.Sscanf(o.part, "%d/%d", &i, &n); err != nil || n < 1 || i < 0 || i >= n {
+			return fmt.Errorf("-part %q: want i/n with 0 <= i < n, such as 7/10", o.part)
+		}
+	}
+	known, err := knownFailures()
+	if err != nil {
+		return err
+	}
+	env, err := laneEnv(ctx, lane.Night)
+	if err != nil {
+		return err
+	}
+	if o.limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, o.limit)
+		defer stop()
+	}
+	var failed []string
+	passed, left := 0, 0
+	for k, s := range all {
+		if k%n != i || !o.wants(s.name) && !o.wants(group(s.name)) {
+			continue
+		}
+		if ctx.Err() != nil {
+			left++
+			continue
+		}
+		begun := time.Now()
+		out, err := shell(ctx, root, env, s.command)
+		switch {
+		case err == nil:
+			passed++
+			fmt.Printf("ok    %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
+		case ctx.Err() != nil:
+			left++ // it was ended by the limit, which says nothing of it
+		case known[s.name] != "":
+			fmt.Printf("known %4.0f s  %s: %s\n", time.Since(begun).Seconds(), s.name, known[s.name])
+		default:
+			failed = append(failed, s.name)
+			fmt.Printf("FOUND %4.0f s  %s\n  $ %s\n%s\n", time.Since(begun).Seconds(), s.name, s.command, tail(out))
+		}
+	}
+	if left > 0 {
+		fmt.Printf("%d steps had no time within %v\n", left, o.limit)
+	}
+	fmt.Printf("%d passed, %d failed\n", passed, len(failed))
+	if len(failed) > 0 {
+		return errors.New("the nightly lane failed: " + strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// group is the first part of a step's name, such as race.
+func group(name string) string {
+	g, _, _ := strings.Cut(name, ":")
+	return g
+}
+
+// shell runs a command in a process group of its own, which ends with ctx.
+func shell(ctx context.Context, root string, env []string, command string) (string, error) {
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir, cmd.Env = root, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// tail returns the end of a text, where a failure stands.
+func tail(text string) string {
+	const most = 8000
+	if len(text) > most {
+		return "...\n" + text[len(text)-most:]
+	}
+	return text
+}
+
+// knownFailures reads hack/testall/known.txt: the name of a step, then why it fails for now.
+func knownFailures() (map[string]string, error) {
+	f, err := os.Open("hack/testall/known.txt")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	known := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if name, why, ok := strings.Cut(strings.TrimSpace(lines.Text()), " "); ok && !strings.HasPrefix(name, "#") {
+			known[name] = why
+		}
+	}
+	return known, lines.Err()
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/test/lane"
+)
+
+// A record says what the component lane knows of earlier runs on this machine. It stands beside the cached tools,
+// outside the repository: without it every suite runs.
+type record struct {
+	folder string
+	Suites map[string]suiteRun
+	Flaky  map[string][]time.Time // when a test failed once and then passed by itself
+}
+
+// A suiteRun is the last run of a suite.
+type suiteRun struct {
+	When    time.Time
+	Seconds float64
+	Green   string // hash of the inputs of the last run that passed; "": the last run failed
+}
+
+// openRecord reads the record, which is empty on a machine that has none.
+func openRecord() (*record, error) {
+	folder := os.Getenv("SCRIMP_TOOLS")
+	if folder == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("find the folder of the record: %w", err)
+		}
+		folder = filepath.Join(cache, "scrimp-ci")
+	}
+	r := &record{folder: folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}
+	text, err := os.ReadFile(r.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, r); err != nil {
+		fmt.Printf("%s cannot be read, so every suite runs: %v\n", r.path(), err)
+		return &record{folder: folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}, nil
+	}
+	return r, nil
+}
+
+func (r *record) path() string { return filepath.Join(r.folder, "testall.json") }
+
+// save writes the record aside and renames it, so that a run that is killed leaves the old one.
+func (r *record) save() error {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.folder, 0o755); err != nil {
+		return err
+	}
+	aside := r.path() + ".new"
+	if err := os.WriteFile(aside, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(aside, r.path())
+}
+
+// done notes that a suite has run.
+func (r *record) done(s dueSuite, took time.Duration, res *results) error {
+	run := suiteRun{When: time.Now().UTC(), Seconds: took.Seconds()}
+	if len(res.failed())+len(res.broken) == 0 && missing(res) == nil {
+		run.Green = s.hash
+	}
+	r.Suites[s.Name] = run
+	return r.save()
+}
+
+// flaky notes that a test failed and then passed, and says how often that has been.
+func (r *record) flaky(test string) string {
+	r.Flaky[test] = append(r.Flaky[test], time.Now().UTC())
+	if err := r.save(); err != nil {
+		fmt.Println("cannot write the record:", err)
+	}
+	n := len(r.Flaky[test])
+	return fmt.Sprintf("%d times so far, first on %s", n, r.Flaky[test][0].Format(time.DateOnly))
+}
+
+// keepLog writes what a failed test printed to a file beside the record and returns its path.
+func (r *record) keepLog(test string, res *results) string {
+	var b strings.Builder
+	for _, o := range res.outcomes {
+		if o.top() == test && o.Action == "fail" {
+			b.WriteString(o.Output)
+		}
+	}
+	path := filepath.Join(r.folder, "flaky", test+"-"+time.Now().UTC().Format("20060102-150405")+".log")
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, []byte(b.String()), 0o600)
+	}
+	if err != nil {
+		return "lost (" + err.Error() + ")"
+	}
+	return path
+}
+
+// inputs returns the hash of everything that decides what a suite shows: its inputs and the folders of its tests.
+func inputs(root string, s lane.Suite, tests selection) (string, error) {
+	places := slices.Clone(s.Inputs)
+	for pkg := range maps.Keys(tests) {
+		places = append(places, strings.TrimPrefix(pkg, "./"))
+	}
+	slices.Sort(places)
+	h := sha256.New()
+	for _, p := range slices.Compact(places) {
+		if err := hashInto(h, root, p); err != nil {
+			return "", fmt.Errorf("hash the inputs of a suite: %w", err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func hashInto(h io.Writer, root, place string) error {
+	return filepath.WalkDir(filepath.Join(root, place), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		_, err = fmt.Fprintf(h, "%s %d\n%s\n", rel, len(text), text)
+		return err
+	})
+}

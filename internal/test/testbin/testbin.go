@@ -1,0 +1,111 @@
+// Package testbin builds the programs that tests run, each once. It is for tests and tools only.
+//
+// hack/testall builds them before it runs the tests and hands their paths over by environment. A path has the hash of
+// the program's content in it, so that Go's test cache never serves a result of another build:
+//
+//	SCRIMP_TEST_BINARY=build/bin/3f…/scrimp
+//
+// A test that is run by itself builds the program at its first use.
+package testbin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// A Program is one main package of this repository, with its build tags.
+type Program struct {
+	Name     string // of the file
+	Variable string // the environment variable that names the file where it was built before
+	Package  string
+	Tags     string
+
+	once func() (string, error)
+}
+
+// The programs that tests run.
+var (
+	// Local is scrimp as make demo builds it: without cloud SDKs and PostgreSQL.
+	Local = newProgram("scrimp", "SCRIMP_TEST_BINARY", "scrimp/cmd/scrimp", "local")
+	// Full is scrimp with all engines and stores, as make build builds it.
+	Full = newProgram("scrimp", "SCRIMP_TEST_FULL_BINARY", "scrimp/cmd/scrimp", "")
+	// Trainer is the example trainer of make demo.
+	Trainer = newProgram("chargpt", "SCRIMP_TEST_TRAINER", "scrimp/examples/chargpt", "")
+)
+
+func newProgram(name, variable, pkg, tags string) *Program {
+	p := &Program{Name: name, Variable: variable, Package: pkg, Tags: tags}
+	p.once = sync.OnceValues(func() (string, error) {
+		if path := os.Getenv(p.Variable); path != "" {
+			return path, nil
+		}
+		return p.Build(context.Background())
+	})
+	return p
+}
+
+// Path returns the absolute path of the program, which it builds unless the environment names it.
+func (p *Program) Path(t testing.TB) string {
+	t.Helper()
+	path, err := p.once()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Build builds the program into build/bin/HASH of the module, HASH being the hash of its content, and returns its
+// absolute path. Two processes may build at once.
+func (p *Program) Build(ctx context.Context) (path string, err error) {
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	bin := filepath.Join(filepath.Dir(string(mod)), "build", "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return "", err
+	}
+	work, err := os.MkdirTemp(bin, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	built := filepath.Join(work, p.Name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", p.Tags, "-o", built, p.Package)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", p.Package, err, out)
+	}
+	hash, err := hashOf(built)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(bin, hash)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	path = filepath.Join(folder, p.Name)
+	return path, os.Rename(built, path)
+}
+
+// hashOf returns the first 16 hexadecimal digits of the SHA-256 of a file.
+func hashOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("hash %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}
