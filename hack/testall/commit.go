@@ -28,7 +28,7 @@ func commit(ctx context.Context, root string, marks []mark) error {
 		return err
 	}
 	fmt.Println("testing ...")
-	r, err := goTest(ctx, env, "-tags", "local", "-ldflags=-s -w", "-vet=all", "-p", "3", "-parallel", "6",
+	r, err := goTest(ctx, env, "-trimpath", "-tags", "local", "-ldflags=-s -w", "-vet=all", "-p", "3", "-parallel", "6",
 		"-timeout", hang, "./...")
 	if r == nil {
 		return err

@@ -91,7 +91,7 @@ func due(rec *record, root string, marks []mark, o options) (list []dueSuite, er
 
 // suiteFlags are the flags of go test in the component lane. Go never caches its results: a real component is not
 // among the files that Go compares.
-var suiteFlags = []string{"-count=1", "-vet=off", "-ldflags=-s -w", "-parallel", "4", "-timeout", hang}
+var suiteFlags = []string{"-trimpath", "-count=1", "-vet=off", "-ldflags=-s -w", "-parallel", "4", "-timeout", hang}
 
 // suite runs the tests of a suite, and each test that failed once more by itself. One that passes then counts as
 // passed and is printed as FLAKY.

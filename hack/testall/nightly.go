@@ -28,7 +28,7 @@ func steps(marks []mark) (list []step, err error) {
 	tests := selected(marks, "")
 	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
 		list = append(list, step{"long:" + strings.TrimPrefix(pkg, "./"),
-			fmt.Sprintf("go test -vet=off -parallel 4 -timeout 60m -run '%s' %s", pattern(tests[pkg]), pkg)})
+			fmt.Sprintf("go test -trimpath -vet=off -parallel 4 -timeout 60m -run '%s' %s", pattern(tests[pkg]), pkg)})
 	}
 	fuzz, err := fuzzTests()
 	if err != nil {
@@ -42,7 +42,7 @@ func steps(marks []mark) (list []step, err error) {
 	for pkg := range strings.Lines(string(raced)) {
 		pkg = strings.TrimSpace(pkg)
 		list = append(list, step{"race:" + strings.TrimPrefix(pkg, "scrimp/"),
-			"CGO_ENABLED=1 " + lane.Variable + "=" + lane.Commit + " go test -race -tags local -parallel 4 -timeout 60m " + pkg})
+			"CGO_ENABLED=1 " + lane.Variable + "=" + lane.Commit + " go test -trimpath -race -tags local -parallel 4 -timeout 60m " + pkg})
 	}
 	for _, chaos := range []string{"chaos", "chaos-ssh", "chaos-slurm", "chaos-kube", "chaos-aws"} {
 		list = append(list, step{chaos, "make " + chaos + " CHAOS=1m"})
@@ -73,7 +73,7 @@ func fuzzTests() (list []step, err error) {
 	for line := range strings.Lines(string(out)) {
 		if m := form.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			list = append(list, step{"fuzz:" + m[2],
-				fmt.Sprintf("go test ./%s -run '^$' -fuzz '^%s$' -fuzztime 30s", m[1], m[2])})
+				fmt.Sprintf("go test -trimpath ./%s -run '^$' -fuzz '^%s$' -fuzztime 30s", m[1], m[2])})
 		}
 	}
 	slices.SortFunc(list, func(a, b step) int { return strings.Compare(a.name, b.name) })

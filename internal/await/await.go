@@ -1,5 +1,5 @@
-// Package await is for tests only: they wait for what they ask about, and never for a fixed span.
-// What runs in a testing/synctest bubble needs none of it.
+// Package await waits for conditions, never for a fixed span. It is for tests only, and a test in a testing/synctest
+// bubble needs none of it.
 package await
 
 import (
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Limit ends a test that hangs. It says nothing of how long anything may take.
-const Limit = 3 * time.Minute
+// Limit ends a test that hangs. It does not depend on how fast the machine is, and no test may rely on it.
+const Limit = 5 * time.Minute
 
-// True waits until ok holds, and fails the test where it never does: what names it, and the
-// functions of more say what is known by then.
-func True(t testing.TB, what string, ok func() bool, more ...func() string) {
+// True waits until ok returns true. After Limit it fails the test with the name of the condition and what the
+// functions of last return: the last state of whatever was waited for.
+func True(t testing.TB, what string, ok func() bool, last ...func() string) {
 	t.Helper()
 	for begun := time.Now(); ; {
 		asked := time.Now()
@@ -20,14 +20,15 @@ func True(t testing.TB, what string, ok func() bool, more ...func() string) {
 			return
 		}
 		if time.Since(begun) < Limit {
-			time.Sleep(max(10*time.Millisecond, time.Since(asked))) // asking by other programs leaves room for what is asked
+			// A condition that takes long to check starts other programs: leave the processor to what it asks about.
+			time.Sleep(max(10*time.Millisecond, time.Since(asked)))
 			continue
 		}
-		said := ""
-		for _, f := range more {
-			said += "\n" + f()
+		state := ""
+		for _, f := range last {
+			state += "\n" + f()
 		}
-		t.Fatalf("not within %v: %s%s", Limit, what, said)
+		t.Fatalf("not within %v: %s%s", Limit, what, state)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/testbin"
 )
 
 // cable passes connections on until it is cut: then nothing comes or goes, and nobody is told.
@@ -340,7 +341,7 @@ func TestWhoMayJoin(t *testing.T) {
 	}
 	refused := func(what, token, want string) {
 		t.Helper()
-		cmd := exec.Command(h.bin, "agent", "join", "https://"+r.listen, "--ca", "cert.pem", "--dir", "other")
+		cmd := exec.Command(r.bin, "agent", "join", "https://"+r.listen, "--ca", "cert.pem", "--dir", "other")
 		cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(token+"\n")
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, want %q in\n%s", what, err, want, out)
@@ -378,7 +379,7 @@ func TestTheUnitForSystemd(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) (out, errs string, err error) {
 		var b, e strings.Builder
-		cmd := exec.Command(h.bin, append([]string{"agent", "join", "https://scrimp.example.com:7077"}, args...)...)
+		cmd := exec.Command(testbin.Local.Path(t), append([]string{"agent", "join", "https://scrimp.example.com:7077"}, args...)...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, &b, &e, append(os.Environ(), "SCRIMP_TOKEN=join.rack.gpu3.x")
 		err = cmd.Run()
 		return b.String(), e.String(), err
@@ -387,7 +388,7 @@ func TestTheUnitForSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, next)
 	}
-	for _, want := range []string{"ExecStart=" + program + " agent join https://scrimp.example.com:7077 --token-file ",
+	for _, want := range []string{"ExecStart=" + testbin.Local.Path(t) + " agent join https://scrimp.example.com:7077 --token-file ",
 		`--dir "` + dir + `/a folder, 100 %%"`, "Restart=always", "KillMode=process", "WantedBy=multi-user.target"} {
 		if !strings.Contains(unit, want) {
 			t.Errorf("no %s in\n%s", want, unit)

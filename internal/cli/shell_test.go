@@ -133,7 +133,7 @@ __start_scrimp
 printf '%s\n' "${COMPREPLY[@]}"`
 		cmd := exec.Command(bash, append([]string{"--norc", "-c", script, "bash", h.bin, "scrimp"}, words...)...)
 		cmd.Dir = h.dir
-		cmd.Env = append(os.Environ(), "SCRIMP_DATA="+h.data, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "SCRIMP_DATA="+h.data, "PATH="+filepath.Dir(h.bin)+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("complete %q: %v\n%s", words, err, out)

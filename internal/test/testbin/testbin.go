@@ -65,11 +65,7 @@ func (p *Program) Path(t testing.TB) string {
 // Build builds the program into build/bin/HASH of the module, HASH being the hash of its content, and returns its
 // absolute path. Two processes may build at once.
 func (p *Program) Build(ctx context.Context) (path string, err error) {
-	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	bin := filepath.Join(filepath.Dir(string(mod)), "build", "bin")
+	bin := filepath.Join(Root(), "build", "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
 	}
@@ -79,7 +75,7 @@ func (p *Program) Build(ctx context.Context) (path string, err error) {
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	built := filepath.Join(work, p.Name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", p.Tags, "-o", built, p.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", p.Tags, "-o", built, p.Package)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", p.Package, err, out)
@@ -94,6 +90,23 @@ func (p *Program) Build(ctx context.Context) (path string, err error) {
 	}
 	path = filepath.Join(folder, p.Name)
 	return path, os.Rename(built, path)
+}
+
+// Root returns the folder of the repository, found from the working folder upwards. It panics outside the repository.
+func Root() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("testbin: the working folder is not in the repository")
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // hashOf returns the first 16 hexadecimal digits of the SHA-256 of a file.

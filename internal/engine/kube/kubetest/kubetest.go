@@ -9,11 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/testbin"
 
 	"gopkg.in/yaml.v3"
 )
@@ -104,8 +105,7 @@ func (c *Cluster) script(t testing.TB, name string, env ...string) {
 }
 
 func (c *Cluster) run(name string, args []string, env ...string) (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "test", name)
+	path := filepath.Join(testbin.Root(), "test", name)
 	cmd := exec.Command(path, args...) //nolint:noctx // the end of the test ends it
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()

@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/testbin"
 )
 
 // Cluster is one, in a folder of its own.
@@ -93,8 +94,7 @@ func freePorts(t testing.TB, n int) int {
 
 func (c *Cluster) script(t testing.TB, name string, env ...string) {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "test", name)
+	path := filepath.Join(testbin.Root(), "test", name)
 	cmd := exec.Command(path, c.Dir) //nolint:noctx // the end of the test ends it
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {

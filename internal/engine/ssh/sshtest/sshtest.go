@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/testbin"
 )
 
 // Machines are m1 to mN of an ssh configuration.
@@ -93,8 +95,7 @@ func (m *Machines) take() bool {
 }
 
 func (m *Machines) script(name string) (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "test", name)
+	path := filepath.Join(testbin.Root(), "test", name)
 	out, err := exec.Command(path, m.dir, strconv.Itoa(m.n), strconv.Itoa(m.net)).CombinedOutput()
 	return string(out), err
 }

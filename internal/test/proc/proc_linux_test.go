@@ -1,0 +1,47 @@
+package proc
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"scrimp/internal/await"
+)
+
+func TestStart_KillsTheWholeGroupWhenTheTestEnds(t *testing.T) {
+	var child int
+	t.Run("starts a program with a child", func(t *testing.T) {
+		cmd := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		Start(t, cmd)
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if child, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	await.True(t, "the child has ended", func() bool {
+		state, ok := stateOf(child)
+		return !ok || state == "Z" || state == "X"
+	}, func() string { return fmt.Sprint("process ", child) })
+}
+
+// stateOf returns the state of a process as /proc tells it; ok is false where there is no such process.
+func stateOf(pid int) (state string, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	state, _, _ = strings.Cut(rest, " ")
+	return state, true
+}
