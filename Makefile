@@ -1,7 +1,10 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
-# No package here needs C: one setting for builds, tests and linters, so that each package is compiled once.
+# One setting for builds, tests and linters, in every folder and for released programs, so that Go compiles each package
+# once: no package here needs C, and no program holds the path of the folder in which it was built.
 export CGO_ENABLED = 0
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+STRIPPED = -ldflags '-s -w'
 
 .PHONY: help demo demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
@@ -9,11 +12,11 @@ help: ## what there is
 
 build/scrimp: FORCE
 	@echo "Building scrimp (the first build compiles SQLite and takes about a minute on two cores) ..."
-	@$(GO) build -tags local -o $@ ./cmd/scrimp
+	@$(GO) build $(STRIPPED) -tags local -o $@ ./cmd/scrimp
 
 build/chargpt: FORCE
 	@echo "Building the example trainer ..."
-	@$(GO) build -o $@ ./examples/chargpt
+	@$(GO) build $(STRIPPED) -o $@ ./examples/chargpt
 
 FORCE:
 
@@ -33,11 +36,11 @@ demo-aws: build build/chargpt ## the demo's trainer on spot machines of a cloud 
 	@./examples/demo-aws.sh build/scrimp-full build/chargpt build/demo-aws
 
 build: ## the whole program, object stores included, as build/scrimp-full
-	$(GO) build -o build/scrimp-full ./cmd/scrimp
+	$(GO) build $(STRIPPED) -o build/scrimp-full ./cmd/scrimp
 
 PREFIX ?= /usr/local
-install: ## the whole program, man pages and completions below PREFIX (/usr/local), in DESTDIR where that is given
-	@$(GO) run ./hack/dist -install "$(DESTDIR)$(PREFIX)"
+install: $(if $(FULL),build,build/scrimp) ## the program of make demo, man pages and completions below PREFIX (/usr/local) in DESTDIR; FULL=1: the whole program
+	@$(GO) run -tags local ./hack/dist -install "$(DESTDIR)$(PREFIX)" -program build/scrimp$(if $(FULL),-full)
 
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 dist: ## archives, checksums, bills of materials, Debian packages and images in dist/: the same bytes for the same commit
@@ -52,20 +55,16 @@ components: ## the component lane, real components: make components ONLY=ssh,slu
 nightly: ## the long lane, hours: make nightly ONLY=race,fuzz PART=7/10 LIMIT=5m
 	@$(GO) run ./hack/testall -lane nightly $(if $(ONLY),-only '$(ONLY)') $(if $(PART),-part $(PART)) $(if $(LIMIT),-limit $(LIMIT))
 
-# Sizes on the disk and in memory, long chains of records which no second goroutine touches, programs of others, long waits: make test has them.
-ALONE = FillNoDisk|ArchivedJobsAreThere|TakeLittleMemory|NeverWholeInMemory|TestServersThatAreHurt|TestOutages|TestManyMachines|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun
-# All engines but Kubernetes, whose tests wait for a real cluster for minutes.
-ENGINES = $$($(GO) list ./internal/engine/... | grep -v /kube)
-RACED ?= ./internal/control ./internal/server/... ./internal/store ./internal/agent/... $(ENGINES)
+RACED ?= ./internal/control ./internal/store
 check: lint race laws ## linters, known vulnerabilities, the race detector, thousands of simulated runs
 
-lint: ## linters and known vulnerabilities
+lint: ## linters over the packages that changed since they last passed here (ALL=1: all), and known vulnerabilities
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
-	golangci-lint run ./...
+	@$(GO) run ./hack/testall -lane lint $(if $(ALL),-all)
 	@./hack/vulncheck
 
-race: ## the race detector over RACED
-	CGO_ENABLED=1 $(GO) test -race -parallel 4 -timeout 60m -skip '$(ALONE)' $(RACED)
+race: ## the race detector over RACED, with the tests of the commit lane: make race RACED=./internal/agent/...
+	CGO_ENABLED=1 $(GO) test -race -tags local -parallel 4 -timeout 60m $(RACED)
 
 laws: ## what must hold of policies and runs, in thousands of simulated ones
 	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000

@@ -28,7 +28,7 @@ if [ -n "$missing" ]; then
 		sort -u | while read -r m; do go mod edit -replace "$m=$m@v0.$kubernetes"; done
 	go mod edit -require "k8s.io/kubernetes@v1.$kubernetes"
 	for p in $missing; do
-		go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.$kubernetes" \
+		go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.$kubernetes" \
 			-o "$bin/$p" "k8s.io/kubernetes/cmd/$p"
 		echo "$kubernetes" >"$bin/$p.version"
 	done
@@ -39,7 +39,7 @@ other() {
 	mkdir "$work/$1" && cd "$work/$1"
 	go mod init "scratch/$1" >/dev/null 2>&1
 	go get "$2@$4" >/dev/null 2>&1 || go get "$3@$4"
-	go build -ldflags "-s -w" -o "$bin/$1" "$2"
+	go build -trimpath -ldflags "-s -w" -o "$bin/$1" "$2"
 	echo "$4" >"$bin/$1.version"
 }
 there etcd "$etcd" || other etcd go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3 "$etcd"

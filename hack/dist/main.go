@@ -3,19 +3,20 @@
 //
 //	go run ./hack/dist                        # everything, into dist/
 //	go run ./hack/dist -platforms linux/amd64 # for one
-//	go run ./hack/dist -install /usr/local    # the program of this machine, its man pages and completions
+//	go run ./hack/dist -install /usr/local -program build/scrimp  # a built program, its man pages and completions
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,18 +28,19 @@ import (
 func main() {
 	r := release{Certs: "/etc/ssl/certs/ca-certificates.crt"}
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "`list` of OS/ARCH")
-	install := flag.String("install", "", "write the program of this machine, man pages and completions below `folder`")
+	install := flag.String("install", "", "write -program, man pages and completions below `folder`")
+	program := flag.String("program", "", "`file` that -install installs")
 	flag.StringVar(&r.Out, "out", "dist", "`folder` to write to")
 	flag.StringVar(&r.Version, "version", "", "version (default: that of the changelog, or of the commit)")
 	flag.StringVar(&r.Tags, "tags", "", "build tags; local leaves object stores out")
 	flag.Parse()
-	if err := run(context.Background(), r, strings.Split(*platforms, ","), *install); err != nil {
+	if err := run(context.Background(), r, strings.Split(*platforms, ","), *install, *program); err != nil {
 		fmt.Fprintln(os.Stderr, "dist: "+err.Error())
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, r release, platforms []string, install string) error {
+func run(ctx context.Context, r release, platforms []string, install, program string) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return fmt.Errorf("find the module: %w", err)
@@ -59,7 +61,7 @@ func run(ctx context.Context, r release, platforms []string, install string) err
 		return err
 	}
 	if install != "" {
-		return r.install(ctx, install)
+		return r.install(install, program)
 	}
 	return r.all(ctx, platforms)
 }
@@ -131,32 +133,31 @@ func (r release) build(ctx context.Context, platform, file string) error {
 	return nil
 }
 
-// install writes the program, man pages and completions below a folder such as /usr/local.
-func (r release) install(ctx context.Context, folder string) error {
-	folder, err := filepath.Abs(folder)
+// install writes a program that is built already, man pages and completions below a folder such as /usr/local.
+func (r release) install(folder, program string) error {
+	body, err := os.ReadFile(program)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(folder, "bin"), 0o755); err != nil {
-		return err
-	}
-	if err := r.build(ctx, runtime.GOOS+"/"+runtime.GOARCH, filepath.Join(folder, "bin", "scrimp")); err != nil {
-		return err
+		return fmt.Errorf("read the program to install (-program): %w", err)
 	}
 	list, err := r.manual()
 	if err != nil {
 		return err
 	}
-	for _, f := range list {
+	for _, f := range append(list, entry{name: "bin/scrimp", body: body, mode: 0o755}) {
 		to := filepath.Join(folder, f.name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(to, f.body, 0o644); err != nil {
+		// Aside, then renamed: the program that is replaced may be running.
+		if err := os.WriteFile(to+".new", f.body, cmp.Or(fs.FileMode(f.mode), 0o644)); err != nil {
+			return err
+		}
+		if err := os.Rename(to+".new", to); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("Installed scrimp %s, %d man pages and 3 completions below %s.\n", r.Version, len(list)-3, folder)
+	fmt.Printf("Installed %s as %s, with %d man pages and 3 completions.\n", program,
+		filepath.Join(folder, "bin", "scrimp"), len(list)-3)
 	return nil
 }
 

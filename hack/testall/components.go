@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,6 +78,13 @@ func due(rec *record, root string, marks []mark, o options) (list []dueSuite, er
 		if err != nil {
 			return nil, err
 		}
+		if absent(s.Name) {
+			if touched(root, s.Packages) {
+				return nil, fmt.Errorf("suite %s: %s is not built here, and the change touches what it tests", s.Name, s.Needs)
+			}
+			fmt.Printf("suite %-11s NOT RUN: %s is not built here\n", s.Name, s.Needs)
+			continue
+		}
 		if rec.Suites[s.Name].Green == hash && !o.all {
 			fmt.Printf("suite %-11s not run: its inputs are those of %s, when it passed\n", s.Name,
 				rec.Suites[s.Name].When.Format(time.DateTime))
@@ -87,6 +96,34 @@ func due(rec *record, root string, marks []mark, o options) (list []dueSuite, er
 		return rec.Suites[a.Name].When.Compare(rec.Suites[b.Name].When)
 	})
 	return list, nil
+}
+
+// absent reports whether SCRIMP_WITHOUT names the suite: test/tools.sh had no time to build its component.
+func absent(suite string) bool {
+	return slices.Contains(strings.Split(os.Getenv("SCRIMP_WITHOUT"), ","), suite)
+}
+
+// touched reports whether the commits of the six hours before the newest one change any of the folders. Without git it
+// reports false.
+func touched(root string, folders []string) bool {
+	git := func(args ...string) (string, error) {
+		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	newest, err := git("log", "-1", "--format=%ct")
+	if err != nil {
+		return false
+	}
+	seconds, err := strconv.ParseInt(newest, 10, 64)
+	if err != nil {
+		return false
+	}
+	base, err := git("rev-list", "-1", "--before="+time.Unix(seconds, 0).Add(-6*time.Hour).Format(time.RFC3339), "HEAD")
+	if err != nil || base == "" {
+		return false
+	}
+	names, err := git(append([]string{"diff", "--name-only", base, "HEAD", "--"}, folders...)...)
+	return err == nil && names != ""
 }
 
 // suiteFlags are the flags of go test in the component lane. Go never caches its results: a real component is not

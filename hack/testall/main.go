@@ -3,6 +3,7 @@
 //	go run ./hack/testall                                  # the commit lane: needs nothing but Go
 //	go run ./hack/testall -lane components [-all] [-only ssh,slurm]
 //	go run ./hack/testall -lane nightly [-part 7/10] [-only race]
+//	go run ./hack/testall -lane lint [-all]                # golangci-lint over the packages that changed
 //
 // internal/test/lane says which test belongs to which lane. Under SCRIMP_CI=1 a component that is not installed is a
 // failure in the component lane.
@@ -25,8 +26,8 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.lane, "lane", lane.Commit, "`lane` to run: commit, components or nightly")
-	flag.BoolVar(&o.all, "all", false, "component lane: also suites whose inputs have not changed since they last passed")
+	flag.StringVar(&o.lane, "lane", lane.Commit, "`lane` to run: commit, components, nightly or lint")
+	flag.BoolVar(&o.all, "all", false, "also suites and packages that have not changed since they last passed")
 	only := flag.String("only", "", "comma-separated `names` of the suites or nightly steps to run (default: all)")
 	flag.DurationVar(&o.limit, "limit", 0, "begin no further suite or step after this `time` (0: no limit)")
 	flag.StringVar(&o.part, "part", "", "nightly lane: run the `i/n`th part of the steps")
@@ -84,6 +85,8 @@ func run(ctx context.Context, o options) error {
 		return components(ctx, root, marks, o)
 	case lane.Night:
 		return nightly(ctx, root, marks, o)
+	case "lint":
+		return lint(ctx, root, o)
 	}
-	return fmt.Errorf("there is no lane %q: commit, components or nightly", o.lane)
+	return fmt.Errorf("there is no lane %q: commit, components, nightly or lint", o.lane)
 }

@@ -24,6 +24,7 @@ type record struct {
 	folder string
 	Suites map[string]suiteRun
 	Flaky  map[string][]time.Time // when a test failed once and then passed by itself
+	Linted map[string]string      // hash of each package when the linters passed it
 }
 
 // A suiteRun is the last run of a suite.
