@@ -36,7 +36,8 @@ func lint(ctx context.Context, root string, o options) error {
 			changed = append(changed, pkg)
 		}
 	}
-	fmt.Printf("linting %d of %d packages, which changed since they last passed (ALL=1 lints all)\n", len(changed), len(hashes))
+	fmt.Printf("linting %d of %d packages, which changed since they last passed (ALL=1 lints all)\n", len(changed),
+		len(hashes))
 	if len(changed) == 0 {
 		return nil
 	}

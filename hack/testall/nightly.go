@@ -42,7 +42,8 @@ func steps(marks []mark) (list []step, err error) {
 	for pkg := range strings.Lines(string(raced)) {
 		pkg = strings.TrimSpace(pkg)
 		list = append(list, step{"race:" + strings.TrimPrefix(pkg, "scrimp/"),
-			"CGO_ENABLED=1 " + lane.Variable + "=" + lane.Commit + " go test -trimpath -race -tags local -parallel 4 -timeout 60m " + pkg})
+			"CGO_ENABLED=1 " + lane.Variable + "=" + lane.Commit +
+				" go test -trimpath -race -tags local -parallel 4 -timeout 60m " + pkg})
 	}
 	for _, chaos := range []string{"chaos", "chaos-ssh", "chaos-slurm", "chaos-kube", "chaos-aws"} {
 		list = append(list, step{chaos, "make " + chaos + " CHAOS=1m"})
