@@ -75,6 +75,11 @@ func commitEnv(ctx context.Context, root string, p place) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The tests' environment has no proxy, so that modules are fetched here.
+	fetch := exec.CommandContext(ctx, "go", "list", "-tags", "local", "-deps", "-test", "./...")
+	if out, err := fetch.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("fetch the modules: %w\n%s", err, tail(string(out)))
+	}
 	path, err := toolFolder(root)
 	if err != nil {
 		return nil, err

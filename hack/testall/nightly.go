@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,13 +89,10 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	if err != nil {
 		return err
 	}
-	i, n := 0, 1
-	if o.part != "" {
-		if _, err := fmt.Sscanf(o.part, "%d/%d", &i, &n); err != nil || n < 1 || i < 0 || i >= n {
-			return fmt.Errorf("-part %q: want i/n with 0 <= i < n, such as 7/10", o.part)
-		}
+	if all, err = chosen(all, o); err != nil {
+		return err
 	}
-	known, err := knownFailures()
+	known, err := knownFailures(filepath.Join(root, "hack", "testall", "known.txt"))
 	if err != nil {
 		return err
 	}
@@ -102,6 +100,27 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	if err != nil {
 		return err
 	}
+	return runSteps(ctx, root, env, all, known, o)
+}
+
+// chosen returns the steps of the part and of the names that were asked for.
+func chosen(all []step, o options) (list []step, err error) {
+	i, n := 0, 1
+	if o.part != "" {
+		if _, err := fmt.Sscanf(o.part, "%d/%d", &i, &n); err != nil || n < 1 || i < 0 || i >= n {
+			return nil, fmt.Errorf("-part %q: want i/n with 0 <= i < n, such as 7/10", o.part)
+		}
+	}
+	for k, s := range all {
+		if k%n == i && (o.wants(s.name) || o.wants(group(s.name))) {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// runSteps runs the steps in their order and prints what it found.
+func runSteps(ctx context.Context, root string, env []string, list []step, known map[string]string, o options) error {
 	if o.limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, o.limit)
@@ -109,10 +128,7 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	}
 	var failed []string
 	passed, left := 0, 0
-	for k, s := range all {
-		if k%n != i || !o.wants(s.name) && !o.wants(group(s.name)) {
-			continue
-		}
+	for _, s := range list {
 		if ctx.Err() != nil {
 			left++
 			continue
@@ -168,9 +184,9 @@ func tail(text string) string {
 	return text
 }
 
-// knownFailures reads hack/testall/known.txt: the name of a step, then why it fails for now.
-func knownFailures() (map[string]string, error) {
-	f, err := os.Open("hack/testall/known.txt")
+// knownFailures reads the list of steps that fail for now: on each line the name of a step, then why.
+func knownFailures(path string) (map[string]string, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/testbin"
+)
+
+func TestSteps_NamesAreUniqueAndEveryGroupIsThere(t *testing.T) {
+	t.Chdir(testbin.Root())
+	list, err := steps([]mark{{"./internal/cli", "TestLong", ""}, {"./internal/cli", "TestReal", "ssh"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, groups []string
+	for _, s := range list {
+		if slices.Contains(names, s.name) {
+			t.Errorf("two steps have the name %s", s.name)
+		}
+		names = append(names, s.name)
+		groups = append(groups, group(s.name))
+		if s.name == "long:internal/cli" && (!strings.Contains(s.command, "TestLong") || strings.Contains(s.command, "TestReal")) {
+			t.Errorf("%s runs %q, want the nightly test alone", s.name, s.command)
+		}
+	}
+	for _, want := range []string{"long", "fuzz", "race", "chaos", "chaos-kube", "demo", "sim", "laws", "without", "dist"} {
+		if !slices.Contains(groups, want) {
+			t.Errorf("there is no step of %s", want)
+		}
+	}
+	again, err := steps([]mark{{"./internal/cli", "TestLong", ""}})
+	if err != nil || !slices.EqualFunc(list, again, func(a, b step) bool { return a.name == b.name }) {
+		t.Errorf("the order of the steps differs between two calls (%v), and PART counts them", err)
+	}
+}
+
+func TestChosen_PartsAreDisjointAndComplete(t *testing.T) {
+	all := []step{{"race:a", ""}, {"race:b", ""}, {"demo", ""}, {"laws", ""}, {"fuzz:x", ""}}
+	var got []string
+	for _, part := range []string{"0/3", "1/3", "2/3"} {
+		list, err := chosen(all, options{part: part})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			got = append(got, s.name)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"demo", "fuzz:x", "laws", "race:a", "race:b"}; !slices.Equal(got, want) {
+		t.Errorf("the three parts have %v, want %v", got, want)
+	}
+	if list, err := chosen(all, options{only: []string{"race"}}); err != nil || len(list) != 2 {
+		t.Errorf("-only race chooses %v, %v, want both steps of the group", list, err)
+	}
+	for _, bad := range []string{"3/3", "-1/3", "1", "x/y", "0/0"} {
+		if _, err := chosen(all, options{part: bad}); err == nil {
+			t.Errorf("-part %s is accepted", bad)
+		}
+	}
+}
+
+func TestRunSteps_FailsOnAFindingUnlessItIsKnown(t *testing.T) {
+	list := []step{{"sound", "true"}, {"broken", "echo what is wrong; exit 3"}}
+	err := runSteps(t.Context(), t.TempDir(), nil, list, nil, options{})
+	if err == nil || !strings.Contains(err.Error(), "broken") || strings.Contains(err.Error(), "sound") {
+		t.Errorf("%v, want the step that failed named", err)
+	}
+	known := map[string]string{"broken": "issue 7"}
+	if err := runSteps(t.Context(), t.TempDir(), nil, list, known, options{}); err != nil {
+		t.Errorf("a failure that is listed fails the run: %v", err)
+	}
+}
+
+func TestRunSteps_AStepThatTheLimitEndsIsNoFinding(t *testing.T) {
+	list := []step{{"long", "sleep 1000"}, {"next", "false"}}
+	if err := runSteps(t.Context(), t.TempDir(), nil, list, nil, options{limit: 1}); err != nil {
+		t.Errorf("%v, want no finding", err)
+	}
+}
