@@ -74,7 +74,7 @@ func fuzzTests() (list []step, err error) {
 	form := regexp.MustCompile(`^\./(.*)/[^/]+:\d+:func (\w+)$`)
 	for line := range strings.Lines(string(out)) {
 		if m := form.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			list = append(list, step{"fuzz:" + m[2],
+			list = append(list, step{"fuzz:" + m[1] + "/" + m[2],
 				fmt.Sprintf("go test -trimpath ./%s -run '^$' -fuzz '^%s$' -fuzztime 30s", m[1], m[2])})
 		}
 	}
