@@ -102,7 +102,7 @@ bench: ## benchmarks of the core, the checkpoints and the agent
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store ./internal/server
 
 bench-estimate: ## how wrong estimates are, against baselines, and settled without what is scored: needs ../shared/data/estimate
-	@cd internal/estimate && $(GO) test -count 1 -run 'TestBench|TestSettledOn' -show -nested
+	@cd internal/estimate && SCRIMP_LANE=nightly $(GO) test -count 1 -run 'TestBench|TestSettledOn' -show -nested
 
 DATA ?= ../shared/data
 needs = test -e $(1) || { echo "SKIPPED: $@ needs $(1), which is not there: name the folder with DATA="; exit $${SCRIMP_CI:+1}; };

@@ -51,32 +51,6 @@ func isErrorText(x ast.Expr) bool {
 	return ok && sel.Sel.Name == "Error"
 }
 
-// Sleeps returns where a test of p sleeps for a fixed span and hopes. In a testing/synctest bubble
-// nobody waits for it, and nothing is left to hope for.
-func Sleeps(p Package) (problems []string) {
-	for _, f := range p.Files {
-		name := nameOf(f.Tree, "time")
-		if !f.Test || name == "" {
-			continue
-		}
-		ast.Inspect(f.Tree, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			if isCall(call, nameOf(f.Tree, "testing/synctest"), "Test") {
-				return false
-			}
-			if isCall(call, name, "Sleep") {
-				problems = append(problems, fmt.Sprintf("%s: a test sleeps: wait for a condition with await.True, or use "+
-					"testing/synctest", f.Set.Position(n.Pos())))
-			}
-			return true
-		})
-	}
-	return problems
-}
-
 // isCall reports whether call is of that function of the package which the file knows under that name.
 func isCall(call *ast.CallExpr, pkg, function string) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)

@@ -69,15 +69,12 @@ var House = []Room{
 	{Path: "agent/setup", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
-	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
-	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
-	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
-	{Path: "golden", Floor: 5},       // tests only: what is printed, held in files
-	{Path: "await", Floor: 5},        // tests only: they wait for conditions
-	{Path: "foreign", Floor: 5},      // job files of other tools
-	{Path: "scaffold", Floor: 5},     // a first job file from a look at the folder
-	{Path: "marketfile", Floor: 5},   // markets as files
-	{Path: "view", Floor: 5},         // what the log says, by job
+	{Path: "golden", Floor: 5},     // tests only: what is printed, held in files
+	{Path: "await", Floor: 5},      // tests only: they wait for conditions
+	{Path: "foreign", Floor: 5},    // job files of other tools
+	{Path: "scaffold", Floor: 5},   // a first job file from a look at the folder
+	{Path: "marketfile", Floor: 5}, // markets as files
+	{Path: "view", Floor: 5},       // what the log says, by job
 	{Path: "store/storetest", Floor: 5},
 	{Path: "store/pgtest", Floor: 5},
 	{Path: "store/backup", Floor: 5},
@@ -114,6 +111,10 @@ var House = []Room{
 	{Path: "api/bound", Floor: 5},   // how much each field of a request may hold
 	{Path: "api", Floor: 5},
 	{Path: "api/signed", Floor: 5}, // requests that carry a machine's signature
+
+	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
+	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
+	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
 
 	{Path: "receipt", Floor: 4},
 	{Path: "measured", Floor: 4}, // what finished runs say of the next

@@ -1,10 +1,12 @@
 package archtest
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -26,9 +28,12 @@ func root(t *testing.T) string {
 	}
 }
 
+// house is every package of the repository, read once.
+var house = sync.OnceValues(func() ([]Package, error) { return Read(os.DirFS(filepath.Join("..", ".."))) })
+
 func packages(t *testing.T) []Package {
 	t.Helper()
-	list, err := Read(os.DirFS(root(t)))
+	list, err := house()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +87,45 @@ func TestPublicPackagesShowNothingInternal(t *testing.T) {
 	}
 }
 
-func TestNoTestSleeps(t *testing.T) {
+func TestOnlyTestsImportTestSupport(t *testing.T) {
 	for _, p := range packages(t) {
-		report(t, Sleeps(p))
+		report(t, Support(p))
+	}
+}
+
+// timed lists the test files that still wait for or compare real time. It only shrinks.
+const timed = "testdata/timed.txt"
+
+var shrink = flag.Bool("shrink", false, "take the files that do not depend on real time any more off "+timed)
+
+func TestTestsDoNotDependOnRealTime(t *testing.T) {
+	text, err := os.ReadFile(timed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.Fields(string(text))
+	found := map[string]bool{}
+	for _, p := range packages(t) {
+		for _, problem := range Timed(p) {
+			file, _, _ := strings.Cut(problem, ":")
+			if found[file] = true; !slices.Contains(listed, file) {
+				t.Error(problem)
+			}
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(listed), func(file string) bool { return !found[file] })
+	switch {
+	case len(left) == len(listed):
+	case *shrink:
+		if err := os.WriteFile(timed, []byte(strings.Join(append(left, ""), "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		for _, file := range listed {
+			if !found[file] {
+				t.Errorf("%s does not depend on real time any more: go test ./internal/archtest -run RealTime -shrink", file)
+			}
+		}
 	}
 }
 

@@ -57,11 +57,45 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a test of a text", ErrorTexts, "internal/cli/a_test.go",
 			`package cli; func f(err error) bool { return err.Error() == "EOF" }`, ""},
 
-		{"a test that sleeps", Sleeps, "internal/cli/a_test.go",
-			`package cli; import "time"; func f() { time.Sleep(1) }`, "await.True"},
-		{"a test that sleeps in a bubble", Sleeps, "internal/cli/a_test.go", `package cli; import ("testing"; ` +
+		{"a test that sleeps", Timed, "internal/cli/a_test.go",
+			`package cli; import "time"; func f() { time.Sleep(1) }`, "time.Sleep"},
+		{"a test that measures", Timed, "internal/cli/a_test.go",
+			`package cli; import "time"; func f(t time.Time) bool { return time.Since(t) < time.Second }`, "time.Since"},
+		{"a time-out of its own", Timed, "internal/cli/a_test.go",
+			`package cli; import "time"; func f(c chan int) { select { case <-c: case <-time.After(1): } }`, "time.After"},
+		{"a clock that is compared", Timed, "internal/cli/a_test.go",
+			`package cli; import "time"; func f(t time.Time) bool { return time.Now().After(t) }`, "time.Now in After"},
+		{"a clock that is compared with", Timed, "internal/cli/a_test.go",
+			`package cli; import "time"; func f(t time.Time) bool { return t.Before(time.Now()) }`, "time.Now in Before"},
+		{"a clock as data", Timed, "internal/cli/a_test.go",
+			`package cli; import "time"; var t = time.Now().Add(time.Hour)`, ""},
+		{"a mark that is not the first statement", Timed, "internal/cli/a_test.go", `package cli; import ("testing"; "time"; ` +
+			`"scrimp/internal/test/lane"); func TestA(t *testing.T) { t.Parallel(); lane.Nightly(t, "x"); time.Sleep(1) }`,
+			"time.Sleep"},
+		{"a test of the nightly lane", Timed, "internal/cli/a_test.go", `package cli; import ("testing"; "time"; ` +
+			`"scrimp/internal/test/lane"); func TestA(t *testing.T) { lane.Nightly(t, "x"); time.Sleep(1) }`, ""},
+		{"a test of a component", Timed, "internal/cli/a_test.go", `package cli; import ("testing"; "time"; ` +
+			`"scrimp/internal/test/lane"); func TestA(t *testing.T) { lane.Component(t, "ssh"); time.Sleep(1) }`, ""},
+		{"a package of a suite", Timed, "internal/engine/aws/a_test.go",
+			`package aws; import "time"; func f() { time.Sleep(1) }`, ""},
+		{"a benchmark", Timed, "internal/cli/a_test.go", `package cli; import ("testing"; "time"); ` +
+			`func BenchmarkA(b *testing.B) { t := time.Now(); _ = time.Since(t) }`, ""},
+		{"a test that sleeps in a bubble", Timed, "internal/cli/a_test.go", `package cli; import ("testing"; ` +
 			`"testing/synctest"; "time"); func f(t *testing.T) { synctest.Test(t, func(*testing.T) { time.Sleep(1) }) }`, ""},
-		{"a program that sleeps", Sleeps, "internal/cli/a.go", `package cli; import "time"; func f() { time.Sleep(1) }`, ""},
+		{"a program that sleeps", Timed, "internal/cli/a.go", `package cli; import "time"; func f() { time.Sleep(1) }`, ""},
+		{"what waits for tests", Timed, "internal/await/a_test.go",
+			`package await; import "time"; func f() { time.Sleep(1) }`, ""},
+
+		{"a program that imports test support", Support, "internal/cli/a.go",
+			`package cli; import "scrimp/internal/await"`, "tests and tools only"},
+		{"a program that imports a test store", Support, "cmd/scrimp/a.go",
+			`package main; import "scrimp/internal/store/storetest"`, "tests and tools only"},
+		{"a test that imports test support", Support, "internal/cli/a_test.go",
+			`package cli; import "scrimp/internal/test/lane"`, ""},
+		{"a tool that imports test support", Support, "hack/testall/a.go",
+			`package main; import "scrimp/internal/test/lane"`, ""},
+		{"test support that imports test support", Support, "internal/store/pgtest/a.go",
+			`package pgtest; import "scrimp/internal/await"`, ""},
 
 		{"context", pure, "internal/core/a.go", `package core; import "context"`, "cancelled"},
 		{"a logger", pure, "internal/core/a.go", `package core; import "log/slog"`, "does not log"},

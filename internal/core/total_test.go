@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/state"
+	"scrimp/internal/test/lane"
 )
 
 // noise draws events without any sense: about jobs, attempts and instances that
@@ -174,11 +175,7 @@ func (n *noise) market() Body {
 // Whatever comes in whatever order, a step takes it, the sums stay equal, and
 // the log and the snapshot give the state back.
 func TestAStepTakesEveryEvent(t *testing.T) {
-	lives := 200
-	if testing.Short() {
-		lives = 50
-	}
-	for seed := range uint64(lives) {
+	for seed := range uint64(lane.Pick(24, 2_000)) {
 		nonsense(t, seed, 400)
 		if t.Failed() {
 			t.Fatalf("repeat: nonsense(t, %d, 400)", seed)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/test/lane"
 )
 
 var show = flag.Bool("show", false, "print the table of the benchmark")
@@ -197,6 +198,7 @@ func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
 // TestBench prints every protocol of the public benchmark beside its baseline, and
 // fails where a target is missed. `make bench-estimate` runs it.
 func TestBench(t *testing.T) {
+	lane.Nightly(t, "it leaves each row of the public measurements out in turn")
 	b := newBench(t)
 	y := b.truthY()
 	x, ok := standard().Examine(b.points)

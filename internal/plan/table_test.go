@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/horizon"
+	"scrimp/internal/test/lane"
 )
 
 // course is a job on a drawn market: zones that come and go, looked at every tick.
@@ -182,7 +183,7 @@ func atOnce(m *Planner, built *int) func(TableRequest, time.Time) bool {
 
 func TestATableThatIsAskedForDecidesAsOneThatIsBuiltWithin(t *testing.T) {
 	shared, built, weighed := NewPlanner().OnRequest(), 0, 0
-	for seed := range uint64(16) {
+	for seed := range uint64(lane.Pick(4, 16)) {
 		c := drawCourse(seed, 1+int(seed%4))
 		m := shared
 		if seed%2 == 0 {
@@ -202,7 +203,7 @@ func TestATableThatIsAskedForDecidesAsOneThatIsBuiltWithin(t *testing.T) {
 			t.Errorf("seed %d is late", seed)
 		}
 	}
-	if built < 50 || weighed < 300 {
+	if built < lane.Pick(12, 50) || weighed < lane.Pick(75, 300) {
 		t.Errorf("%d tables built, %d decisions weighed", built, weighed)
 	}
 }
@@ -223,7 +224,7 @@ type lateness struct{ waits, kept, uniform int }
 // waits goes on doing so for a minute, then by Uniform Progress.
 func TestALateTableMakesNoJobLateAndMovesNone(t *testing.T) {
 	var sum lateness
-	for seed := range uint64(40) {
+	for seed := range uint64(lane.Pick(15, 40)) {
 		c := drawCourse(seed, 1+int(seed%3))
 		m := NewPlanner().OnRequest()
 		got := c.play(m, inSomeTicks(m, &c, seed))

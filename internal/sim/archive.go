@@ -18,6 +18,7 @@ func (w *World) archives(out core.Outcome) {
 		case state.JobArchived:
 			w.saw("a job is archived")
 			w.tell("%s is archived", f.Job)
+			delete(w.unarchived, f.Job)
 			if w.archive[f.Job] = f.Record; w.fault == FaultArchiveLost {
 				delete(w.archive, f.Job)
 			}
@@ -70,10 +71,14 @@ func (w *World) known(id string) (j *core.Job, ok bool) {
 	if !ok {
 		return nil, false
 	}
+	if j = w.unarchived[id]; j != nil {
+		return j, true
+	}
 	j, err := state.ReadJob(record)
 	if err != nil {
 		panic(err)
 	}
+	w.unarchived[id] = j
 	return j, true
 }
 

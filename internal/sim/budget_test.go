@@ -12,9 +12,10 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/size"
+	"scrimp/internal/test/lane"
 )
 
-var purses = flag.Int("purses", 400, "how many random markets a job with a budget that comes first is played on")
+var purses = flag.Int("purses", lane.Pick(100, 2_000), "how many random markets a job with a budget that comes first is played on")
 
 // strapped draws a market of a few zones whose prices and periods differ, and a job
 // with a deadline and a budget, of which often no more than one can hold.
@@ -122,7 +123,7 @@ func everHad(p Playback, until, span time.Duration) (id market.OfferID, least mo
 // The deadline is as good as without a budget where the budget pays for on-demand
 // from the start twice over.
 func TestABudgetThatIsAmpleChangesNothing(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(lane.Pick(20, 500)) {
 		p := strapped(seed*3 + 1)
 		p.Terms.Budget, _ = money.Estimated(p.Terms.Work.Hours() * 20)
 		with := Play(p)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/lane"
 )
 
 // However jobs come, are interrupted and end, no more of them run on what is reserved than it has
@@ -12,7 +14,7 @@ import (
 // was booked to nobody is what was paid by then, exactly. (The stage checks all of it.)
 func TestWhatIsReservedIsSharedAndAddsUp(t *testing.T) {
 	moved, kept := 0, 0
-	for seed := range uint64(12) {
+	for seed := range uint64(lane.Pick(4, 100)) {
 		rng := rand.New(rand.NewPCG(seed, 0x4e5))
 		var b strings.Builder
 		fmt.Fprintf(&b, "config max_running=%d\nmarket a spot=$1.00 on-demand=$3.00\n", 2+rng.IntN(3))

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/size"
+	"scrimp/internal/test/lane"
 )
 
 // calmTrace sells spot at a dollar and on-demand at 3.30, both always.
@@ -49,7 +50,7 @@ func people(rng *rand.Rand) (r rhythm, pace float64, steps int64) {
 func TestNobodyIsTakenForLateBecauseOfAWarmUpOrAPause(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 4))
 	trace, mind := calmTrace(), plan.NewPlanner()
-	for n := range 50 {
+	for n := range lane.Pick(10, 200) {
 		r, pace, steps := people(rng)
 		all := r.takes(0, steps, pace)
 		p := Playback{

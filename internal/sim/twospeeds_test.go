@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/size"
+	"scrimp/internal/test/lane"
 )
 
 // twoSpeeds draws a market of two machines, spot and on-demand, of which one is faster
@@ -53,7 +54,7 @@ func twoSpeeds(seed uint64) market.Trace {
 func TestAJobGoesToAFasterMachineThatCostsLessForTheWork(t *testing.T) {
 	sum := map[policy.Rule]float64{}
 	mind := plan.NewPlanner()
-	for seed := range uint64(30) {
+	for seed := range uint64(lane.Pick(12, 100)) {
 		trace := twoSpeeds(seed)
 		for _, rule := range []policy.Rule{policy.Greedy, policy.UniformProgress, policy.Default} {
 			got := Play(Playback{

@@ -31,15 +31,17 @@ type World struct {
 	heap   agenda
 	count  uint64
 
-	m        *core.Machine
-	mind     *plan.Planner // kept over a restart, for its tables are dear and change nothing
-	log      []logged
-	archive  map[string]json.RawMessage // records of archived jobs, by name
-	snap     json.RawMessage            // newest snapshot
-	snapAt   int                        // how much of the log it holds
-	postings []ledger.Posting
-	up       bool
-	tick     time.Time // when the next tick is scheduled
+	m       *core.Machine
+	mind    *plan.Planner // kept over a restart, for its tables are dear and change nothing
+	log     []logged
+	archive map[string]json.RawMessage // records of archived jobs, by name
+	// unarchived holds jobs that were read from their records: to read one takes as long as many events.
+	unarchived map[string]*core.Job
+	snap       json.RawMessage // newest snapshot
+	snapAt     int             // how much of the log it holds
+	postings   []ledger.Posting
+	up         bool
+	tick       time.Time // when the next tick is scheduled
 
 	zones     []*zone
 	sellers   []*seller // where there are several providers
@@ -186,7 +188,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 		granting:  map[string]func(){},
 		cancelled: map[string]bool{},
 		blobs:     map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{},
-		failed: map[string]int{}, archive: map[string]json.RawMessage{},
+		failed: map[string]int{}, archive: map[string]json.RawMessage{}, unarchived: map[string]*core.Job{},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func ParseJSON(u Use, text []byte, name string, now time.Time) (Job, []Note, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	root, err := node(d)
+	root, err := node(d, 0)
 	if err == nil && d.More() {
 		err = errors.New("there is more behind it")
 	}
@@ -28,7 +28,7 @@ func ParseJSON(u Use, text []byte, name string, now time.Time) (Job, []Note, err
 
 // node is the next JSON value as the YAML reader has it. A string is text whatever it looks like, and a name that
 // stands twice stands there twice.
-func node(d *json.Decoder) (*yaml.Node, error) {
+func node(d *json.Decoder, depth int) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 	}
 	switch v := token.(type) {
 	case json.Delim:
-		return nodes(d, v)
+		return nodes(d, v, depth+1)
 	case string:
 		return single("!!str", v)
 	case json.Number:
@@ -50,21 +50,28 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 	}
 }
 
+// mostNested is more than any job file nests. Without a limit a request of open brackets takes a stack of hundreds of
+// megabytes.
+const mostNested = 100
+
 // nodes is an object or a list, behind the bracket that opens it.
-func nodes(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
+func nodes(d *json.Decoder, open json.Delim, depth int) (*yaml.Node, error) {
+	if depth > mostNested {
+		return nil, fmt.Errorf("it nests deeper than %d", mostNested)
+	}
 	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	if open == '{' {
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
 	}
 	for d.More() {
 		if open == '{' {
-			name, err := node(d)
+			name, err := node(d, depth)
 			if err != nil {
 				return nil, err
 			}
 			n.Content = append(n.Content, name)
 		}
-		item, err := node(d)
+		item, err := node(d, depth)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/policy/horizon"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/test/lane"
 )
 
 type player struct {
@@ -66,12 +67,12 @@ func play(runs []tick.Run, prior horizon.Prior) (all tick.Score, parts map[[2]ti
 }
 
 func TestThePublicBenchmarkCostsLessThanThePublishedPolicies(t *testing.T) {
-	begin := time.Now()
+	lane.Nightly(t, "it plays the 960 runs of the public benchmark")
 	all, parts := play(runs(t), horizon.Public)
 	for k, s := range parts {
 		t.Logf("%v %.3f", k, s.Mean())
 	}
-	t.Logf("mean %.3f misses %d in %v", all.Mean(), all.Misses, time.Since(begin))
+	t.Logf("mean %.3f misses %d", all.Mean(), all.Misses)
 	if all.Misses != 0 || all.Mean() > 99.25 {
 		t.Errorf("%d misses, %.3f dollars", all.Misses, all.Mean())
 	}
@@ -102,6 +103,7 @@ func BenchmarkDecide(b *testing.B) {
 // TestLooksOfAnotherLengthAreAsGood plays some of the runs with every tick cut in
 // two, and with half of the ticks.
 func TestLooksOfAnotherLengthAreAsGood(t *testing.T) {
+	lane.Nightly(t, "it plays an eighth of the public benchmark at three resolutions")
 	var some [3][]tick.Run
 	for i, r := range runs(t) {
 		if i%16 != 5 && i%16 != 10 {

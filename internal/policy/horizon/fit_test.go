@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/policy/horizon"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/test/lane"
 )
 
 var (
@@ -169,6 +170,7 @@ func without(o [2][]row, zone string) horizon.Prior {
 }
 
 func TestLeavingTheTestedZoneOutOfTheFitCostsLittle(t *testing.T) {
+	lane.Nightly(t, "it fits the policy's prior to the public benchmark anew")
 	list := runs(t)
 	o := rows(list, middles)
 	if *fitPrior {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/policy/horizon"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/test/lane"
 )
 
 func small(over time.Duration) horizon.Problem {
@@ -43,7 +44,7 @@ func TestTheTablesNeverCountOnWhatTheGuardForbids(t *testing.T) {
 		p := small(over)
 		solver, r := horizon.New(p, horizon.Public), rand.New(rand.NewPCG(1, uint64(over)))
 		guarded := 0
-		for range 60000 {
+		for range lane.Pick(10_000, 60_000) {
 			s := anyState(r, p)
 			if s.Until-s.Left >= over+p.Grid {
 				continue
@@ -55,7 +56,7 @@ func TestTheTablesNeverCountOnWhatTheGuardForbids(t *testing.T) {
 			}
 			t.Fatalf("%+v: %+v", s, got)
 		}
-		if guarded < 500 {
+		if guarded < lane.Pick(100, 500) {
 			t.Fatalf("only %d states were under the guard", guarded)
 		}
 	}
@@ -109,7 +110,7 @@ func TestMoreTimeIsNeverExpectedToCostMore(t *testing.T) {
 	}
 }
 
-var markets = flag.Int("markets", 1000, "how many generated markets the properties of the mean are held on")
+var markets = flag.Int("markets", lane.Pick(200, 10_000), "how many generated markets the properties of the mean are held on")
 
 // mean plays so many generated markets and returns the mean dollars.
 func mean(t *testing.T, runs int, job tick.Job) float64 {

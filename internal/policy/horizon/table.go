@@ -197,6 +197,7 @@ func solve(g *shape, grid time.Duration, prior Prior, up, gap float64) *Table {
 	size := 2 * n * g.holds * S
 	mean := make([]float32, size)
 	last, out := make([]float32, size), make([]float32, size)
+	l := newLevel(g)
 	for m := 0; ; m++ {
 		if low, _, _ := kept(m); low == m {
 			t.value = append(t.value, slices.Clone(last))
@@ -205,13 +206,9 @@ func solve(g *shape, grid time.Duration, prior Prior, up, gap float64) *Table {
 			}
 		}
 		t.expect(last, mean)
+		l.set(m + 1)
 		for market := range 2 * n {
-			for c := range g.holds {
-				if market >= n && c >= 1 && c <= len(g.owed) {
-					continue // no spot is held without a market
-				}
-				t.level(m+1, market, c, mean, out)
-			}
+			l.fill(t, market, mean, out)
 		}
 		last, out = out, last
 	}
@@ -254,71 +251,98 @@ func (t *Table) expect(v, mean []float32) {
 	}
 }
 
-// level fills one row of the table: the cheapest of the choices at each slack.
-func (t *Table) level(m, market, c int, mean, out []float32) {
-	g, S := t.g, len(t.g.slack)
-	n := len(ages)
-	to := out[t.at(market, c):][:S]
-	held, state := None, 0
-	switch {
-	case c > len(g.owed):
-		held, state = OnDemand, c-1-len(g.owed)
-	case c > 0:
-		held, state = Spot, c-1
-	}
-	step := func(h Held) (*shift, []float32, float32) {
-		move, next := &g.taken, g.first
-		if h == held {
-			move, next = &g.serve[state], g.next[state]
+// level fills the rows of a table at one number of steps to the deadline. What it costs to take a machine, or none, is
+// the same whatever is held, so it is found once a market.
+type level struct {
+	g    *shape
+	e    edge
+	work []float64 // left, by slack, in steps
+	// points is how many slacks have work left, free the first of them that leaves a choice.
+	points, free          int
+	firm, spot, none, own []float32
+}
+
+func newLevel(g *shape) *level {
+	row := func() []float32 { return make([]float32, len(g.slack)) }
+	return &level{g: g, work: make([]float64, len(g.slack)), firm: row(), spot: row(), none: row(), own: row()}
+}
+
+// set makes l the level m steps from the deadline.
+func (l *level) set(m int) {
+	l.e, l.points, l.free = l.g.ends[m-1], 0, 0
+	for s, slack := range l.g.slack {
+		w := float64(m) - slack
+		l.work[s] = max(w, 1e-6)
+		l.points = s + 1
+		if l.g.guarded(min(slack, float64(m)-1e-6)) {
+			l.free = s + 1
 		}
-		price := float32(g.firm)
-		if h == Spot {
-			price = float32(g.spot)
-		}
-		return move, mean[t.at(market, g.column(h, next)):][:S], price
-	}
-	firm, firmMean, firmPrice := step(OnDemand)
-	var spot *shift
-	var spotMean []float32
-	var spotPrice float32
-	if market < n {
-		spot, spotMean, spotPrice = step(Spot)
-	}
-	none := mean[t.at(market, 0):][:S]
-	e := g.ends[m-1]
-	for s := range to {
-		w := float64(m) - g.slack[s]
 		// The first point past the end of the work stands for the least work there
 		// is: what lies before it is found between it and the point below.
-		last := w <= 1e-9
-		w = max(w, 1e-6)
-		cost := run(w, s, firm, firmMean, firmPrice, e)
-		guard := g.guarded(min(g.slack[s], float64(m)-1e-6))
-		if spot != nil && (!guard || held == Spot && state == 0) {
-			cost = min(cost, run(w, s, spot, spotMean, spotPrice, e))
-		}
-		if !guard {
-			cost = min(cost, e.mix(none, g.wait.index[s], g.wait.part[s]))
-		}
-		to[s] = cost
-		if last {
-			for i := s + 1; i < S; i++ {
-				to[i] = cost
-			}
+		if w <= 1e-9 {
 			return
 		}
 	}
 }
 
-// run is what a step costs on a machine, and all that follows.
-func run(w float64, s int, by *shift, mean []float32, price float32, e edge) float32 {
-	if w <= 1-by.by+1e-9 {
-		if e.whole {
-			return price
-		}
-		return float32(price * float32(w+by.by))
+// fill fills the rows of a market: the cheapest of the choices by what is held and slack.
+func (l *level) fill(t *Table, market int, mean, out []float32) {
+	g, S := l.g, len(l.g.slack)
+	after := func(h Held, next int) []float32 { return mean[t.at(market, g.column(h, next)):][:S] }
+	firmPrice, spotPrice := float32(g.firm), float32(g.spot)
+	forSale := market < len(ages)
+	l.run(l.firm, &g.taken, after(OnDemand, g.first), firmPrice)
+	if forSale {
+		l.run(l.spot, &g.taken, after(Spot, g.first), spotPrice)
 	}
-	return price + e.mix(mean, by.index[s], by.part[s])
+	none := after(None, 0)
+	for s := l.free; s < l.points; s++ {
+		l.none[s] = l.e.mix(none, g.wait.index[s], g.wait.part[s])
+	}
+	l.cheapest(out[t.at(market, 0):][:S], l.firm, l.spot, forSale, false)
+	for state := range g.owed {
+		if forSale { // no spot is held without a market
+			l.run(l.own, &g.serve[state], after(Spot, g.next[state]), spotPrice)
+			l.cheapest(out[t.at(market, g.column(Spot, state)):][:S], l.firm, l.own, true, state == 0)
+		}
+		l.run(l.own, &g.serve[state], after(OnDemand, g.next[state]), firmPrice)
+		l.cheapest(out[t.at(market, g.column(OnDemand, state)):][:S], l.own, l.spot, forSale, false)
+	}
+}
+
+// run fills to with what a step costs on a machine, and all that follows, by slack.
+func (l *level) run(to []float32, by *shift, mean []float32, price float32) {
+	for s, w := range l.work[:l.points] {
+		switch {
+		case w > 1-by.by+1e-9:
+			to[s] = price + l.e.mix(mean, by.index[s], by.part[s])
+		case l.e.whole:
+			to[s] = price
+		default:
+			to[s] = float32(price * float32(w+by.by))
+		}
+	}
+}
+
+// cheapest fills to with the least of the choices that the guard leaves. Lives says that spot is held and owes nothing,
+// which the guard keeps.
+func (l *level) cheapest(to, firm, spot []float32, forSale, lives bool) {
+	copy(to, firm[:l.points])
+	if forSale {
+		from := l.free
+		if lives {
+			from = 0
+		}
+		for s := from; s < l.points; s++ {
+			to[s] = min(to[s], spot[s])
+		}
+	}
+	for s := l.free; s < l.points; s++ {
+		to[s] = min(to[s], l.none[s])
+	}
+	for s := l.points; s < len(to); s++ {
+		to[s] = to[l.points-1]
+	}
 }
 
 // edge is the pair of grid points between which the work comes to its end at some

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/money"
 	"scrimp/internal/policy/place"
+	"scrimp/internal/test/lane"
 )
 
 // market is a small world: which zone is up in which tick, and its price.
@@ -151,7 +152,7 @@ func TestTheGuardIsOnTimeWhateverIsDecided(t *testing.T) {
 }
 
 func TestTheDefaultPolicyIsOnTimeAndKeepsTheRules(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(lane.Pick(20, 200)) {
 		m := generate(seed, 1+int(seed%5), time.Duration(1+seed%4)*30*time.Minute, seed%2 == 1)
 		out := m.play(&place.Foresight{Job: &m.job})
 		if !out.done || out.broken != "" {
@@ -161,7 +162,7 @@ func TestTheDefaultPolicyIsOnTimeAndKeepsTheRules(t *testing.T) {
 }
 
 func TestTheSameRunIsDecidedTheSame(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(lane.Pick(4, 20)) {
 		a := generate(seed, 4, time.Hour, seed%2 == 1)
 		x, y := a.play(&place.Foresight{Job: &a.job}), a.play(&place.Foresight{Job: &a.job})
 		if fmt.Sprint(x) != fmt.Sprint(y) {
@@ -181,7 +182,7 @@ func mean(seeds uint64, of func(seed uint64) *market) float64 {
 }
 
 func TestMoreSlackAndMoreZonesAndCheaperMarketsCostNoMore(t *testing.T) {
-	const seeds = 80
+	seeds := uint64(lane.Pick(10, 200))
 	base := mean(seeds, func(s uint64) *market { return generate(s, 3, 90*time.Minute, false) })
 	slack := mean(seeds, func(s uint64) *market { return generate(s, 3, 4*time.Hour, false) })
 	cheap := mean(seeds, func(s uint64) *market {
@@ -228,7 +229,7 @@ func withTwin(m *market) *market {
 
 func TestAZoneThatIsNeverUpChangesNothing(t *testing.T) {
 	with, without := 0.0, 0.0
-	for seed := range uint64(60) {
+	for seed := range uint64(lane.Pick(12, 60)) {
 		m := generate(seed, 1+int(seed%3), 90*time.Minute, false)
 		n := withTwin(m)
 		for name, p := range map[string]func(*place.Job) place.Policy{
@@ -253,7 +254,7 @@ func TestAZoneThatIsNeverUpChangesNothing(t *testing.T) {
 func TestTheCheapestOptionIsTakenAndALiveMachineLeftOnlyForMore(t *testing.T) {
 	const hand = 0.2 * 3
 	weighed, kept, left := 0, 0, 0
-	for seed := range uint64(30) {
+	for seed := range uint64(lane.Pick(10, 60)) {
 		m := generate(seed, 4, time.Duration(1+seed%8)*time.Hour, false)
 		f := &place.Foresight{Job: &m.job}
 		m.play(checked{f, func(v place.View, c place.Choice) {

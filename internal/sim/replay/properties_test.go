@@ -10,9 +10,10 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/test/lane"
 )
 
-var drawn = flag.Int("drawn", 300, "how many drawn markets the properties of the mean are held on (make check: 10,000)")
+var drawn = flag.Int("drawn", lane.Pick(100, 10_000), "how many drawn markets the properties of the mean are held on (make check: 10,000)")
 
 // meanOf plays the job on the drawn markets through core.Step and returns the mean
 // dollars, and the mean of what the overheads of the machines after the first cost
@@ -83,7 +84,7 @@ func TestACheaperMarketNeverCostsMoreAndNoneMoreThanOnDemand(t *testing.T) {
 
 func TestTheSameMarketGivesTheSameOutcome(t *testing.T) {
 	shared := plan.NewPlanner()
-	for i := range min(*drawn, 40) {
+	for i := range min(*drawn, lane.Pick(15, 40)) {
 		r := tick.Run{Zone: "drawn", Window: i, Job: sixHours(8, 1e12), Up: tick.Drawn(uint64(i), 11, 48)}
 		a, b := fmt.Sprintf("%+v", Single(r, plan.NewPlanner(), policy.Default, true)), fmt.Sprintf("%+v", Single(r, shared, policy.Default, true))
 		if a != b {

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/test/lane"
 )
 
 const data = "../../../../shared/data/spot/"
@@ -65,7 +66,7 @@ func generated(n int) []tick.Run {
 // The core, with its events, attempts and books, costs what a plain loop over
 // the ticks costs, run by run.
 func TestTheCoreCostsWhatThePlainLoopCosts(t *testing.T) {
-	t.Run("generated", func(t *testing.T) { same(t, generated(60)) })
+	t.Run("generated", func(t *testing.T) { same(t, generated(lane.Pick(20, 60))) })
 	t.Run("public", func(t *testing.T) { same(t, public(t)) })
 }
 

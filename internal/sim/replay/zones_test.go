@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/place"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/test/lane"
 )
 
 // publicZones reads the windows of the public benchmark with several zones, or skips where the data is missing.
@@ -82,14 +83,14 @@ func plain(rule policy.Rule) func(*place.Job) place.Policy {
 func TestTheCoreCostsWhatThePlainLoopOverZonesCosts(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		name := map[bool]string{false: "sees all", true: "looks"}[looks]
-		t.Run("generated, "+name, func(t *testing.T) { sameZones(t, generatedZones(120, looks), looks) })
+		t.Run("generated, "+name, func(t *testing.T) { sameZones(t, generatedZones(lane.Pick(40, 120), looks), looks) })
 		t.Run("public, "+name, func(t *testing.T) {
 			runs, _, err := tick.ZoneRuns(publicZones(t), looks)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var some []tick.ZoneRun
-			for i := 0; i < len(runs); i += 7 {
+			for i := 0; i < len(runs); i += lane.Pick(35, 7) {
 				some = append(some, runs[i])
 			}
 			sameZones(t, some, looks)
@@ -128,7 +129,7 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 // seen of the zones is in the state, so the run goes on as it would have.
 func TestARestartChangesNothingOverSeveralZones(t *testing.T) {
 	for _, looks := range []bool{false, true} {
-		for i, r := range generatedZones(6, looks) {
+		for i, r := range generatedZones(lane.Pick(3, 6), looks) {
 			if len(r.Job.Zones) < 2 {
 				continue
 			}

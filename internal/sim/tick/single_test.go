@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/lane"
 )
 
 // publicRuns reads the public traces that lie beside the repository.
@@ -87,6 +89,7 @@ func TestTheBaselinesComeOutToTheCent(t *testing.T) {
 
 // TestTheOptimumComesOutToTheCent: 94.270 over all runs, 101.64 and 86.90 by deadline.
 func TestTheOptimumComesOutToTheCent(t *testing.T) {
+	lane.Nightly(t, "it solves the 960 runs of the public benchmark")
 	var all, tight, loose Score
 	for _, r := range publicRuns(t) {
 		cost, ok := r.Optimum()

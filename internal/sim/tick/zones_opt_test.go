@@ -14,12 +14,11 @@ import (
 
 	"scrimp/internal/money"
 	"scrimp/internal/policy/place"
+	"scrimp/internal/test/lane"
 )
 
 func TestTheZoneOptimumIsWhatTheBenchmarkSays(t *testing.T) {
-	if os.Getenv("SCRIMP_CI") == "" && os.Getenv("SCRIMP_OPTIMUM") == "" {
-		t.Skipf("SKIPPED: %s takes minutes where nothing is kept: set SCRIMP_OPTIMUM=1", t.Name())
-	}
+	lane.Nightly(t, "it takes minutes where no optimum is kept")
 	runs, _, err := ZoneRuns(publicZones(t), false)
 	if err != nil {
 		t.Fatal(err)

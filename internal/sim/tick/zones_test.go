@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/money"
 	"scrimp/internal/policy/place"
+	"scrimp/internal/test/lane"
 )
 
 const (
@@ -146,9 +147,7 @@ func TestGroupsThatLackAZoneAreLeftOutAndShortWindowsRefused(t *testing.T) {
 }
 
 func TestTheDefaultPolicyOverSeveralZones(t *testing.T) {
-	if os.Getenv("SCRIMP_ZONES") == "" {
-		t.Skipf("SKIPPED: %s takes minutes on a busy machine: set SCRIMP_ZONES=1", t.Name())
-	}
+	lane.Nightly(t, "it plays the public benchmark with several zones")
 	windows := publicZones(t)
 	for _, c := range []struct {
 		looks bool
