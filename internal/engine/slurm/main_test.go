@@ -107,12 +107,13 @@ func (p *pool) stop() {
 	}
 }
 
-// emptied ends the jobs that a test has left, and reports whether the cluster is as it was when it began.
+// emptied ends the jobs that a test has left, and reports whether the cluster is as it was when it began. Slurm may
+// leave a job that was ended as it began COMPLETING for minutes: such a cluster is not waited for.
 func (c *realCluster) emptied() bool {
 	if _, err := c.try("scancel", "--user="+strconv.Itoa(os.Getuid())); err != nil {
 		return false
 	}
-	for range 100 {
+	for range 30 {
 		queue, err := c.try("squeue", "--noheader")
 		nodes, err2 := c.try("sinfo", "--noheader", "--Node", "--format=%T")
 		states := strings.Fields(nodes)
