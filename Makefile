@@ -82,10 +82,10 @@ chaos: ## servers on a real PostgreSQL and on SQLite, hurt under load in every w
 	$(GO) test ./internal/server -run TestServersThatAreHurtUnderLoadLoseNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-ssh: ## machines with a real sshd and their server, hurt in every way, for CHAOS: needs root, openssh-server and iproute2
-	$(GO) test ./internal/engine/ssh -run TestMachinesThatAreHurtLoseNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/ssh -run TestMachinesThatAreHurtLoseNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-slurm: ## a real Slurm cluster and its server, hurt in every way, for CHAOS: needs slurmctld, slurmd, slurm-client and munge
-	$(GO) test ./internal/engine/slurm -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/slurm -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-kube: ## a real Kubernetes control plane with real nodes and their server, hurt in every way, for CHAOS: needs root and what test/kube-build.sh builds
 	$(GO) test ./internal/engine/kube -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h

@@ -6,7 +6,7 @@ base=$(cd "${1:?usage: slurm-down.sh FOLDER}" && pwd) || exit 0
 export PATH="$PATH:/usr/sbin:/sbin" SLURM_CONF="$base/etc/slurm.conf"
 if timeout 3 squeue -h -o %i >/dev/null 2>&1; then
 	timeout 5 scancel --user="$(id -un)" 2>/dev/null
-	for _ in $(seq 80); do
+	for _ in $(seq 40); do
 		[ -z "$(timeout 2 squeue -h -o %i 2>/dev/null)" ] && break
 		sleep 0.1
 	done

@@ -47,4 +47,8 @@ Host m$k
 	UserKnownHostsFile $base/known
 C
 done
+for k in $(seq 1 "$n"); do # sshd writes its process id once it listens
+	for _ in $(seq 1500); do [ -s "$base/sshd$k.pid" ] && break; sleep 0.02; done
+	[ -s "$base/sshd$k.pid" ] || { echo "ssh-up.sh: sshd of m$k does not listen" >&2; tail -n 3 "$base/sshd$k.log" >&2; exit 1; }
+done
 sysctl -qw net.ipv4.ip_forward=1 2>/dev/null || true # machines of a gang reach each other through this one

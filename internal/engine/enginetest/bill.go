@@ -13,10 +13,6 @@ import (
 )
 
 func bills(r *rig) {
-	if r.Later != nil {
-		r.cannot("its bills come later")
-		return
-	}
 	r.launch("a.1")
 	if r.Tells > 0 {
 		begun := r.list()["a.1"].Launched
@@ -102,10 +98,6 @@ func same(a, b []engine.Line) bool {
 }
 
 func interrupted(r *rig) {
-	if r.Fails == "" {
-		r.cannot("the engine takes nothing away")
-		return
-	}
 	q := r.request("a.1")
 	q.Offer = r.Fails
 	list, err := r.Driver.Launch(r.Context(), q)

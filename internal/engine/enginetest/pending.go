@@ -27,10 +27,6 @@ func (r *rig) waits(key string) {
 }
 
 func pending(r *rig) {
-	if r.Queued == "" {
-		r.cannot("launches are answered at once")
-		return
-	}
 	r.waits("a.1")
 	r.waits("a.1") // asked again it waits on, and once
 	r.Grant(r.TB, "a.1")
@@ -53,10 +49,6 @@ func pending(r *rig) {
 }
 
 func cancelled(r *rig) {
-	if r.Queued == "" {
-		r.cannot("launches are answered at once: none can be given up")
-		return
-	}
 	c, ok := r.Driver.(engine.Canceller)
 	if !ok {
 		r.Fatal("launches may be pending, and the driver has no Cancel")
@@ -89,10 +81,6 @@ func cancelled(r *rig) {
 }
 
 func scoped(r *rig) {
-	if len(r.Refusals) == 0 {
-		r.cannot("its refusals are about their offer, and say no time")
-		return
-	}
 	for n, want := range r.Refusals {
 		q := r.request("a.1")
 		q.Offer = want.Offer
@@ -112,10 +100,6 @@ func scoped(r *rig) {
 }
 
 func billedLater(r *rig) {
-	if r.Later == nil {
-		r.cannot("bills are in the list as soon as the end is")
-		return
-	}
 	b, ok := r.Driver.(engine.Biller)
 	if !ok {
 		r.Fatal("bills come later, and the driver has no Bills")
@@ -153,12 +137,9 @@ func billedLater(r *rig) {
 }
 
 func watched(r *rig) {
-	w, ok := r.Driver.(engine.Watcher)
-	if !ok {
-		r.cannot("it is polled")
-		return
-	}
+	w := r.Driver.(engine.Watcher)
 	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
 	told, ended := make(chan struct{}, 100), make(chan error, 1)
 	go func() {
 		ended <- w.Watch(ctx, func() {
@@ -176,9 +157,5 @@ func watched(r *rig) {
 		return len(told) > 0
 	})
 	stop()
-	select {
-	case <-ended:
-	case <-time.After(r.Limit):
-		r.Error("it watches on after its end")
-	}
+	r.until("the end of the watch", func() bool { return len(ended) > 0 })
 }

@@ -5,21 +5,18 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 )
 
 type rig struct {
 	Rig
 	testing.TB
-	skipped string
 
 	mu       sync.Mutex
 	launched map[string]time.Time // when the launch of a key was answered
 	gangs    map[string]int       // machines that a key may have, where these are several
 }
-
-// cannot says which capability the engine lacks for the case.
-func (r *rig) cannot(why string) { r.skipped = why }
 
 func (r *rig) launch(key string) engine.Instance {
 	r.Helper()
@@ -100,13 +97,7 @@ func (r *rig) listNow() map[string]engine.Instance {
 // until waits for something that the engine does by itself.
 func (r *rig) until(what string, ok func() bool) {
 	r.Helper()
-	for begun := time.Now(); !ok(); {
-		if time.Since(begun) > r.Limit {
-			r.Fatalf("not within %v: %s", r.Limit, what)
-		}
-		timer := time.NewTimer(20 * time.Millisecond) // the engine is another process: there is nothing to wait on
-		<-timer.C
-	}
+	await.True(r.TB, what, ok)
 }
 
 // giveBack terminates the key's instance and waits for its end in the list.

@@ -49,7 +49,7 @@ type Rig struct {
 	Tells time.Duration
 	// Consistency is how long the engine's list may lack a machine that runs.
 	Consistency time.Duration
-	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
+	// Limit is not read any more: await.Limit ends every wait.
 	Limit time.Duration
 }
 
@@ -64,33 +64,68 @@ type Refusal struct {
 // Case is one thing that every driver is held to.
 type Case struct {
 	Name string
-	hold func(*rig)
+	// lacks says which capability the engine lacks for the case, "" for none; nil: every engine is held to it.
+	lacks func(*Rig) string
+	hold  func(*rig)
 }
 
 // Cases are all of them.
 func Cases() []Case {
 	return []Case{
-		{"offers have price, source and time", offers},
-		{"a launch is listed with its key, offer, price and tags", listed},
-		{"a key rents once, again and at the same time", once},
-		{"a key rents once, also when its machine has ended", onceForEver},
-		{"a lost answer does not rent twice", lostAnswer},
-		{"a key rents once, also when the engine dies", restarted},
-		{"a refusal says why and rents nothing", refused},
-		{"a refusal says what it is about and for how long", scoped},
-		{"a launch that is pending is granted later, and rents once", pending},
-		{"a launch that is given up rents nothing", cancelled},
-		{"several machines are rented as one", gang},
-		{"several machines are refused as one", gangRefused},
-		{"a partial grant is what it is", partial},
-		{"a partial grant is left as it is when the rest is given up", partGivenUp},
-		{"giving back can be asked for again", terminated},
-		{"only ours are listed", foreign},
-		{"bills add up, however the span is cut", bills},
-		{"a bill that comes later comes with its key", billedLater},
-		{"what the provider interrupts ends with its cause and bill", interrupted},
-		{"changes are told", watched},
+		{"offers have price, source and time", nil, offers},
+		{"a launch is listed with its key, offer, price and tags", nil, listed},
+		{"a key rents once, again and at the same time", nil, once},
+		{"a key rents once, also when its machine has ended", nil, onceForEver},
+		{"a lost answer does not rent twice", nil, lostAnswer},
+		{"a key rents once, also when the engine dies", noRestart, restarted},
+		{"a refusal says why and rents nothing", nil, refused},
+		{"a refusal says what it is about and for how long", noScope, scoped},
+		{"a launch that is pending is granted later, and rents once", noQueue, pending},
+		{"a launch that is given up rents nothing", noWaiting, cancelled},
+		{"several machines are rented as one", nil, gang},
+		{"several machines are refused as one", noEmpty, gangRefused},
+		{"a partial grant is what it is", noParts, partial},
+		{"a partial grant is left as it is when the rest is given up", noParts, partGivenUp},
+		{"giving back can be asked for again", nil, terminated},
+		{"only ours are listed", noForeign, foreign},
+		{"bills add up, however the span is cut", billsLater, bills},
+		{"a bill that comes later comes with its key", billsAtOnce, billedLater},
+		{"what the provider interrupts ends with its cause and bill", noInterruptions, interrupted},
+		{"changes are told", noWatch, watched},
 	}
+}
+
+// unless returns why where the capability is not there.
+func unless(there bool, why string) string {
+	if there {
+		return ""
+	}
+	return why
+}
+
+func noRestart(g *Rig) string  { return unless(g.Restart != nil, "the engine cannot be restarted") }
+func noQueue(g *Rig) string    { return unless(g.Queued != "", "launches are answered at once") }
+func noEmpty(g *Rig) string    { return unless(g.Empty != "", "the engine always has something") }
+func noParts(g *Rig) string    { return unless(g.Parts != "", "it grants all or none") }
+func noForeign(g *Rig) string  { return unless(g.Foreign != nil, "nothing else can be rented there") }
+func billsLater(g *Rig) string { return unless(g.Later == nil, "its bills come later") }
+func billsAtOnce(g *Rig) string {
+	return unless(g.Later != nil, "bills are in the list as soon as the end is")
+}
+
+func noInterruptions(g *Rig) string { return unless(g.Fails != "", "the engine takes nothing away") }
+
+func noScope(g *Rig) string {
+	return unless(len(g.Refusals) > 0, "its refusals are about their offer, and say no time")
+}
+
+func noWaiting(g *Rig) string {
+	return unless(g.Queued != "", "launches are answered at once: none can be given up")
+}
+
+func noWatch(g *Rig) string {
+	_, watches := g.Driver.(engine.Watcher)
+	return unless(watches, "it is polled")
 }
 
 // Result is what came of a case.
@@ -99,27 +134,43 @@ type Result struct {
 	Skipped string // why it did not run; "": it ran
 }
 
+// notOver is why a case has no result: it failed, or what it needs is not installed.
+const notOver = "failed"
+
 // Run holds a driver to its contract, and says which cases ran. open makes a rig with an
-// engine of its own.
+// engine of its own, for each case that the engine is held to.
 func Run(t *testing.T, open func(t testing.TB) Rig) (results []Result) {
+	var g *Rig // the newest: all of them have the same capabilities
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			n := len(results)
-			results = append(results, Result{c.Name, "failed"})
-			results[n].Skipped = c.Hold(t, open(t))
+			results = append(results, Result{c.Name, notOver})
+			if g == nil || c.lacking(g) == "" {
+				opened := open(t)
+				g = &opened
+			}
+			results[n].Skipped = c.Hold(t, *g)
 		})
 	}
 	return results
 }
 
+// lacking says which capability the engine lacks for the case; "": none.
+func (c Case) lacking(g *Rig) string {
+	if c.lacks == nil {
+		return ""
+	}
+	return c.lacks(g)
+}
+
 // Hold holds the rig to the case, and says why it cannot be; "": it was.
 func (c Case) Hold(t testing.TB, g Rig) (skipped string) {
-	r := &rig{Rig: g, TB: t, launched: map[string]time.Time{}, gangs: map[string]int{}}
-	if r.Limit == 0 {
-		r.Limit = 20 * time.Second
+	t.Helper()
+	if why := c.lacking(&g); why != "" {
+		return why
 	}
-	c.hold(r)
-	return r.skipped
+	c.hold(&rig{Rig: g, TB: t, launched: map[string]time.Time{}, gangs: map[string]int{}})
+	return ""
 }
 
 // Table is what ran and what did not, for the page of an engine.
@@ -285,10 +336,6 @@ func lostAnswer(r *rig) {
 }
 
 func restarted(r *rig) {
-	if r.Restart == nil {
-		r.cannot("the engine cannot be restarted")
-		return
-	}
 	one, two := r.launch("a.1"), r.launch("a.2")
 	ended := r.giveBack("a.2")
 	r.Restart(r.TB)
@@ -379,10 +426,6 @@ func terminated(r *rig) {
 }
 
 func foreign(r *rig) {
-	if r.Foreign == nil {
-		r.cannot("nothing else can be rented there")
-		return
-	}
 	id := r.Foreign(r.TB)
 	ours := r.launch("a.1")
 	for _, i := range r.list() {

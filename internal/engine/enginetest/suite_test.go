@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"scrimp/internal/engine"
@@ -45,7 +46,7 @@ func (f *fake) rig(later bool) Rig {
 	g := Rig{Driver: struct {
 		*fake
 		fakeBills
-	}{f, fakeBills{f}}, Granted: sold, Empty: gone, Fails: shaky, Queued: slow, Parts: some, Consistency: lag, Limit: 300 * time.Millisecond,
+	}{f, fakeBills{f}}, Granted: sold, Empty: gone, Fails: shaky, Queued: slow, Parts: some, Consistency: lag,
 		Grant: func(_ testing.TB, key string) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -411,14 +412,18 @@ func TestEachCaseCatchesADriverThatBreaksIt(t *testing.T) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			failed, skipped := hold(t, c, newFake(""))
-			if len(failed) > 0 || (skipped == "") != (wrong[c.Name] != nil) {
-				t.Fatalf("an engine that does all right: skipped %q, failed %q", skipped, failed)
-			}
-			for _, w := range wrong[c.Name] {
-				if failed, _ := hold(t, c, newFake(w)); len(failed) == 0 {
-					t.Errorf("an engine that %s passes", w)
+			synctest.Test(t, func(t *testing.T) {
+				failed, skipped := hold(t, c, newFake(""))
+				if len(failed) > 0 || (skipped == "") != (wrong[c.Name] != nil) {
+					t.Fatalf("an engine that does all right: skipped %q, failed %q", skipped, failed)
 				}
+			})
+			for _, w := range wrong[c.Name] {
+				synctest.Test(t, func(t *testing.T) {
+					if failed, _ := hold(t, c, newFake(w)); len(failed) == 0 {
+						t.Errorf("an engine that %s passes", w)
+					}
+				})
 			}
 		})
 	}

@@ -157,21 +157,27 @@ func (j *joiner) once(ctx context.Context) (stood bool, err error) {
 	if a, ok := local.(*net.TCPAddr); ok && o.Address == "" && !a.IP.IsLoopback() {
 		o.Address = a.IP.String()
 	}
+	return true, serveStream(ctx, stream, answer.Body.Close, o)
+}
+
+// serveStream serves over a connection that stands, until it ends or nobody has asked anything for quietMost: behind a
+// cable that is out nobody says so.
+func serveStream(ctx context.Context, stream io.ReadWriter, hangUp func() error, o Options) error {
 	var quiet atomic.Bool
 	in := &watched{Reader: stream, late: time.AfterFunc(quietMost, func() {
 		quiet.Store(true)
-		_ = answer.Body.Close()
+		_ = hangUp()
 	})}
 	defer in.late.Stop()
-	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
-	err = Serve(ctx, in, stream, o)
+	defer context.AfterFunc(ctx, func() { _ = hangUp() })()
+	err := Serve(ctx, in, stream, o)
 	switch {
 	case quiet.Load():
-		err = fmt.Errorf("the server was not heard of for %v", quietMost)
+		return fmt.Errorf("the server was not heard of for %v", quietMost)
 	case err == nil:
-		err = errors.New("the connection has ended")
+		return errors.New("the connection has ended")
 	}
-	return true, err
+	return err
 }
 
 // transport is the way to the server: as the agent's own, and without HTTP/2, which has no upgrade.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"scrimp/internal/await"
@@ -94,6 +95,7 @@ func (s *site) options(t *testing.T, token string) JoinOptions {
 // A computer that joined is asked over its connection, and comes again as the same one when that ends, also from a
 // server that is not itself for a while.
 func TestAComputerJoinsAndComesAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
@@ -142,6 +144,7 @@ func TestAComputerJoinsAndComesAgain(t *testing.T) {
 
 // A token that a server has never taken ends the join; whatever else is wrong may be over soon.
 func TestAComputerThatIsRefusedEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	if err := Join(t.Context(), s.options(t, "another")); !errors.Is(err, ErrRefused) {
 		t.Errorf("with a token that is not taken: %v", err)
@@ -158,22 +161,34 @@ func TestAComputerThatIsRefusedEnds(t *testing.T) {
 	}
 }
 
-// A connection on which nobody asks any more is given up: behind a cable that is out nobody says so.
+// A connection on which nobody asks any more is given up: behind a cable that is out nobody says so. Each question
+// keeps it for as long again.
 func TestAConnectionWithoutQuestionsIsGivenUp(t *testing.T) {
-	s := newSite(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() { _ = Join(ctx, s.options(t, "secret")) }()
-	s.conn(t, 0)
-	began := time.Now()
-	s.conn(t, 1)
-	if took := time.Since(began); took < quietMost-time.Second || took > 2*quietMost {
-		t.Errorf("after %v", took)
-	}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		over := make(chan error, 1)
+		began := time.Now()
+		go func() { over <- serveStream(t.Context(), near, near.Close, Options{Dir: dir, Processes: still{}}) }()
+		const questions, every = 3, quietMost - time.Second
+		for range questions {
+			time.Sleep(every)
+			if _, err := io.WriteString(far, "{\"id\":1,\"do\":\"ping\"}\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := <-over
+		if after := time.Since(began); err == nil || !strings.Contains(err.Error(), "not heard of") ||
+			after != questions*every+quietMost {
+			t.Errorf("after %v: %v", after, err)
+		}
+	})
 }
 
 // The token is shown to the address that was given, and to none that it leads to.
 func TestATokenToJoinGoesNowhereElse(t *testing.T) {
+	t.Parallel()
 	other := newSite(t)
 	leads := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)

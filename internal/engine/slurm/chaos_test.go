@@ -13,18 +13,16 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
-var chaosFor = flag.Duration("chaos", 0, "how long a cluster and its server are hurt; 0: not at all (make "+
-	"chaos-slurm)")
+var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long a cluster and its server are hurt (make chaos-slurm)")
 
 // A server and a cluster that are hurt for a while, in each way, lose no job and rent nothing twice: each
 // request ran in one job of Slurm, every job ends as it should, and nothing is left in the queue.
 func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
-	if *chaosFor == 0 {
-		t.Skip("skipped: make chaos-slurm runs it, for as long as CHAOS says")
-	}
+	lane.Nightly(t, "it hurts a cluster and its server for as long as -chaos says")
 	h := newHome(t, "NODEDOWN=8", "GRACE=5")
 	h.engines(twoPartitions)
 	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
@@ -64,7 +62,7 @@ func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
 // requests counts the requests that have begun, each of which must have run in one job of Slurm.
 func (h *home) requests() int {
 	h.Helper()
-	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", "hpc", "requests", "*", "console.0.log"))
+	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", h.name, "requests", "*", "console.0.log"))
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
-var seeds = flag.Int("seeds", 450, "clusters that hurt the driver, each by its seed")
+var seeds = flag.Int("seeds", lane.Pick(30, 450), "clusters that hurt the driver, each by its seed")
 
 // paper is a cluster on paper: the commands of Slurm, with jobs that begin, are preempted, lose their node and
 // are forgotten. It loses answers, does what it said that it did not, shows late what it has taken, and the
@@ -299,7 +300,10 @@ func (h *hurt) settles(ctx context.Context) {
 
 // Over thousands of lost answers, late ones, commands that hang and deaths of the server between any two of
 // them, no key rents twice, no machine is lost, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) { faulty(t, false) }
+func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+	t.Parallel()
+	faulty(t, false)
+}
 
 // The same of a driver that asks slurmrestd.
 func TestFaultsOverRESTRentNothingTwiceAndLoseNothing(t *testing.T) {

@@ -50,9 +50,12 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 			r = &c
 		}
 	}
-	foreign := r == nil && d.view.jobs[job] != nil && runs[d.view.jobs[job].state]
+	unrecorded := false // it is known by its comment only
+	if j := d.view.jobs[job]; r == nil && j != nil && runs[j.state] {
+		_, unrecorded = d.ours(j)
+	}
 	d.mu.Unlock()
-	if foreign {
+	if unrecorded {
 		return d.cancel(ctx, job)
 	}
 	if r == nil || rank >= r.Nodes || r.Start.IsZero() || r.ended(rank) != nil {

@@ -28,9 +28,6 @@ type home struct {
 
 func newHome(t *testing.T, env ...string) *home {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short")
-	}
 	if enginetest.Raced {
 		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}
@@ -54,7 +51,7 @@ func (h *home) engines(text string) {
 	if h.rest != nil {
 		conf = "rest: {url: " + h.rest.URL + "}"
 	}
-	h.file("d/engines.yaml", strings.NewReplacer("CONF", conf, "SCRATCH",
+	h.file("d/engines.yaml", strings.NewReplacer("NAME", h.name, "CONF", conf, "SCRATCH",
 		"scratch: "+filepath.Join(h.dir, "scratch")).Replace(text))
 }
 

@@ -306,7 +306,7 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 		if names[j.name] {
 			continue
 		}
-		if r, ours := recordOf(j); ours {
+		if r, ours := d.ours(j); ours {
 			d.takes(r, j)
 			list = append(list, d.instances(r)...)
 		}

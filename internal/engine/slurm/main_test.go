@@ -2,13 +2,15 @@ package slurm
 
 import (
 	"context"
-	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,59 +18,141 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/slurm/slurmtest"
+	"scrimp/internal/market"
+	"scrimp/internal/wait"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "5"); err != nil { // they wait for clusters, most of the time
-		panic(err)
-	}
-	os.Exit(m.Run())
+	status := m.Run()
+	idle.stop()
+	os.Exit(status)
 }
 
-// slurm is a real cluster of its own: see test/slurm-up.sh.
+// realCluster is a real cluster that is lent to one test, and the test's own folder and engine name there.
 type realCluster struct {
 	testing.TB
-	dir  string
-	port int
-	rest *REST // nil: by its commands
+	cluster *slurmtest.Cluster
+	dir     string // the test's own
+	name    string // of the test's engine: no other test has it, so that none lists this one's jobs
+	rest    *REST  // nil: by its commands
+	hurt    bool   // one of its daemons was killed: it is not lent again
 }
 
-// newCluster starts one, with what the script reads of the environment.
+var names atomic.Int64
+
+// newCluster lends the test a cluster with these settings of test/slurm-up.sh.
 func newCluster(t testing.TB, env ...string) *realCluster {
 	t.Helper()
 	rest := slices.Contains(env, "REST=1")
 	if rest {
 		needs(t, "/usr/sbin/slurmrestd", "slurmrestd")
 	}
-	started := slurmtest.Start(t, env...)
-	c := &realCluster{TB: t, dir: started.Dir, port: started.Port}
-	if rest {
-		c.rest = &REST{URL: "unix://" + filepath.Join(c.dir, "rest.sock")}
+	dir, err := os.MkdirTemp("", "sl") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
 	}
+	c := &realCluster{TB: t, cluster: idle.take(t, env), dir: dir, name: fmt.Sprint("hpc", names.Add(1))}
+	if rest {
+		c.rest = &REST{URL: "unix://" + filepath.Join(c.cluster.Dir, "rest.sock")}
+	}
+	t.Cleanup(func() {
+		if c.tell(); t.Failed() || c.hurt || !c.emptied() {
+			c.cluster.Stop(t)
+		} else {
+			idle.put(c.cluster, env)
+		}
+		_ = os.RemoveAll(dir)
+	})
 	return c
 }
 
-func (c *realCluster) conf() string { return filepath.Join(c.dir, "etc", "slurm.conf") }
+// idle are the clusters of this package that no test has now.
+var idle pool
 
-// do runs a command of Slurm.
+type pool struct {
+	mu   sync.Mutex
+	list map[string][]*slurmtest.Cluster // by their settings
+}
+
+// take returns a cluster with these settings, which it starts where none is idle.
+func (p *pool) take(t testing.TB, env []string) *slurmtest.Cluster {
+	t.Helper()
+	settings := strings.Join(env, " ")
+	p.mu.Lock()
+	list := p.list[settings]
+	if len(list) == 0 {
+		p.mu.Unlock()
+		return slurmtest.New(t, env...)
+	}
+	defer p.mu.Unlock()
+	p.list[settings] = list[1:]
+	return list[0]
+}
+
+func (p *pool) put(c *slurmtest.Cluster, env []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.list == nil {
+		p.list = map[string][]*slurmtest.Cluster{}
+	}
+	settings := strings.Join(env, " ")
+	p.list[settings] = append(p.list[settings], c)
+}
+
+func (p *pool) stop() {
+	for _, list := range p.list {
+		for _, c := range list {
+			c.End()
+		}
+	}
+}
+
+// emptied ends the jobs that a test has left, and reports whether the cluster is as it was when it began. Slurm may
+// leave a job that was ended as it began COMPLETING for minutes: such a cluster is not waited for.
+func (c *realCluster) emptied() bool {
+	if _, err := c.try("scancel", "--user="+strconv.Itoa(os.Getuid())); err != nil {
+		return false
+	}
+	for range 30 {
+		queue, err := c.try("squeue", "--noheader")
+		nodes, err2 := c.try("sinfo", "--noheader", "--Node", "--format=%T")
+		states := strings.Fields(nodes)
+		if err == nil && err2 == nil && queue == "" && len(states) > 0 &&
+			!slices.ContainsFunc(states, func(s string) bool { return s != "idle" }) {
+			return true
+		}
+		_ = wait.For(context.Background(), 50*time.Millisecond)
+	}
+	return false
+}
+
+// tell logs what the allocations of a test that failed have said.
+func (c *realCluster) tell() {
+	if !c.Failed() {
+		return
+	}
+	consoles, _ := filepath.Glob(filepath.Join(c.dir, "*", "engines", "*", "requests", "*", "*"))
+	for _, path := range consoles {
+		if text, _ := os.ReadFile(path); filepath.Base(path) != "run.sh" {
+			c.Logf("%s:\n%s", path, text)
+		}
+	}
+}
+
+func (c *realCluster) conf() string { return c.cluster.Conf() }
+
+// do runs a command of Slurm; try runs one that may fail.
 func (c *realCluster) do(name string, args ...string) string {
 	c.Helper()
-	out, err := c.try(name, args...)
-	if err != nil {
-		c.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return out
+	return c.cluster.Do(c, name, args...)
 }
 
 func (c *realCluster) try(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf())
-	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	return c.cluster.Try(name, args...)
 }
+
+// offer is one of a partition of the test's engine: ondemand/a100x4-8c-3g/on-demand.
+func (c *realCluster) offer(rest string) market.OfferID { return market.OfferID(c.name + "/" + rest) }
 
 // with is an engine's settings for the cluster.
 func (c *realCluster) with() With {
@@ -92,7 +176,7 @@ func (c *realCluster) driver(t testing.TB) *Driver {
 	if err := os.WriteFile(exe, []byte(idler), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := engine.Setting{Name: "hpc", Kind: Kind, With: engine.WithOf(c.with())}
+	s := engine.Setting{Name: c.name, Kind: Kind, With: engine.WithOf(c.with())}
 	e, err := Open(t.Context(), s, engine.Host{Dir: filepath.Join(c.dir, "data"), Socket: "unix://" + filepath.Join(c.dir, "server.sock"),
 		Exe: exe})
 	if err != nil {
@@ -113,14 +197,29 @@ func (c *realCluster) fill() string {
 	return id
 }
 
-// kill ends one of the cluster's daemons without a word, and what waits for it.
-func (c *realCluster) kill(name string) {
+// pid is the process of one of the cluster's daemons. A test that asks for it hurts the daemon.
+func (c *realCluster) pid(name string) int {
 	c.Helper()
-	text, err := os.ReadFile(filepath.Join(c.dir, "pids", name+".pid"))
+	c.hurt = true
+	text, err := os.ReadFile(filepath.Join(c.cluster.Dir, "pids", name+".pid"))
 	pid, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || err2 != nil {
 		c.Fatalf("the process of %s: %q, %v, %v", name, text, err, err2)
 	}
+	return pid
+}
+
+func (c *realCluster) signal(name string, sig syscall.Signal) {
+	c.Helper()
+	if err := syscall.Kill(c.pid(name), sig); err != nil {
+		c.Fatalf("signal %s: %v", name, err)
+	}
+}
+
+// kill ends one of the cluster's daemons without a word, and waits for its end.
+func (c *realCluster) kill(name string) {
+	c.Helper()
+	pid := c.pid(name)
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 	await.True(c, name+" is gone", func() bool { return syscall.Kill(pid, 0) != nil })
 }
@@ -144,11 +243,11 @@ func (c *realCluster) saved() {
 
 // settled reports whether every job that squeue knows is older than the state on disk.
 func (c *realCluster) settled() bool {
-	st, err := os.Stat(filepath.Join(c.dir, "state", "job_state"))
+	st, err := os.Stat(filepath.Join(c.cluster.Dir, "state", "job_state"))
 	if err != nil {
 		return false
 	}
-	out, err := c.try("bash", "-c", "SLURM_TIME_FORMAT=%s squeue -h -t all -o '%V %S %e'")
+	out, err := c.try("squeue", "-h", "-t", "all", "-o", "%V %S %e")
 	for f := range strings.FieldsSeq(out) {
 		if n, err := strconv.ParseInt(f, 10, 64); err == nil && n <= time.Now().Unix() && !time.Unix(n, 0).Before(st.ModTime().Add(-time.Second)) {
 			return false

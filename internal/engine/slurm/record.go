@@ -102,6 +102,13 @@ func recordOf(j *job) (*record, bool) {
 	return r, true
 }
 
+// ours returns what a job's comment says where it is a job of this engine: another engine may use the same cluster as
+// the same user.
+func (d *Driver) ours(j *job) (*record, bool) {
+	r, ok := recordOf(j)
+	return r, ok && strings.HasPrefix(string(r.Offer), d.name+"/")
+}
+
 // id is the name of a rank's machine.
 func (d *Driver) id(r *record, rank int) string { return fmt.Sprintf("%s-%s-%d", d.name, r.Job, rank) }
 

@@ -19,6 +19,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/test/lane"
 )
 
 // needs skips a test of what is not installed.
@@ -30,29 +31,22 @@ func needs(t testing.TB, file, pack string) {
 	if found, _ := filepath.Glob(file); len(found) > 0 {
 		return
 	}
-	if os.Getenv("SCRIMP_CI") == "1" {
-		t.Fatalf("%s is not installed", pack)
-	}
-	t.Skipf("skipped: %s is not installed; .ci/run installs it (apt-get install %s)", pack, pack)
+	t.Skipf("%s is not installed: apt-get install %s", pack, pack)
 }
 
 // A driver that asks slurmrestd is held to the same contract as one that runs commands.
 func TestDriverConformsOverREST(t *testing.T) {
-	for _, c := range enginetest.Cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			if why := c.Hold(t, newCluster(t, "GRACE=2", "REST=1").rig(t)); why != "" {
-				t.Logf("does not apply: %s", why)
-			}
-		})
-	}
+	lane.Component(t, "slurm")
+	t.Parallel()
+	enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newCluster(t, "GRACE=2", "REST=1").rig(t) })
 }
 
 // Doctor asks slurmrestd what a job would meet, and leaves nothing in the queue; what it cannot have is refused by
 // the same word as by the commands.
 func TestWhatIsMissingOverREST(t *testing.T) {
+	lane.Component(t, "slurm")
 	t.Parallel()
-	c := newCluster(t, "REST=1")
+	c := newCluster(t, "GRACE=2", "REST=1")
 	d := c.driver(t)
 	all := findings(t, d)
 	for _, name := range []string{"slurmrestd", "controller", "partition ondemand", "account for ondemand a100x4-8c-3g"} {
@@ -94,11 +88,12 @@ func TestWhatIsMissingOverREST(t *testing.T) {
 // Who has a token is known on a port too. The file is read anew: a token that is renewed is used from then on, and
 // one that has expired, that the cluster does not take or that others read is named with what to do.
 func TestATokenIsRenewed(t *testing.T) {
+	lane.Component(t, "slurm")
 	t.Parallel()
 	needs(t, "/usr/lib/*/slurm*/auth_jwt.so", "slurm-wlm-jwt-plugin")
-	c := newCluster(t, "REST=1", "JWT=1")
+	c := newCluster(t, "REST=1", "JWT=1") // a daemon more, and the settings of its own
 	path := filepath.Join(c.dir, "token")
-	c.rest = &REST{URL: "http://127.0.0.1:" + strconv.Itoa(c.port+8), TokenFile: path}
+	c.rest = &REST{URL: "http://127.0.0.1:" + strconv.Itoa(c.cluster.Port+8), TokenFile: path}
 	d := c.driver(t)
 	write := func(token string, mode os.FileMode) {
 		_ = os.Remove(path)
@@ -126,7 +121,7 @@ func TestATokenIsRenewed(t *testing.T) {
 	fails("it expired at")
 	write(good, 0o600)
 	a := &again{Driver: d}
-	list, err := a.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: "hpc/ondemand/a100x4-8c-3g/on-demand"})
+	list, err := a.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: c.offer("ondemand/a100x4-8c-3g/on-demand")})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}

@@ -11,20 +11,22 @@ import (
 
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/test/lane"
 )
 
 // The machine's token is in no argument, environment, script or record, and only its user reads it; what the allocation and
 // the server's shell have set does not reach the agent.
 func TestTheTokenIsSeenByNobody(t *testing.T) {
+	lane.Component(t, "slurm")
 	t.Setenv("PGPASSWORD", "hunter2")
 	t.Setenv("SBATCH_PARTITION", "closed")
-	c := newCluster(t)
+	c := newCluster(t, "GRACE=2")
 	if err := os.Mkdir(filepath.Join(c.dir, "d"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d := c.driver(t)
 	a := &again{Driver: d}
-	list, err := a.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: "hpc/ondemand/a100x4-8c-3g/on-demand"})
+	list, err := a.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: c.offer("ondemand/a100x4-8c-3g/on-demand")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func TestTheTokenIsSeenByNobody(t *testing.T) {
 	holds := func(top string) {
 		_ = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
-				if err == nil && path != top && e.IsDir() && strings.HasPrefix(path, filepath.Join(c.dir, "data", "engines", "hpc")) {
+				if err == nil && path != top && e.IsDir() && strings.HasPrefix(path, filepath.Join(c.dir, "data", "engines", c.name)) {
 					if st, err := e.Info(); err != nil || st.Mode().Perm()&0o077 != 0 {
 						t.Errorf("others read %s: %v, %v", path, st.Mode(), err)
 					}
@@ -68,8 +70,8 @@ func TestTheTokenIsSeenByNobody(t *testing.T) {
 		})
 	}
 	holds(filepath.Join(c.dir, "data"))
-	holds(filepath.Join(c.dir, "spool"))
-	holds(filepath.Join(c.dir, "state"))
+	holds(filepath.Join(c.cluster.Dir, "spool"))
+	holds(filepath.Join(c.cluster.Dir, "state"))
 	if st, err := os.Stat(token); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file: %v, %v", st.Mode(), err)
 	}

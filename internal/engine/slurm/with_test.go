@@ -1,6 +1,9 @@
 package slurm
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/market"
 	"scrimp/internal/size"
 )
 
@@ -147,5 +151,35 @@ func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
 				t.Errorf("%s: %+v at %v", name, i, r.End)
 			}
 		}
+	}
+}
+
+// Another engine may use the same cluster as the same user: its jobs are neither listed nor ended here.
+func TestJobsOfAnotherEngineAreNotOurs(t *testing.T) {
+	var ended []string
+	d, err := newDriver("hpc", With{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.slurm = &commands{run: func(_ context.Context, name string, args ...string) (string, error) {
+		if name == "scancel" {
+			ended = append(ended, args...)
+		}
+		var b strings.Builder
+		for id, offer := range map[string]market.OfferID{"5": "hpc/p/4c-1g/on-demand", "6": "hpc2/p/4c-1g/on-demand"} {
+			r := record{Key: "k" + id, Name: nameOf("k" + id), Offer: offer, Nodes: 1, Currency: "USD"}
+			fmt.Fprintf(&b, "%s|RUNNING|None|1700000000|0|n1|%s|%s\n", id, r.Name, r.comment())
+		}
+		return b.String(), nil
+	}}
+	list, err := d.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != "hpc-5-0" || list[0].Key != "k5" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := d.Terminate(t.Context(), "hpc-6-0"); !errors.Is(err, engine.ErrNotFound) || len(ended) > 0 {
+		t.Errorf("another engine's: %v, and ended is %v", err, ended)
+	}
+	if err := d.Terminate(t.Context(), "hpc-5-0"); err != nil || len(ended) != 1 {
+		t.Errorf("our own: %v, and ended is %v", err, ended)
 	}
 }

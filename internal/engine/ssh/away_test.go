@@ -3,15 +3,18 @@ package ssh
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/wait"
 )
 
 // A machine whose cable is out is named as one that does not answer, and no other; and no more once it is back.
 func TestAMachineThatDoesNotAnswerIsNamed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHurt(t, 1, dir)
@@ -43,6 +46,56 @@ func TestAMachineThatDoesNotAnswerIsNamed(t *testing.T) {
 		if names := away(); len(names) > 0 {
 			t.Errorf("all answer again, and away are %v", names)
 		}
+		_ = h.d.Close(t.Context())
+		_ = wait.For(t.Context(), 2*time.Minute) // what is under way is there
+	})
+}
+
+// With the usual settings a cable that is out for 20 s loses nothing, and what runs behind one that stays out is left
+// out of the list before the time of detection is over.
+func TestACableThatIsOutForSomeSecondsLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHurt(t, 1, dir)
+		h.mu.Lock()
+		h.calm = true
+		h.mu.Unlock()
+		list, err := h.d.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: paperOffer})
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		n := slices.IndexFunc(h.machines, func(p *paper) bool { return strings.Contains(list[0].ID, "-"+p.name+"-") })
+		// listedFor polls until the machine is not listed, at most for that long, and returns how long it was.
+		listedFor := func(most time.Duration) time.Duration {
+			began := time.Now()
+			for time.Since(began) < most {
+				now, err := h.d.List(t.Context())
+				if err == nil && !slices.ContainsFunc(now, func(i engine.Instance) bool {
+					return i.ID == list[0].ID && i.State == engine.Running
+				}) {
+					break
+				}
+				_ = wait.For(t.Context(), usual.Poll)
+			}
+			return time.Since(began)
+		}
+		if span := listedFor(time.Minute); span < time.Minute {
+			t.Errorf("all cables are in, and it is lost after %v", span)
+		}
+		h.machines[n].cut()
+		if span := listedFor(20 * time.Second); span < 20*time.Second {
+			t.Errorf("its cable is out, and it is lost after %v", span)
+		}
+		h.machines[n].restore()
+		if span := listedFor(time.Minute); span < time.Minute {
+			t.Errorf("its cable is in again, and it is lost after %v", span)
+		}
+		h.machines[n].cut()
+		if span := listedFor(time.Hour); span > usual.Detect {
+			t.Errorf("its cable stays out, and it is lost after %v", span)
+		}
+		h.machines[n].restore()
 		_ = h.d.Close(t.Context())
 		_ = wait.For(t.Context(), 2*time.Minute) // what is under way is there
 	})

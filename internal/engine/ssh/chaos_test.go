@@ -16,10 +16,11 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/engine"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
-var chaosFor = flag.Duration("chaos", 0, "how long machines and their server are hurt; 0: not at all (make chaos-ssh)")
+var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long machines and their server are hurt (make chaos-ssh)")
 
 // chaos are machines that are hurt, each in one way at a time.
 type chaos struct {
@@ -37,9 +38,7 @@ type heal struct {
 // twice: every job ends as it should, each of its steps was made once by an attempt that counted, every sum
 // agrees, and nothing runs when all are over.
 func TestMachinesThatAreHurtLoseNothing(t *testing.T) {
-	if *chaosFor == 0 {
-		t.Skip("skipped: make chaos-ssh runs it, for as long as CHAOS says")
-	}
+	lane.Nightly(t, "it hurts machines and their server for as long as -chaos says")
 	h := newHome(t, 4, 82, "poll: 500ms, sweep: 500ms, detect: 10s")
 	seed := uint64(time.Now().UnixNano())
 	c := &chaos{h, rand.New(rand.NewPCG(1, seed)), map[int]heal{}}

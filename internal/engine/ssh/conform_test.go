@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/test/lane"
 )
 
 // The test's own binary is the program that is copied to machines.
@@ -146,6 +146,8 @@ func (l *lab) offers() map[int]market.OfferID {
 
 // Machines of one's own are held to the contract by real sshds, and their page says by which cases.
 func TestDriverConforms(t *testing.T) {
+	lane.Component(t, "ssh")
+	t.Parallel()
 	machines := sshtest.Start(t, 6, 78)
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		l := newLab(t, machines, "lab", map[int]int{1: 3, 2: 3, 3: 3, 4: 3, 5: 5}, 1, 2, 3, 4, 5)
@@ -174,7 +176,6 @@ func TestDriverConforms(t *testing.T) {
 				}
 				return list[0].ID
 			},
-			Limit: await.Limit,
 		}
 	})
 	enginetest.Page(t, "../../../docs/engines/ssh.md", results)

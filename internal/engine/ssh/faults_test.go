@@ -16,10 +16,11 @@ import (
 	"scrimp/internal/durable"
 	"scrimp/internal/engine"
 	"scrimp/internal/money"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
-var seeds = flag.Int("seeds", 150, "labs that hurt the driver, each by its seed")
+var seeds = flag.Int("seeds", lane.Pick(20, 450), "labs that hurt the driver, each by its seed")
 
 const paperOffer = "lab/own/cpu4-8g/reserved"
 
@@ -316,6 +317,7 @@ func (h *hurt) holds(running map[string]engine.Instance, seated map[string]int) 
 // lose their power, and deaths of the server and of hostd between any two of their writes, no key rents twice, no
 // machine is lost, every bill is its span, and nothing stays when all is given back.
 func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+	t.Parallel()
 	faults, began := 0, 0
 	for seed := range *seeds {
 		dir, err := os.MkdirTemp(memory(), "faults")

@@ -31,9 +31,6 @@ type home struct {
 // newHome has n machines from 10.NET.1.2 on. Timing is what engines.yaml says of it, "" for what is usual.
 func newHome(t *testing.T, n, net int, timing string) *home {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short")
-	}
 	if enginetest.Raced {
 		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
 	}

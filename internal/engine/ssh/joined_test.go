@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/hostd"
@@ -109,6 +109,7 @@ func pipe(t testing.TB) (net.Conn, net.Conn) {
 
 // Machines that join are held to the same contract as those that are reached by ssh.
 func TestDriverConformsWithMachinesThatJoin(t *testing.T) {
+	t.Setenv("PATH", toolsOnly(t)) // each machine says which Python it has, and many a start of Python takes longer
 	enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		j := newJoinedLab(t, "lab", 3, 3, 3, 3, 5)
 		by := j.offers()
@@ -134,9 +135,24 @@ func TestDriverConformsWithMachinesThatJoin(t *testing.T) {
 				}
 				return list[0].ID
 			},
-			Limit: await.Limit,
 		}
 	})
+}
+
+// toolsOnly is a folder of the programs that machines need.
+func toolsOnly(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"date", "mv"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // rack is an engine with one machine that joins, and its token.
@@ -212,6 +228,7 @@ func is(ended chan struct{}) bool {
 // Of two machines by one name the second is refused while the first answers; where that is dead the
 // second takes its place. A machine that comes again takes its own at once.
 func TestANameIsOneMachines(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, _, _, token := rack(t)
 		first, err := serve(t, d, token, "first", alive)
@@ -252,6 +269,7 @@ func TestANameIsOneMachines(t *testing.T) {
 
 // A token is good for one machine of one engine, and until it is revoked or made anew: then its machine is cut off.
 func TestATokenIsOneMachinesUntilItIsRevoked(t *testing.T) {
+	t.Parallel()
 	for how, revoke := range map[string]func(dir string, s *engine.Setting) error{
 		"removed":   func(dir string, s *engine.Setting) error { return RevokeTokens(dir, s.Name) },
 		"made anew": func(dir string, s *engine.Setting) error { _, err := NewToken(dir, s, "gpu3"); return err },
@@ -299,6 +317,7 @@ func TestATokenIsOneMachinesUntilItIsRevoked(t *testing.T) {
 
 // A machine sends answers of some length to what it is asked, or it is cut off.
 func TestAMachineThatJoinedFillsNoMemory(t *testing.T) {
+	t.Parallel()
 	for what, send := range map[string]func(w io.Writer) error{
 		"a line without end": func(w io.Writer) (err error) {
 			for part := strings.Repeat("x", 1<<16); err == nil; {
@@ -343,6 +362,7 @@ func (c *tally) Write(b []byte) (int, error) { c.n += len(b); return len(b), nil
 
 // What a machine that joined says of itself decides neither what it costs nor what others have, and steers no terminal.
 func TestAMachineThatJoinedIsBelievedWhatItCanKnow(t *testing.T) {
+	t.Parallel()
 	d, _, _, _ := rack(t)
 	l, now := d.links[0], time.Now().UTC()
 	at := now.Add(-time.Hour)

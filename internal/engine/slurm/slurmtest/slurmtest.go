@@ -4,13 +4,13 @@ package slurmtest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,9 +23,55 @@ type Cluster struct {
 	Port int // of the controller; those of the nodes, and of slurmrestd by TCP, follow
 }
 
-// Start starts one, with what test/slurm-up.sh reads of the environment, until the test ends. Where Slurm is not
-// installed the test is skipped, and in CI it fails.
+// Start starts a cluster, with what test/slurm-up.sh reads of the environment, and stops it when the test ends. Where
+// Slurm is not installed the test is skipped.
 func Start(t testing.TB, env ...string) *Cluster {
+	t.Helper()
+	c := New(t, env...)
+	t.Cleanup(func() { c.Stop(t) })
+	return c
+}
+
+// New starts a cluster as Start does, and leaves it to the caller to stop it.
+func New(t testing.TB, env ...string) *Cluster {
+	t.Helper()
+	needs(t)
+	for try := 1; ; try++ {
+		dir, err := os.MkdirTemp("", "sl") // short: the path of a socket is
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Cluster{Dir: dir, Port: freePorts(t, ports)}
+		out, err := c.script("slurm-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port)}, env...)...)
+		if err == nil {
+			return c
+		}
+		said := out + c.logs()
+		c.End()
+		if try == 5 || !strings.Contains(said, "Address already in use") {
+			t.Fatalf("slurm-up.sh: %v\n%s", err, said)
+		}
+	}
+}
+
+// Stop ends the cluster and removes its folder. It logs what the daemons said where the test has failed.
+func (c *Cluster) Stop(t testing.TB) {
+	t.Helper()
+	logs := c.logs()
+	c.End()
+	if t.Failed() {
+		t.Log(logs)
+	}
+}
+
+// End ends the cluster and removes its folder.
+func (c *Cluster) End() {
+	_, _ = c.script("slurm-down.sh") // it ends whatever it finds
+	_ = os.RemoveAll(c.Dir)
+}
+
+// needs skips a test where Slurm is not installed.
+func needs(t testing.TB) {
 	t.Helper()
 	for _, c := range []string{"slurmctld", "slurmd", "sbatch", "munged"} {
 		if _, err := exec.LookPath(c); err == nil {
@@ -34,72 +80,59 @@ func Start(t testing.TB, env ...string) *Cluster {
 		if _, err := os.Stat("/usr/sbin/" + c); err == nil {
 			continue
 		}
-		if os.Getenv("SCRIMP_CI") == "1" {
-			t.Fatalf("%s is not installed", c)
-		}
-		t.Skipf("skipped: %s is not installed; .ci/run installs Slurm (apt-get install slurmctld slurmd "+
-			"slurm-client munge)", c)
-	}
-	dir, err := os.MkdirTemp("", "sl") // short: the path of a socket is
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Cluster{Dir: dir, Port: freePorts(t, 9)}
-	t.Cleanup(func() {
-		c.script(t, "slurm-down.sh")
-		if t.Failed() {
-			c.tell(t)
-		}
-		_ = os.RemoveAll(dir)
-	})
-	c.script(t, "slurm-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port)}, env...)...)
-	return c
-}
-
-// tell logs what the controller, and the allocations, have said.
-func (c *Cluster) tell(t testing.TB) {
-	log, _ := os.ReadFile(filepath.Join(c.Dir, "log", "slurmctld.log"))
-	t.Logf("slurmctld:\n%s", log[max(0, len(log)-4000):])
-	consoles, _ := filepath.Glob(filepath.Join(c.Dir, "data", "engines", "*", "requests", "*", "*"))
-	for _, path := range consoles {
-		if text, _ := os.ReadFile(path); filepath.Base(path) != "run.sh" {
-			t.Logf("%s:\n%s", path, text)
-		}
+		t.Skipf("%s is not installed: apt-get install slurmctld slurmd slurm-client munge", c)
 	}
 }
 
-var ports atomic.Int32
+// logs returns the end of what each daemon has logged.
+func (c *Cluster) logs() string {
+	var b strings.Builder
+	paths, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*"))
+	for _, path := range paths {
+		text, _ := os.ReadFile(path)
+		most := 1000
+		if filepath.Base(path) == "slurmctld.log" {
+			most = 4000
+		}
+		fmt.Fprintf(&b, "%s:\n%s\n", filepath.Base(path), text[max(0, len(text)-most):])
+	}
+	return b.String()
+}
 
-// freePorts is the first of n ports in a row that nobody listens on, and that no other test of this process gets.
+// ports is how many ports in a row a cluster has.
+const ports = 9
+
+// freePorts returns the first of n ports in a row that nobody listens on. Slurm takes no open listener, so another
+// program may take one of them before Slurm does: then New starts the cluster again. They lie below the kernel's
+// ephemeral ports, from which connections of Slurm's own commands would take some.
 func freePorts(t testing.TB, n int) int {
 	t.Helper()
-	for {
-		first := 18000 + os.Getpid()%800*16 + int(ports.Add(int32(n)))
-		free := first+n < 32000
-		for p := first; p < first+n && free; p++ {
-			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprint(":", p))
-			if err == nil {
-				_ = l.Close()
-			}
-			free = err == nil
-		}
-		if free {
+	for range 1000 {
+		first := 10000 + rand.IntN(22000-n)
+		if allFree(t, first, n) {
 			return first
 		}
-		if first >= 32000 {
-			t.Fatal("no ports are free")
-		}
 	}
+	t.Fatalf("no %d ports in a row are free", n)
+	return 0
 }
 
-func (c *Cluster) script(t testing.TB, name string, env ...string) {
-	t.Helper()
-	path := filepath.Join(testbin.Root(), "test", name)
-	cmd := exec.Command(path, c.Dir) //nolint:noctx // the end of the test ends it
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
+func allFree(t testing.TB, first, n int) bool {
+	for p := first; p < first+n; p++ {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprint(":", p))
+		if err != nil {
+			return false
+		}
+		defer func() { _ = l.Close() }()
 	}
+	return true
+}
+
+func (c *Cluster) script(name string, env ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(testbin.Root(), "test", name), c.Dir) //nolint:noctx // the end of the test ends it
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // Conf is the cluster's configuration.

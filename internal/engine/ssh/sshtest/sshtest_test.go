@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
 )
 
 // A machine comes on though what was killed on it still holds the port for a moment.
 func TestAMachineComesOnWhileItsPortIsHeld(t *testing.T) {
+	lane.Component(t, "ssh")
 	m := Start(t, 1, 88)
 	m.Off(t, 1)
 	log := filepath.Join(m.dir, "sshd1.log")
