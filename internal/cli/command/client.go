@@ -23,6 +23,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/engine/procs"
 	"scrimp/internal/marketfile"
 	"scrimp/internal/receipt"
 	"scrimp/internal/server"
@@ -157,7 +158,7 @@ func (a *App) begun(ctx context.Context, log string, before int64, why string) (
 		case a.Now().Sub(begun) > 20*time.Second:
 			return nil, errors.New(why)
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -221,13 +222,13 @@ func (a *App) spawn(market string) error {
 	return nil
 }
 
-// Gone waits until the process has ended, no longer than patience.
+// Gone waits until the process has ended, no longer than patience. A zombie has ended.
 func Gone(ctx context.Context, pid int, patience time.Duration) error {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+		if !procs.Runs(pid) {
 			return nil
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
