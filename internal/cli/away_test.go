@@ -134,6 +134,7 @@ func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing
 }
 
 func TestACheckpointFolderThatCannotBeMadeEndsTheJobWithItsReason(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
 	h.write("blocked", "")

@@ -94,6 +94,7 @@ func (h *home) waits(name, rest string) {
 // Two markets in one server: jobs go to the cheaper one, a market that does not answer
 // delays only its own jobs, and a server that is killed finds the machines of both.
 func TestTwoEnginesAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
 	t.Cleanup(func() { h.bySocket() })
@@ -165,6 +166,7 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 // An engine that is named no more sells nothing, and what it has is neither lost nor
 // forgotten: the server says that it costs something, and ends it once it is back.
 func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
 	h.bySocket()
@@ -203,6 +205,7 @@ func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
 }
 
 func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	fast := "name: fast\nspeed: 60\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n"
 	h.write("d/fast.yaml", fast)

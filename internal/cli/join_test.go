@@ -24,6 +24,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -117,7 +118,7 @@ type rack struct {
 	listen string // HOST:PORT
 	cables map[string]*cable
 	tokens map[string]string
-	joined map[string]*exec.Cmd
+	joined map[string]*proc.Process
 	said   map[string]*text
 	served []func() error // wait for the servers that were started
 }
@@ -125,7 +126,7 @@ type rack struct {
 // newRack adds an engine of machines that join, and starts its server. What is lost is seen within so many seconds.
 func newRack(t *testing.T, detect int, machines ...string) *rack {
 	t.Helper()
-	r := &rack{cables: map[string]*cable{}, tokens: map[string]string{}, joined: map[string]*exec.Cmd{}, said: map[string]*text{}}
+	r := &rack{cables: map[string]*cable{}, tokens: map[string]string{}, joined: map[string]*proc.Process{}, said: map[string]*text{}}
 	t.Cleanup(func() { // after the server has given back what runs there
 		for m := range r.joined {
 			r.leave(m, syscall.SIGTERM)
@@ -218,16 +219,12 @@ func (r *rack) join(machine string) {
 }
 
 // joinAs is a machine that joins with the token of another.
-func (r *rack) joinAs(folder, machine string) (*exec.Cmd, *text) {
+func (r *rack) joinAs(folder, machine string) (*proc.Process, *text) {
 	r.t.Helper()
 	cmd, said := exec.Command(r.bin, "agent", "join", "https://"+r.cables[machine].l.Addr().String(), "--ca",
 		filepath.Join(r.dir, "cert.pem"), "--dir", filepath.Join(r.dir, folder)), &text{}
 	cmd.Dir, cmd.Stderr, cmd.Stdin = r.dir, said, strings.NewReader(r.tokens[machine]+"\n")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	return cmd, said
+	return proc.Start(r.t, cmd), said
 }
 
 // leave ends scrimp agent join.
@@ -328,6 +325,7 @@ func TestAJobOnMachinesThatJoin(t *testing.T) {
 
 // A token lets one machine in, at a time, and nobody once it is revoked; others' tokens let no machine in.
 func TestWhoMayJoin(t *testing.T) {
+	t.Parallel()
 	r := newRack(t, 8, "gpu3")
 	r.until("it has joined", func() bool { return len(r.there()) == 1 })
 	second, said := r.joinAs("copy", "gpu3")
@@ -376,6 +374,7 @@ func TestWhoMayJoin(t *testing.T) {
 
 // A unit runs agent join, and says nothing that systemd does not understand.
 func TestTheUnitForSystemd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := func(args ...string) (out, errs string, err error) {
 		var b, e strings.Builder

@@ -33,8 +33,7 @@ func lines[T any](t *testing.T, text string) (list []T) {
 // out is what the program prints, without its notes.
 func (h *home) out(args ...string) string {
 	h.t.Helper()
-	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
-	cmd.Dir = h.dir
+	cmd := h.command(args...)
 	out, err := cmd.Output()
 	if err != nil {
 		h.t.Fatalf("scrimp %s: %v", strings.Join(args, " "), err)
@@ -116,6 +115,7 @@ work: {steps: 200, samples: 20000}
 
 // The trainer of the demo, as it stands, says of its next run how long that takes.
 func TestTheDemosTrainerIsMeasured(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	if err := os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")); err != nil {
 		t.Fatal(err)

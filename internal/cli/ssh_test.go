@@ -218,6 +218,7 @@ func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
 // A trial of an engine is a job like any other: it runs on a machine of the engine, and what it has cost is in the
 // ledger. Where it cannot run it says why, and nothing is left.
 func TestATrialOfAnEngine(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.ownMachines(1, 86, 1)
 	var found struct {

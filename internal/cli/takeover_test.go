@@ -5,7 +5,6 @@ package cli_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -29,16 +29,16 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t, dir, filepath.Join(dir, "d"), bin}
+	h := &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: bin}
 	defer func() { _ = os.RemoveAll(dir) }()
 	url := db.Database(t)
-	begin := func() *exec.Cmd {
+	begin := func() *proc.Process {
 		cmd, _, _ := h.start("serve", "--json", "--listen", "127.0.0.1:0", "--db", url)
 		return cmd
 	}
-	servers := []*exec.Cmd{begin(), begin()}
+	servers := []*proc.Process{begin(), begin()}
 	answers := func() (s api.Server, ok bool) {
-		cmd := exec.Command(h.bin, "--data", h.data, "server", "status", "--json")
+		cmd := h.command("server", "status", "--json")
 		out, err := cmd.Output()
 		return s, err == nil && json.Unmarshal(out, &s) == nil && s.PID > 0
 	}
@@ -52,7 +52,7 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 		if !ok {
 			t.Fatal("nobody answers")
 		}
-		var killed *exec.Cmd
+		var killed *proc.Process
 		for i, cmd := range servers {
 			if cmd.Process.Pid == s.PID {
 				killed, servers = cmd, append(servers[:i:i], servers[i+1:]...)

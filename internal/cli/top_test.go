@@ -13,14 +13,15 @@ import (
 // A job's machine is measured by the real program with a GPU of a stand-in: live, after a restart of the server, and when it is
 // over, on its receipt too.
 func TestWhatAMachineDoesIsShownLiveAndAfterwards(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	script := "#!/bin/sh\ncase $1 in *utilization*) echo '0, NVIDIA L4, 550.54.15, 40, 11517, 23034, 36.00, 72.00, 51';;\n" +
 		"*memory*) echo 'GPU-1, 0';; esac\n"
 	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	h := newHome(t)
+	h.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
 	if out := h.do("top"); out != "No job runs.\n" {
 		t.Errorf("without a job: %q", out)
 	}
