@@ -121,22 +121,31 @@ type rack struct {
 	joined map[string]*proc.Process
 	said   map[string]*text
 	served []func() error // wait for the servers that were started
+	ended  bool
+}
+
+// end ends the server, and then the machines: while they are there it gives back what runs on them. It is a cleanup
+// after each program that is started, whose own cleanup would kill it.
+func (r *rack) end() {
+	if r.ended {
+		return
+	}
+	r.ended = true
+	_, _ = r.try("server", "stop", "--now") // newHome's own tells what went wrong
+	for m := range r.joined {
+		r.leave(m, syscall.SIGTERM)
+	}
+	for _, wait := range r.served {
+		if err := wait(); err != nil {
+			r.t.Error(err)
+		}
+	}
 }
 
 // newRack adds an engine of machines that join, and starts its server. What is lost is seen within so many seconds.
 func newRack(t *testing.T, detect int, machines ...string) *rack {
 	t.Helper()
 	r := &rack{cables: map[string]*cable{}, tokens: map[string]string{}, joined: map[string]*proc.Process{}, said: map[string]*text{}}
-	t.Cleanup(func() { // after the server has given back what runs there
-		for m := range r.joined {
-			r.leave(m, syscall.SIGTERM)
-		}
-		for _, wait := range r.served {
-			if err := wait(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
 	r.home = newHome(t)
 	r.certificate()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -206,6 +215,7 @@ func (r *rack) begin() {
 	})
 	r.served = append(r.served, wait)
 	go func() { _ = wait() }()
+	r.t.Cleanup(r.end)
 	await.True(r.t, "the server answers", func() bool {
 		out, err := r.try("server", "status")
 		return err == nil && !strings.Contains(out, "No server")
@@ -224,7 +234,9 @@ func (r *rack) joinAs(folder, machine string) (*proc.Process, *text) {
 	cmd, said := exec.Command(r.bin, "agent", "join", "https://"+r.cables[machine].l.Addr().String(), "--ca",
 		filepath.Join(r.dir, "cert.pem"), "--dir", filepath.Join(r.dir, folder)), &text{}
 	cmd.Dir, cmd.Stderr, cmd.Stdin = r.dir, said, strings.NewReader(r.tokens[machine]+"\n")
-	return proc.Start(r.t, cmd), said
+	p := proc.Start(r.t, cmd)
+	r.t.Cleanup(r.end)
+	return p, said
 }
 
 // leave ends scrimp agent join.
@@ -275,7 +287,7 @@ func TestAJobOnMachinesThatJoin(t *testing.T) {
 		t.Errorf("engine list:\n%s", out)
 	}
 	r.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
-		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n")
+		"\ncheckpoint: {dir: checkpoints, interval: 1s}\n"+counted+"\n")
 	r.do("run", "-y", "--detach", "job.yaml")
 	r.until("it runs and has saved", func() bool { j := r.job("count"); return j.Phase == "running" && j.SavedStep > 0 })
 	first := r.on("count")

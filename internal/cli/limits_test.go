@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/money"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
@@ -102,6 +103,7 @@ func (p *pair) line(name string) (l api.BudgetLine) {
 // same after each takeover; an approval during which the leader is killed is there
 // once or not at all, and is asked for again without harm.
 func TestLimitsHoldOverTakeovers(t *testing.T) {
+	lane.Nightly(t, "kills the leader again and again until an approval comes through")
 	t.Parallel()
 	p := newPair(t)
 	usd := func(n int64) money.Amount { return money.Picos(n * 1e12) }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 )
 
@@ -119,10 +120,11 @@ func TestExitStatuses(t *testing.T) {
 
 // In bash a job's id and files are completed; without a server nothing is started.
 func TestBashCompletes(t *testing.T) {
+	lane.Component(t, "host")
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("skipped: there is no bash here")
+		t.Skip("bash is not installed")
 	}
 	h := newHome(t)
 	complete := func(words ...string) []string {

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
@@ -22,6 +22,7 @@ import (
 // again and again while a job runs: the other takes over, the program runs on,
 // and the machine is rented once.
 func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
+	lane.Component(t, "postgres")
 	t.Parallel()
 	db := pgtest.Start(t)
 	bin := testbin.Full.Path(t)
@@ -47,7 +48,7 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml")
 	h.until("the program runs", func() bool { return h.job("endless").Phase == "running" })
 	machine := h.job("endless").Machine
-	for round := range 3 {
+	for range lane.Pick(2, 5) {
 		s, ok := answers()
 		if !ok {
 			t.Fatal("nobody answers")
@@ -62,17 +63,11 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 		if killed == nil {
 			t.Fatalf("process %d answers, which was not started here", s.PID)
 		}
-		begun := time.Now()
 		if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		_ = killed.Wait()
 		h.until("another leads", func() bool { next, ok := answers(); return ok && next.PID != s.PID })
-		took := time.Since(begun)
-		t.Logf("round %d: taken over after %v", round, took.Round(time.Millisecond))
-		if took > 10*time.Second {
-			t.Errorf("the takeover needed %v, want less than 10 s", took)
-		}
 		if j := h.job("endless"); j.Machine != machine || j.Attempts != 1 || j.State != "running" {
 			t.Errorf("after it the job is %s on %s after %d attempts, was on %s", j.State, j.Machine, j.Attempts, machine)
 		}
