@@ -3,10 +3,12 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,8 +49,16 @@ func (h *home) bySocket() {
 	}
 }
 
-// free is an address that nobody listens on.
-func free(t *testing.T) string { t.Helper(); return freeOn(t, "127.0.0.1") }
+// free is an address that nobody listens on. On Linux it is on a loopback address of its own, where no other test and
+// no outgoing connection takes the port before the server that it is for.
+func free(t *testing.T) string {
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" {
+		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	}
+	return freeOn(t, host)
+}
 
 func freeOn(t *testing.T, host string) string {
 	t.Helper()
@@ -247,17 +257,12 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := free(t)
 	h.write("d/engines.yaml", "engines: [{name: near, kind: local, agents: 'http://"+address+"'}]")
 	server, _, _ := h.start("serve", "--listen", address)
 	h.until("the server answers", h.answers)
 	h.do("run", "-y", "-d", "--name", "holds", "--", "sleep", "600")
-	h.until("it runs", func() bool { return h.job("holds").State == "running" })
+	h.until("it runs", func() bool { return h.job("holds").Phase == "running" })
 	machine := h.job("holds").Machine
 	_ = server.Process.Kill()
 	_ = server.Wait()

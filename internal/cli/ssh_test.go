@@ -255,7 +255,7 @@ func TestATrialOfAnEngine(t *testing.T) {
 		t.Errorf("for nothing it is %+v", found)
 	}
 	h.do("run", "-y", "-d", "--name", "holds", "--", "sleep", "600")
-	h.until("the machine is taken", func() bool { return h.job("holds").State == "running" })
+	h.until("the machine is taken", func() bool { return h.job("holds").Phase == "running" })
 	found.Name = ""
 	if err := trial("--patience", "3s"); err == nil || found.OK || !strings.Contains(found.Text, "no machine for 3.0s") {
 		t.Errorf("%v: where there is none it is %+v", err, found)
