@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/money"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
@@ -167,6 +168,7 @@ func (h *home) reaches(job, engine string, saved int64) string {
 // closed, behind a cable that is out, and to a drain of its node and a quota of nothing. It does every step once, and its
 // receipt, its costs and what each engine bills are the same money.
 func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
+	lane.Component(t, "kubernetes")
 	t.Parallel()
 	bin := testbin.Full.Path(t)
 	h := newHome(t)

@@ -8,6 +8,7 @@ import (
 // A program finds no token of the machine in its agent's environment or arguments, nor a
 // bootstrap token in the machine's folder: it is spent before the program runs.
 func TestAProgramFindsNoTokenOfItsMachine(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.do("run", "-y", "--", "sh", "-c", `echo names: $(tr '\0' '\n' < /proc/$PPID/environ | grep -c '^SCRIMP_INSTANCE_ID='); `+
 		`echo tokens: $(cat /proc/$PPID/environ /proc/$PPID/cmdline | tr '\0' '\n' | grep -c 'SCRIMP_TOKEN\|bootstrap\.'); `+

@@ -12,6 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
 )
 
 const oneMachine = "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n"
@@ -53,10 +54,11 @@ func (h *home) signal(sig syscall.Signal, who int) (n int) {
 }
 
 func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
+	lane.Nightly(t, "sleeps longer than the server waits for a silent agent")
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
-	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1s}", `progress: 'step=(?P<step>\d+)'`))
+	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1s}", counted))
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	h.until("it counts", func() bool { return len(h.steps(h.job("counter").Machine)) > 20 })
 	before := h.job("counter")
@@ -103,7 +105,7 @@ func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing
 	if err := os.Mkdir(store, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1s, store: 'file://"+store+"'}", `progress: 'step=(?P<step>\d+)'`))
+	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1s, store: 'file://"+store+"'}", counted))
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	h.until("it has saved", func() bool { return h.job("counter").SavedStep > 0 })
 	// Root may write anywhere; nobody can write below a file.
@@ -134,6 +136,7 @@ func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing
 }
 
 func TestACheckpointFolderThatCannotBeMadeEndsTheJobWithItsReason(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
 	h.write("blocked", "")
@@ -151,7 +154,7 @@ func TestAProgramRunsOnWhileNoServerRuns(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
-	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1h}", `progress: 'step=(?P<step>\d+)'`))
+	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1h}", counted))
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	h.until("it counts", func() bool { return len(h.steps(h.job("counter").Machine)) > 20 })
 	machine := h.job("counter").Machine

@@ -12,7 +12,6 @@ import (
 // call runs the program in this process on a data folder.
 func call(t *testing.T, dir string, args ...string) (out, errs string, code int) {
 	t.Helper()
-	t.Setenv("GOOGLE_API_KEY", "")
 	var o, e bytes.Buffer
 	code = Main(append([]string{"--data", dir}, args...), strings.NewReader(""), &o, &e)
 	return o.String(), e.String(), code
@@ -31,6 +30,7 @@ func write(t *testing.T, dir, name, text string) string {
 }
 
 func TestOffersAreFilteredAndNothingIsAnError(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	out, errs, code := call(t, dir, "offers", "--gpu", "H100:8", "--on-demand", "--region", "us-*", "--json")
 	if code != 0 || errs != "" {
@@ -71,6 +71,7 @@ func TestOffersAreFilteredAndNothingIsAnError(t *testing.T) {
 }
 
 func TestOwnPricesAreLaidOverAndTheirMistakesAreSaid(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "prices.csv", "provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,,,50%\naws,*,p5.48xlarge,on-demand,-1,USD,\naws,*,p5.48xlarge,on-demand,1,XYZ,\n")
 	out, errs, code := call(t, dir, "offers", "--machine", "p5.48xlarge", "--json")
@@ -91,6 +92,7 @@ func TestOwnPricesAreLaidOverAndTheirMistakesAreSaid(t *testing.T) {
 }
 
 func TestAnImportIsSeenInTheOffersAndABadFileKeepsNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	pages := filepath.Join("..", "feed", "testdata")
 	if _, errs, code := call(t, dir, "catalog", "import", filepath.Join(pages, "aws-spot.json")); code != 0 {

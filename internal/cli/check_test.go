@@ -27,6 +27,7 @@ func findings(t *testing.T, dir string, args ...string) (map[string]check.Findin
 }
 
 func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	write(t, work, "train.py", "import torch\nwith torch.autocast('cuda'):\n    pass\n")
 	write(t, work, "../secret.py", "EarlyStopping()\n")
@@ -59,6 +60,7 @@ func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T)
 }
 
 func TestACheckTakesTheModelsEstimate(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const job = "name: m\ncommand: python train.py\nmodel: {config: MODEL}\nwork: {tokens: 50M}\nbudget: $500\ncheckpoint: {dir: ck}\nresources: {accelerator: 'H100:8'}\n"
 	all, _ := findings(t, dir, write(t, work, "small.yaml", strings.Replace(job, "MODEL", "gpt2", 1)))

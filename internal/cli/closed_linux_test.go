@@ -13,14 +13,16 @@ import (
 	"testing"
 
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
 // On the local market programs run as the server's user. They read neither its memory nor the environment that it was
 // started with, where the password of its database and the keys of stores are, nor its market's.
 func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
+	lane.Component(t, "host")
 	if os.Geteuid() != 0 {
-		t.Skip("skipped: only root runs a server and a program as another user")
+		t.Skip("only root runs a server and a program as another user")
 	}
 	t.Parallel()
 	const user = 519_997

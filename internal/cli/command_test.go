@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,8 +15,7 @@ func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
 	h := newHome(t)
 	h.write("train.sh", "for i in 1 2 3 4 5; do echo line $i; sleep 0.3; done; mkdir -p runs; echo weights > runs/model; cat given")
 	h.write("given", "as it was\n")
-	cmd := exec.Command(h.bin, "--data", h.data, "run", "-y", "--market", "calm", "--", "sh", "train.sh")
-	cmd.Dir = h.dir
+	cmd := h.command("run", "-y", "--market", "calm", "--", "sh", "train.sh")
 	var printed, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &said
 	if err := cmd.Run(); err != nil {

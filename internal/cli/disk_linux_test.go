@@ -9,10 +9,12 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/lane"
 )
 
 // Doctor says what each kind takes, and what does not fit any more.
 func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
+	t.Parallel()
 	data, elsewhere := t.TempDir(), t.TempDir()
 	for name, mib := range map[string]int{"scrimp.db": 2, "view.db-wal": 1, "logs/a.1.log": 4, "folders/objects/ab/x": 5,
 		"blobs/jobs/a/outputs/a/000001": 1, "blobs/jobs/a/objects/kept/x": 5, "blobs/jobs/a/objects/000001-000001/y": 7,
@@ -47,9 +49,11 @@ func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 
 // A folder on a full disk cannot be written to, although a file without content can be made there.
 func TestDoctorFindsAFullDisk(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("skipped: a small file system cannot be mounted here: %v", err)
+		t.Skipf("a small file system cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {

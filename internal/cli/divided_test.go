@@ -14,6 +14,7 @@ const fullTune = "name: ft8b\nmodel: {config: meta-llama/Llama-3.1-8B, batch: 2,
 // A full fine-tune of 8B fits on H100:8 where its weights are shared out, whoever says so: the job
 // file, the launcher's flags, or a file that it names. Without it is proposed.
 func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("ds.json", `{"zero_optimization": {"stage": 3}}`)
 	h.write("fsdp.yaml", "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: FULL_SHARD}\n")
@@ -51,6 +52,7 @@ func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
 
 // The program finds what its job file says, and a job that says otherwise than its launcher's file is not run.
 func TestAProgramFindsHowItsRunIsDivided(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: divided\nmodel: {sharding: fsdp, activation_checkpointing: full}\n"+
 		"command: 'echo has $SCRIMP_SHARDING $SCRIMP_ACTIVATION_CHECKPOINTING ${SCRIMP_TENSOR_PARALLEL-unset}'\n")
@@ -67,6 +69,7 @@ func TestAProgramFindsHowItsRunIsDivided(t *testing.T) {
 
 // Boosted trees of a job file are its steps, its samples the rows of the table, which may be wide.
 func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	hours := func(model string) float64 {
 		h.write("job.yaml", "name: grown\ncommand: python t.py\nmodel: {"+model+"}\nwork: {steps: 500, samples: 10M}\nresources: {accelerator: 'T4:1'}\n")
@@ -88,6 +91,7 @@ func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
 
 // Inferentia is proposed to no job that trains, whether it names an accelerator or nothing at all.
 func TestNoJobThatTrainsIsPlannedOnWhatOnlyServes(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	for kind, want := range map[string]bool{"experiment": false, "inference": true} {
 		h.write("job.yaml", "name: any\nkind: "+kind+"\ncommand: python t.py\nwork: {time: 10h}\ncheckpoint: {dir: c}\n")

@@ -24,6 +24,7 @@ func passable(t *testing.T) string {
 
 // Doctor speaks of users where there is more than one, or where a setting has no effect.
 func TestDoctorSpeaksOfUsersWhereItConcernsThem(t *testing.T) {
+	t.Parallel()
 	data, open := t.TempDir(), passable(t)
 	if err := os.Chmod(filepath.Dir(data), 0o700); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,11 +28,7 @@ func TestWhyAnAttemptEndedIsSaid(t *testing.T) {
 	}
 
 	h.write("job.yaml", "name: long\ncommand: sleep 1000\n")
-	profile := exec.Command(h.bin, "--data", h.data, "profile", "job.yaml")
-	profile.Dir = h.dir
-	if err := profile.Start(); err != nil {
-		t.Fatal(err)
-	}
+	profile, _, _ := h.start("profile", "job.yaml")
 	var j api.Job
 	h.until("it runs", func() bool {
 		out, err := h.try("status", "long-profile", "--json")

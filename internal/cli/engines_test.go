@@ -3,10 +3,12 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,8 +49,16 @@ func (h *home) bySocket() {
 	}
 }
 
-// free is an address that nobody listens on.
-func free(t *testing.T) string { t.Helper(); return freeOn(t, "127.0.0.1") }
+// free is an address that nobody listens on. On Linux it is on a loopback address of its own, where no other test and
+// no outgoing connection takes the port before the server that it is for.
+func free(t *testing.T) string {
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" {
+		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	}
+	return freeOn(t, host)
+}
 
 func freeOn(t *testing.T, host string) string {
 	t.Helper()
@@ -94,6 +104,7 @@ func (h *home) waits(name, rest string) {
 // Two markets in one server: jobs go to the cheaper one, a market that does not answer
 // delays only its own jobs, and a server that is killed finds the machines of both.
 func TestTwoEnginesAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
 	t.Cleanup(func() { h.bySocket() })
@@ -165,6 +176,7 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 // An engine that is named no more sells nothing, and what it has is neither lost nor
 // forgotten: the server says that it costs something, and ends it once it is back.
 func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
 	h.bySocket()
@@ -203,6 +215,7 @@ func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
 }
 
 func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	fast := "name: fast\nspeed: 60\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n"
 	h.write("d/fast.yaml", fast)
@@ -244,17 +257,12 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := free(t)
 	h.write("d/engines.yaml", "engines: [{name: near, kind: local, agents: 'http://"+address+"'}]")
 	server, _, _ := h.start("serve", "--listen", address)
 	h.until("the server answers", h.answers)
 	h.do("run", "-y", "-d", "--name", "holds", "--", "sleep", "600")
-	h.until("it runs", func() bool { return h.job("holds").State == "running" })
+	h.until("it runs", func() bool { return h.job("holds").Phase == "running" })
 	machine := h.job("holds").Machine
 	_ = server.Process.Kill()
 	_ = server.Wait()

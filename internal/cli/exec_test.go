@@ -15,6 +15,7 @@ import (
 // exit status is this command's; with a pipe it reads until the pipe ends. It is broken off by a server that dies,
 // and the terminal is as it was.
 func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: pair\nnodes: 2\ncommand: 'echo up; while :; do sleep 0.2; done'\n")
 	h.do("run", "-y", "-d", "job.yaml")
@@ -38,7 +39,7 @@ func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
 		}
 	}()
 	session := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(h.bin, append([]string{"--data", h.data, "exec"}, args...)...)
+		cmd := h.command(append([]string{"exec"}, args...)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		if err := cmd.Start(); err != nil {
@@ -73,7 +74,7 @@ func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
 		t.Errorf("it ends with %v", shell.ProcessState)
 	}
 
-	pipe := exec.Command(h.bin, "--data", h.data, "exec", "-i", "pair", "--", "sh", "-c", "sleep 1; wc -c; exit 5") // more than waits on the way
+	pipe := h.command("exec", "-i", "pair", "--", "sh", "-c", "sleep 1; wc -c; exit 5") // more than waits on the way
 	pipe.Stdin = bytes.NewReader(make([]byte, 3_000_000))
 	if out, _ := pipe.CombinedOutput(); strings.TrimSpace(string(out)) != "3000000" || pipe.ProcessState.ExitCode() != 5 {
 		t.Errorf("through a pipe: %q, %v", out, pipe.ProcessState)

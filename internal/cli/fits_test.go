@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/kube"
 	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
@@ -19,6 +20,7 @@ import (
 // just that; the plan says so beforehand. One that nothing holds is refused with what it takes, and what its file states
 // goes before the estimate.
 func TestTheEstimateChoosesThePod(t *testing.T) {
+	lane.Component(t, "kubernetes")
 	t.Parallel()
 	bin := testbin.Full.Path(t)
 	h := newHome(t)

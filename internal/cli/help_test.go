@@ -96,6 +96,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestAMissingArgumentIsNamed(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"logs":              "JOB is missing",
 		"logs a b":          `"b" is one argument too many`,
@@ -120,5 +121,6 @@ func TestAMissingArgumentIsNamed(t *testing.T) {
 
 // docs/openapi.json is what scrimp server openapi prints: go test ./internal/cli -run OpenAPI -update.
 func TestTheCommittedOpenAPIIsWhatTheServerAnswers(t *testing.T) {
+	t.Parallel()
 	golden.Check(t, "../../../docs/openapi.json", string(server.OpenAPI(Version)))
 }

@@ -16,6 +16,7 @@ import (
 
 // What a server says in its errors, and of what it did, steers nobody's terminal.
 func TestNoAnswerOfAServerSteersATerminal(t *testing.T) {
+	t.Parallel()
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"
 	dir := t.TempDir()
 	job := filepath.Join(dir, "job.yaml")

@@ -24,6 +24,8 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -117,33 +119,37 @@ type rack struct {
 	listen string // HOST:PORT
 	cables map[string]*cable
 	tokens map[string]string
-	joined map[string]*exec.Cmd
+	joined map[string]*proc.Process
 	said   map[string]*text
 	served []func() error // wait for the servers that were started
+	ended  bool
+}
+
+// end ends the server, and then the machines: while they are there it gives back what runs on them. It is a cleanup
+// after each program that is started, whose own cleanup would kill it.
+func (r *rack) end() {
+	if r.ended {
+		return
+	}
+	r.ended = true
+	_, _ = r.try("server", "stop", "--now") // newHome's own tells what went wrong
+	for m := range r.joined {
+		r.leave(m, syscall.SIGTERM)
+	}
+	for _, wait := range r.served {
+		if err := wait(); err != nil {
+			r.t.Error(err)
+		}
+	}
 }
 
 // newRack adds an engine of machines that join, and starts its server. What is lost is seen within so many seconds.
 func newRack(t *testing.T, detect int, machines ...string) *rack {
 	t.Helper()
-	r := &rack{cables: map[string]*cable{}, tokens: map[string]string{}, joined: map[string]*exec.Cmd{}, said: map[string]*text{}}
-	t.Cleanup(func() { // after the server has given back what runs there
-		for m := range r.joined {
-			r.leave(m, syscall.SIGTERM)
-		}
-		for _, wait := range r.served {
-			if err := wait(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	r := &rack{cables: map[string]*cable{}, tokens: map[string]string{}, joined: map[string]*proc.Process{}, said: map[string]*text{}}
 	r.home = newHome(t)
+	r.listen = free(t)
 	r.certificate()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.listen = l.Addr().String()
-	_ = l.Close()
 	args := []string{"engine", "add", "rack", "--rate", "0.80", "--marginal", "0.10", "--json"}
 	for _, m := range machines {
 		args = append(args, "--join", m)
@@ -178,8 +184,12 @@ func (r *rack) certificate() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	host, _, err := net.SplitHostPort(r.listen)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+		IPAddresses: []net.IP{net.ParseIP(host), net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
 	if err != nil {
 		r.t.Fatal(err)
@@ -205,6 +215,7 @@ func (r *rack) begin() {
 	})
 	r.served = append(r.served, wait)
 	go func() { _ = wait() }()
+	r.t.Cleanup(r.end)
 	await.True(r.t, "the server answers", func() bool {
 		out, err := r.try("server", "status")
 		return err == nil && !strings.Contains(out, "No server")
@@ -218,16 +229,14 @@ func (r *rack) join(machine string) {
 }
 
 // joinAs is a machine that joins with the token of another.
-func (r *rack) joinAs(folder, machine string) (*exec.Cmd, *text) {
+func (r *rack) joinAs(folder, machine string) (*proc.Process, *text) {
 	r.t.Helper()
 	cmd, said := exec.Command(r.bin, "agent", "join", "https://"+r.cables[machine].l.Addr().String(), "--ca",
 		filepath.Join(r.dir, "cert.pem"), "--dir", filepath.Join(r.dir, folder)), &text{}
 	cmd.Dir, cmd.Stderr, cmd.Stdin = r.dir, said, strings.NewReader(r.tokens[machine]+"\n")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	return cmd, said
+	p := proc.Start(r.t, cmd)
+	r.t.Cleanup(r.end)
+	return p, said
 }
 
 // leave ends scrimp agent join.
@@ -264,31 +273,28 @@ func (r *rack) on(job string) string {
 	return m[1]
 }
 
-// A job goes through what happens to machines that join. A cable that is put back changes nothing, nor does a
-// join or a server that ends and begins anew; behind a cable that stays out the job goes on elsewhere from its
-// checkpoint, and what the old machine still runs is ended when it is back.
-func TestAJobOnMachinesThatJoin(t *testing.T) {
+// counts runs the counting program on a rack, and returns its machine once it has saved.
+func (r *rack) counts() (machine string) {
+	r.t.Helper()
+	r.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
+		"\ncheckpoint: {dir: checkpoints, interval: 1s}\n"+counted+"\n")
+	r.do("run", "-y", "--detach", "job.yaml")
+	r.until("it runs and has saved", func() bool { j := r.job("count"); return j.Phase == "running" && j.SavedStep > 0 })
+	return r.on("count")
+}
+
+// A job on machines that join runs on when its machine joins anew, and when the server ends and another begins.
+func TestAJobRunsOnWhenItsMachineJoinsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 30, "gpu3", "gpu4")
 	r.until("both have joined", func() bool { return len(r.there()) == 2 })
-	if out := r.do("engine", "test", "rack"); !strings.Contains(out, "gpu3 server") || !strings.Contains(out, "reaches the server by https://127.0.0.1") {
+	if out := r.do("engine", "test", "rack"); !strings.Contains(out, "gpu3 server") || !strings.Contains(out, "reaches the server by https://127.") {
 		t.Errorf("engine test:\n%s", out)
 	}
-	if out := r.do("engine", "list"); !strings.Contains(out, "gpu3 joined ") || !strings.Contains(out, "127.0.0.1") {
+	if out := r.do("engine", "list"); !strings.Contains(out, "gpu3 joined ") || !strings.Contains(out, "127.") {
 		t.Errorf("engine list:\n%s", out)
 	}
-	r.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
-		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n")
-	r.do("run", "-y", "--detach", "job.yaml")
-	r.until("it runs and has saved", func() bool { j := r.job("count"); return j.Phase == "running" && j.SavedStep > 0 })
-	first := r.on("count")
-
-	out := time.Now()
-	r.cables[first].pull()
-	await.Past(t, out.Add(6*time.Second)) // of the 21 s after which it is lost
-	r.cables[first].restore()
-	r.furtherThan("count", r.furtherThan("count", 0)+20)
-
+	first := r.counts()
 	r.leave(first, syscall.SIGKILL) // as a unit that is started anew
 	r.join(first)
 	r.until("it has joined again", func() bool { return len(r.there()) == 2 })
@@ -298,9 +304,27 @@ func TestAJobOnMachinesThatJoin(t *testing.T) {
 	}
 	r.begin()
 	r.until("both have joined the next server", func() bool { return len(r.there()) == 2 })
+	r.furtherThan("count", r.furtherThan("count", 0))
+	if j := r.job("count"); j.Attempts != 1 || r.on("count") != first {
+		t.Errorf("it is on %s in attempt %d, and was on %s", j.Machine, j.Attempts, first)
+	}
+}
+
+// A cable that is put back in time changes nothing. Behind one that stays out the job goes on elsewhere from its
+// checkpoint, and what the old machine still runs is ended when it is back.
+func TestAJobGoesOnElsewhereBehindACableThatStaysOut(t *testing.T) {
+	lane.Nightly(t, "a machine behind a cable counts as lost after 21 s")
+	t.Parallel()
+	r := newRack(t, 30, "gpu3", "gpu4")
+	r.until("both have joined", func() bool { return len(r.there()) == 2 })
+	first := r.counts()
+	out := time.Now()
+	r.cables[first].pull()
+	await.Past(t, out.Add(6*time.Second)) // of the 21 s after which it is lost
+	r.cables[first].restore()
 	r.furtherThan("count", r.furtherThan("count", 0)+20)
 	if j := r.job("count"); j.Attempts != 1 || r.on("count") != first {
-		t.Fatalf("after blinks it is on %s in attempt %d", j.Machine, j.Attempts)
+		t.Fatalf("after a blink it is on %s in attempt %d", j.Machine, j.Attempts)
 	}
 
 	old, saved := r.job("count").Machine, r.job("count").SavedStep
@@ -328,6 +352,7 @@ func TestAJobOnMachinesThatJoin(t *testing.T) {
 
 // A token lets one machine in, at a time, and nobody once it is revoked; others' tokens let no machine in.
 func TestWhoMayJoin(t *testing.T) {
+	t.Parallel()
 	r := newRack(t, 8, "gpu3")
 	r.until("it has joined", func() bool { return len(r.there()) == 1 })
 	second, said := r.joinAs("copy", "gpu3")
@@ -374,17 +399,11 @@ func TestWhoMayJoin(t *testing.T) {
 	refused("a token of an engine that was removed", v.Token, "the server does not take the token")
 }
 
-// A unit runs agent join, and says nothing that systemd does not understand.
+// A unit runs agent join, and does not hold the token.
 func TestTheUnitForSystemd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	run := func(args ...string) (out, errs string, err error) {
-		var b, e strings.Builder
-		cmd := exec.Command(testbin.Local.Path(t), append([]string{"agent", "join", "https://scrimp.example.com:7077"}, args...)...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, &b, &e, append(os.Environ(), "SCRIMP_TOKEN=join.rack.gpu3.x")
-		err = cmd.Run()
-		return b.String(), e.String(), err
-	}
-	unit, next, err := run("--systemd", "--dir", filepath.Join(dir, "a folder, 100 %"), "--address", "10.0.0.7")
+	unit, next, err := joinUnit(t, dir, "--systemd", "--dir", filepath.Join(dir, "a folder, 100 %"), "--address", "10.0.0.7")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, next)
 	}
@@ -405,24 +424,42 @@ func TestTheUnitForSystemd(t *testing.T) {
 		if !strings.Contains(next, "systemd does not run here") {
 			t.Errorf("nobody is told that it cannot be started here: %s", next)
 		}
-		if _, errs, err := run("--install", "--dir", dir); err == nil || !strings.Contains(errs, "systemd does not run here") {
+		if _, errs, err := joinUnit(t, dir, "--install", "--dir", dir); err == nil || !strings.Contains(errs, "systemd does not run here") {
 			t.Errorf("installed where there is no systemd: %v %s", err, errs)
 		}
 	}
-	if _, err := exec.LookPath("systemd-analyze"); err == nil {
-		for _, args := range [][]string{{"--systemd"}, {"--systemd", "--user", "daemon", "--dir", "/srv/a b"}} {
-			unit, _, err := run(args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(t.TempDir(), "scrimp-join.service")
-			if err := os.WriteFile(file, []byte(unit), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil ||
-				strings.Contains(string(out), "scrimp-join.service:") {
-				t.Errorf("systemd-analyze verify: %v\n%s\n%s", err, out, unit)
-			}
+}
+
+// The unit says nothing that systemd does not understand.
+func TestSystemdUnderstandsTheUnit(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd is not installed")
+	}
+	dir := t.TempDir()
+	for _, args := range [][]string{{"--systemd"}, {"--systemd", "--user", "daemon", "--dir", "/srv/a b"}} {
+		unit, said, err := joinUnit(t, dir, args...)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		file := filepath.Join(t.TempDir(), "scrimp-join.service")
+		if err := os.WriteFile(file, []byte(unit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil ||
+			strings.Contains(string(out), "scrimp-join.service:") {
+			t.Errorf("systemd-analyze verify: %v\n%s\n%s", err, out, unit)
 		}
 	}
+}
+
+// joinUnit runs scrimp agent join in a folder, and returns what it prints: a unit for systemd, and what to do with it.
+func joinUnit(t *testing.T, dir string, args ...string) (unit, said string, err error) {
+	t.Helper()
+	var b, e strings.Builder
+	cmd := exec.Command(testbin.Local.Path(t), append([]string{"agent", "join", "https://scrimp.example.com:7077"}, args...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, &b, &e, append(os.Environ(), "SCRIMP_TOKEN=join.rack.gpu3.x")
+	err = cmd.Run()
+	return b.String(), e.String(), err
 }

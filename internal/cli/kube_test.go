@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/draw"
 	"scrimp/internal/engine/kube"
 	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/lane"
 )
 
 // pools are what is complete, but for an image of jobs.
@@ -31,6 +32,8 @@ func addKube(t *testing.T, dir, name, agents, with string) (said string, code in
 
 // What is written wrong is refused with its file, its field and the fix, and no engine is made known by it.
 func TestAKubernetesEngineThatCannotBeIsRefused(t *testing.T) {
+	lane.Component(t, "kubernetes")
+	t.Parallel()
 	dir := t.TempDir()
 	const url = "http://10.0.0.9:7077"
 	for _, c := range []struct{ agents, with, want string }{
@@ -57,6 +60,8 @@ func TestAKubernetesEngineThatCannotBeIsRefused(t *testing.T) {
 
 // A cluster that is not found is no reason to forget what was written: it is said what to correct, and where.
 func TestAClusterThatIsNotFoundIsSaid(t *testing.T) {
+	lane.Component(t, "kubernetes")
+	t.Parallel()
 	dir := t.TempDir()
 	config := write(t, dir, "config", `apiVersion: v1
 kind: Config
@@ -81,6 +86,8 @@ current-context: east
 
 // The first look at a real cluster says what there is and what is not allowed, in 80 columns; what is to be copied is whole.
 func TestTheFirstLookAtACluster(t *testing.T) {
+	lane.Component(t, "kubernetes")
+	t.Parallel()
 	c := kubetest.Start(t)
 	c.Nodes(t, kubetest.Node{Name: "std-1", Labels: map[string]string{"pool": "std"}})
 	dir := t.TempDir()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +16,8 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/money"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -24,7 +25,7 @@ import (
 type pair struct {
 	*home
 	url     string
-	servers []*exec.Cmd
+	servers []*proc.Process
 }
 
 func newPair(t *testing.T) *pair {
@@ -36,7 +37,7 @@ func newPair(t *testing.T) *pair {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &pair{home: &home{t, dir, filepath.Join(dir, "d"), bin}, url: db.Database(t)}
+	p := &pair{home: &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: bin}, url: db.Database(t)}
 	p.begin()
 	p.begin()
 	p.until("one leads", func() bool { _, ok := p.leader(); return ok })
@@ -52,7 +53,7 @@ func (p *pair) begin() {
 // leader is the process that answers.
 func (p *pair) leader() (pid int, ok bool) {
 	var s api.Server
-	out, err := exec.Command(p.bin, "--data", p.data, "server", "status", "--json").Output()
+	out, err := p.command("server", "status", "--json").Output()
 	return s.PID, err == nil && json.Unmarshal(out, &s) == nil && func() bool { pid = s.PID; return pid > 0 }()
 }
 
@@ -102,6 +103,7 @@ func (p *pair) line(name string) (l api.BudgetLine) {
 // same after each takeover; an approval during which the leader is killed is there
 // once or not at all, and is asked for again without harm.
 func TestLimitsHoldOverTakeovers(t *testing.T) {
+	lane.Nightly(t, "kills the leader again and again until an approval comes through")
 	t.Parallel()
 	p := newPair(t)
 	usd := func(n int64) money.Amount { return money.Picos(n * 1e12) }

@@ -8,6 +8,7 @@ import (
 // A list shows some of the jobs, says which and how many it left out, and all where
 // that is asked for; a program gets all.
 func TestListsOfJobsSayWhatTheyLeaveOut(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
 	for range 4 {

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
 	"scrimp/internal/measured"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
@@ -33,8 +33,7 @@ func lines[T any](t *testing.T, text string) (list []T) {
 // out is what the program prints, without its notes.
 func (h *home) out(args ...string) string {
 	h.t.Helper()
-	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
-	cmd.Dir = h.dir
+	cmd := h.command(args...)
 	out, err := cmd.Output()
 	if err != nil {
 		h.t.Fatalf("scrimp %s: %v", strings.Join(args, " "), err)
@@ -42,11 +41,9 @@ func (h *home) out(args ...string) string {
 	return string(out)
 }
 
-// A run of some seconds on a machine that is said to have an L4 calibrates the
-// plan of the next run and the estimate of its model, after the server was killed.
-func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
+// visionJob writes the file of a job with so many steps of 100 samples, and a market with the machine that it needs.
+func (h *home) visionJob(steps string) {
+	h.t.Helper()
 	h.write("market.yaml", `name: lab
 currency: USD
 offers:
@@ -54,11 +51,19 @@ offers:
 `)
 	h.write("job.yaml", `name: vision
 command: 'for i in $(seq $STEPS); do echo "step $i/$STEPS loss 1"; sleep 0.05; done'
-env: {STEPS: "200"}
+env: {STEPS: "`+steps+`"}
 progress: 'step (?P<step>\d+)/(?P<total>\d+) loss (?P<loss>\S+)'
 model: {config: resnet-50}
-work: {steps: 200, samples: 20000}
+work: {steps: `+steps+`, samples: `+steps+`00}
 `)
+}
+
+// A run of some seconds on a machine that is said to have an L4 calibrates the
+// plan of the next run and the estimate of its model, after the server was killed.
+func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.visionJob("40")
 	estimated := func() estimate.Answer {
 		list := lines[show.Estimate](t, h.do("estimate", "--model", "resnet-50", "--rows", "20000", "--epochs", "1", "--gpu", "L4", "--json"))
 		return list[0].Answer
@@ -73,8 +78,8 @@ work: {steps: 200, samples: 20000}
 	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &server); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("kill", "-9", strconv.Itoa(server.PID)).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+	if err := syscall.Kill(server.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
 	if len(runs) != 1 || runs[0].Job != "vision" || runs[0].Accelerator != "L4" || runs[0].StepsPerHour == nil || runs[0].Throughput == nil {
@@ -93,7 +98,7 @@ work: {steps: 200, samples: 20000}
 	}
 
 	var p show.Plan
-	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml", "--env", "STEPS=400")), &p); err != nil {
+	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml", "--env", "STEPS=80")), &p); err != nil {
 		t.Fatal(err)
 	}
 	if p.WorkS == nil || math.Abs(*p.WorkS/(2**r.WorkS)-1) > 0.1 || !strings.HasPrefix(p.WorkFrom, "by one measured run of yours") {
@@ -102,6 +107,15 @@ work: {steps: 200, samples: 20000}
 	if out, _ := h.try("check", "job.yaml"); !strings.Contains(strings.Join(strings.Fields(out), " "), "one measured run of yours") {
 		t.Errorf("the check does not know of the run:\n%s", out)
 	}
+}
+
+// What was expected of a run stands beside what came out, once an earlier run has taught what to expect.
+func TestWhatARunWasExpectedToDoStandsBesideWhatItDid(t *testing.T) {
+	lane.Nightly(t, "two runs must be as fast as each other")
+	t.Parallel()
+	h := newHome(t)
+	h.visionJob("200")
+	h.do("run", "-y", "--market", "market.yaml", "job.yaml")
 	h.do("profile", "job.yaml", "--for", "10s")
 	found := map[string]bool{}
 	for _, x := range lines[measured.Pair](t, h.do("estimate", "--accuracy", "--json")) {
@@ -116,6 +130,7 @@ work: {steps: 200, samples: 20000}
 
 // The trainer of the demo, as it stands, says of its next run how long that takes.
 func TestTheDemosTrainerIsMeasured(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	if err := os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")); err != nil {
 		t.Fatal(err)

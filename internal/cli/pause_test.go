@@ -18,7 +18,7 @@ func TestAJobGoesOnFromWhereItWasPaused(t *testing.T) {
 	h := newHome(t)
 	h.write("market.yaml", "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n")
 	h.write("job.yaml", "name: counter\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
-		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: 'step=(?P<step>\\d+)'\nbudget: $1\ndeadline: in 6h\n")
+		"\ncheckpoint: {dir: checkpoints, interval: 1s}\n"+counted+"\nbudget: $1\ndeadline: in 6h\n")
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	saved := func(least int64) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 // A job of half a minute begins at once on spot that is for sale, however far its
 // deadline is, and the plan says so: it plays the code that then decides.
 func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
 	var p show.Plan
@@ -33,6 +34,7 @@ func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 
 // Where the deadline comes too soon at any price, the plan does not blame the budget.
 func TestAPlanBlamesTheDeadlineWhereMoneyDoesNotHelp(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 2h}\ndeadline: in 1h\nbudget: $90\n")
 	text, err := h.try("plan", "job.yaml")

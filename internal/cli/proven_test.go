@@ -6,6 +6,7 @@ import (
 )
 
 func TestALongRunOnSpotIsRefusedUntilItsCheckpointsAreProven(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: real
 currency: USD

@@ -12,11 +12,13 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/lane"
 )
 
 // The PyTorch example, killed twice without notice under scrimp, ends with the
 // loss and the weights of a run that was left alone.
 func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
+	lane.Nightly(t, "trains three times, with two machines lost on the way")
 	t.Parallel()
 	python := hasTorch(t)
 	example := filepath.Join("..", "..", "examples", "pytorch")

@@ -25,6 +25,7 @@ func ranked(t *testing.T, dir string, args ...string) (show.Ranking, string, int
 const timed = "name: bert\ncommand: python train.py\nwork: {time: 10h}\nresources: {accelerator: 'A100-80GB:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\nany_of:\n  - {name: h100, resources: {accelerator: 'H100:8'}, throughput: 2.2x}\n"
 
 func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	drawing := filepath.Join(work, "frontier.svg")
 	v, errs, code := ranked(t, dir, write(t, work, "job.yaml", timed), "--svg", drawing)
@@ -63,6 +64,7 @@ func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
 // TestThePlanAgreesWithItsLives holds the arithmetic against the code that would
 // run the plan, on spot and on-demand. Notices make the lives a little cheaper.
 func TestThePlanAgreesWithItsLives(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	for _, job := range []string{timed, timed + "deadline: in 20h\n", strings.Replace(timed, "'A100-80GB:8'", "'A100-80GB:8', capacity: [on-demand]", 1) + "deadline: in 20h\n"} {
 		v, _, code := ranked(t, dir, write(t, work, "job.yaml", job))
@@ -80,6 +82,7 @@ func TestThePlanAgreesWithItsLives(t *testing.T) {
 }
 
 func TestAJobIsRankedByItsModel(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const job = "name: llama\ncommand: python train.py\nmodel: {config: llama-3-8b}\nwork: {tokens: 100M}\nresources: {accelerator: 'H100:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\n"
 	v, errs, code := ranked(t, dir, write(t, work, "job.yaml", job))

@@ -10,6 +10,7 @@ import (
 // Who would run a job, or play it forward as it would run, refuses what it does not honour, with file,
 // line, field, what is missing and the fix, and starts no server for it; who judges or ranks does not.
 func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const rest = "command: 'true'\nwork: {time: 1h, tokens: 2B}\nbudget: $9\ncheckpoint: {dir: ck}\ndata: [{path: s3://b/c, region: us-east-1}]\n"
 	night := write(t, work, "night.yaml", "window: 22:00-06:00\n"+rest)
@@ -45,6 +46,7 @@ func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
 
 // An engine that could not be opened is not made known: no server would start with it.
 func TestAnEngineThatCannotBeIsNotMadeKnown(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct{ line, want string }{
 		{"--ssh m1 --rate 1 --agents foo", `agents is "foo": write socket, listen`},

@@ -20,6 +20,11 @@ while :; do
   sleep 0.05
 done`
 
+// counted is the line of a job file by which scrimp finds the steps of that program, each of which is saved when it is
+// printed. If the program did not say so, scrimp would wait for a second in which it saves nothing, and take a copy after
+// 20 s without one.
+const counted = `progress: {pattern: 'step=(?P<step>\d+)', saved: 'step=(?P<step>\d+) at'}`
+
 var countedStep = regexp.MustCompile(`step=(\d+) at=(\d+) from=(\d+)`)
 
 // step is a line of that program.
@@ -68,7 +73,7 @@ func (h *home) processes(machine string) (pids []int) {
 func BenchmarkResume(b *testing.B) {
 	h := newHome(b)
 	h.write("market.yaml", "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n")
-	h.write("job.yaml", "name: counter\ncommand: |\n  "+string(bytes.ReplaceAll([]byte(counting), []byte("\n"), []byte("\n  ")))+"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: 'step=(?P<step>\\d+)'\n")
+	h.write("job.yaml", "name: counter\ncommand: |\n  "+string(bytes.ReplaceAll([]byte(counting), []byte("\n"), []byte("\n  ")))+"\ncheckpoint: {dir: checkpoints, interval: 1s}\n"+counted+"\n")
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	var took []time.Duration
 	machine := ""

@@ -2,20 +2,25 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	api "scrimp/client"
 	"scrimp/internal/await"
 	"scrimp/internal/receipt"
+	"scrimp/internal/server"
 	"scrimp/internal/test/testbin"
 )
 
@@ -23,6 +28,7 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // as a shell leaves it to what it runs in the background: programs would inherit that
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
+	_ = os.Unsetenv("GOOGLE_API_KEY") // with it, scrimp catalog would ask Google
 	os.Exit(m.Run())
 }
 
@@ -31,7 +37,10 @@ type home struct {
 	t    testing.TB
 	dir  string
 	data string
-	bin  string // the program
+	bin  string   // the program
+	env  []string // what its environment has besides the test's own
+	once sync.Once
+	http *http.Client // asks on the folder's socket
 }
 
 func newHome(t testing.TB) *home {
@@ -40,25 +49,46 @@ func newHome(t testing.TB) *home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t, dir, filepath.Join(dir, "d"), testbin.Local.Path(t)}
+	h := &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: testbin.Local.Path(t)}
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
+		if _, err := os.Stat(h.data); err != nil { // no command has used it
+			return
+		}
 		if out, err := h.try("server", "stop", "--now"); err != nil {
 			t.Errorf("stop: %v\n%s", err, out)
 		}
-		var left []byte
+		var left []string
 		await.True(t, "no process is left", func() bool { // the market ends just after it has said so
-			left, _ = exec.Command("pgrep", "-a", "-f", h.data).Output()
+			left = commandLines(h.data)
 			return len(left) == 0
-		}, func() string { return string(left) })
+		}, func() string { return strings.Join(left, "\n") })
 	})
 	return h
 }
 
-func (h *home) try(args ...string) (string, error) {
+// commandLines returns the command lines of the processes that name a folder in theirs.
+func commandLines(folder string) (list []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		line, _ := os.ReadFile(f) // a zombie has none
+		if bytes.Contains(line, []byte(folder)) {
+			list = append(list, f+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return list
+}
+
+// command is the program with these arguments, which has not begun yet.
+func (h *home) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
 	cmd.Dir = h.dir
-	out, err := cmd.CombinedOutput()
+	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache")), h.env...)
+	return cmd
+}
+
+func (h *home) try(args ...string) (string, error) {
+	out, err := h.command(args...).CombinedOutput()
 	return string(out), err
 }
 
@@ -109,12 +139,32 @@ func (h *home) unfinished() (text string) {
 	return text
 }
 
+// job is the job as the server has it. Tests ask for it again and again until something has happened: so they ask the
+// server itself, which takes a hundredth of the time of another program. One that has ended is started as by scrimp status.
 func (h *home) job(id string) (j api.Job) {
 	h.t.Helper()
+	if j, err := h.server().Job(h.t.Context(), id); err == nil {
+		return j
+	}
 	if err := json.Unmarshal([]byte(h.do("status", id, "--json")), &j); err != nil {
 		h.t.Fatal(err)
 	}
 	return j
+}
+
+// server asks the server on the folder's socket.
+func (h *home) server() *api.Client {
+	h.once.Do(func() {
+		h.http = &http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true, // another server may answer next
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", filepath.Join(h.data, server.SocketName))
+			},
+		}}
+	})
+	token, _ := os.ReadFile(filepath.Join(h.data, server.TokenName))
+	return api.New("http://scrimp", strings.TrimSpace(string(token)), h.http)
 }
 
 // adds holds a receipt, of a job that runs or is over, against itself and against the ledger.
@@ -130,6 +180,7 @@ func (h *home) adds(job string) {
 }
 
 func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	if out := h.do("run", "-y", "--", "sh", "-c", "echo hello from the machine"); !strings.Contains(out, "succeeded") {
 		t.Errorf("no success in\n%s", out)
@@ -152,6 +203,7 @@ func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 
 // A program may print faster than the server takes: its last lines are there all the same.
 func TestTheEndOfMuchOutputArrives(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: chatty\ncommand: 'yes a line of a chatty trainer | head -c 40000000; echo; echo the last line; exit 3'\n")
 	if out, err := h.try("run", "-y", "job.yaml"); err == nil || !strings.Contains(out, "the last line") {
@@ -163,6 +215,7 @@ func TestTheEndOfMuchOutputArrives(t *testing.T) {
 }
 
 func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("blocked", "a file where a folder should be")
 	for _, c := range []struct{ name, file, cause string }{
@@ -182,6 +235,7 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 }
 
 func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
 	if out, err := h.try("run", "-y", "-d", "huge.yaml"); err == nil || !strings.Contains(out, "not run: nothing on this market fits") {
@@ -204,6 +258,7 @@ func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
 }
 
 func TestAPlanNamesTheLimitThatFails(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("late.yaml", "name: late\ncommand: 'true'\nwork: {steps: 100, time: 10h}\ndeadline: in 1h\n") // no budget
 	if out, err := h.try("plan", "late.yaml"); err == nil || !strings.Contains(out, "done in time in 0 % of the runs") || strings.Contains(out, "within budget") {
@@ -212,6 +267,7 @@ func TestAPlanNamesTheLimitThatFails(t *testing.T) {
 }
 
 func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
 	h.do("run", "-y", "-d", "job.yaml")
@@ -256,6 +312,7 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 }
 
 func TestABudgetStopsARunAfterASave(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", "name: fast\nspeed: 3600\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n")
 	h.write("job.yaml", "name: endless\ncommand: 'trap \"echo saved > checkpoints/state; exit 0\" TERM; while :; do sleep 0.05; done'\ncheckpoint: {dir: checkpoints}\nbudget: $4\ngrace: 1s\n")
@@ -271,6 +328,7 @@ func TestABudgetStopsARunAfterASave(t *testing.T) {
 }
 
 func TestEveryProblemOfAJobFileIsNamedWithItsMend(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("bad.yaml", "comand: x\nbuget: $4\npriority: urgent\n")
 	out, err := h.try("plan", "bad.yaml")

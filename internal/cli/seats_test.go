@@ -14,6 +14,7 @@ import (
 // that another of its user leaves free, and knows what it has. One that is cancelled leaves its part
 // and not the machine. What both cost is the bill exactly.
 func TestJobsOfAUserHavePartsOfOneMachine(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, seats: 3, with: {market: hour.yaml}}]\n")
 	h.write("d/hour.yaml", `name: hour
@@ -65,6 +66,7 @@ offers:
 // Whether the members of a team may use each other's machines is set, listed and taken back; a
 // team that nobody is in is refused where teams are known.
 func TestATeamSharesItsMachines(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	const says = "The members of team vision may use each other's machines."
 	if out := h.do("budgets", "share", "vision"); !strings.Contains(out, says) {

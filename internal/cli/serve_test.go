@@ -3,7 +3,6 @@ package cli_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,13 +37,15 @@ type user struct {
 }
 
 func (u user) try(input string, args ...string) (string, error) {
-	cmd := exec.Command(u.h.bin, append([]string{"--data", u.dir}, args...)...)
-	cmd.Dir, cmd.Stdin, cmd.Env = u.h.dir, strings.NewReader(input), append(os.Environ(), "SCRIMP_TOKEN=")
+	cmd := u.h.command(args...)
+	cmd.Args[2] = u.dir // its --data
+	cmd.Stdin, cmd.Env = strings.NewReader(input), append(cmd.Env, "SCRIMP_TOKEN=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 func TestSeveralPeopleShareAServer(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	address := h.serve()
 	h.do("teams", "set", "vision")
@@ -124,6 +125,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 
 // Where a cluster runs the server, its engines and its first token come from files that it mounts.
 func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	token := "scrimp_" + strings.Repeat("c3", 32)
 	h.write("engines.yaml", "engines: [{name: given, kind: local}]\n")
@@ -145,6 +147,7 @@ func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
 }
 
 func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
+	t.Parallel()
 	h := user{&home{t: t, dir: t.TempDir(), bin: testbin.Local.Path(t)}, t.TempDir()}
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {
 		out, err := h.try("", append([]string{"serve"}, args...)...)

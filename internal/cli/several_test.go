@@ -3,7 +3,6 @@ package cli_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,9 +23,9 @@ func (h *home) serverPID() int {
 // status runs the program, and returns what it wrote to both streams and how it ended.
 func (h *home) status(line string) (out, errs string, code int) {
 	h.t.Helper()
-	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, strings.Fields(line)...)...)
+	cmd := h.command(strings.Fields(line)...)
 	var o, e text
-	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, &o, &e
+	cmd.Stdout, cmd.Stderr = &o, &e
 	_ = cmd.Run()
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
@@ -34,6 +33,7 @@ func (h *home) status(line string) (out, errs string, code int) {
 // Of several jobs each is done, what fails is said of it, and the exit status says that something did. wait says
 // how all of them ended, and leaves them alone where its time is over.
 func TestSeveralJobsInOneCall(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("endless.yaml", "name: e\noutputs: [out]\ncommand: 'mkdir out; touch out/$SCRIMP_JOB; while :; do sleep 0.2; done'\n")
 	h.write("quick.yaml", "name: quick\noutputs: [out]\ncommand: 'mkdir out; touch out/q'\n")
@@ -76,6 +76,7 @@ func TestSeveralJobsInOneCall(t *testing.T) {
 
 // Who waits is told nothing by a server that dies and comes again, but how the jobs end; Ctrl-C leaves them alone.
 func TestWaitOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless)
 	h.do("run", "-y", "-d", "job.yaml")
@@ -107,6 +108,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 // What a flag sets replaces what the job file says, for a command too; a plan that is not feasible is not run
 // where nobody is there to be asked, unless that is forced.
 func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: job\ndeadline: 2020-01-01T00:00:00Z\nbudget: $9\nresources: {capacity: spot}\ncommand: 'true'\nwork: {time: 5s}\n")
 	if out, _, code := h.status("run -y -d job.yaml"); code != 1 {
@@ -151,6 +153,7 @@ func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
 
 // A list is filtered and sorted; what a filter leaves out is not there.
 func TestListsAreFilteredAndSorted(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
 	h.write("tagged.yaml", "name: tagged\ncommand: 'true'\nresources: {cpus: 100000+}\ntags: {ticket: \"42\"}\n")
@@ -184,6 +187,7 @@ func TestListsAreFilteredAndSorted(t *testing.T) {
 
 // Between attempts stands a line that says why the next one began; the last lines and times are those that are asked for.
 func TestLogsSayWhereAnAttemptEnds(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: twice\nretry: {max: 1, codes: [9]}\ncommand: 'echo one; echo two; exit 9'\n")
 	if _, errs, code := h.status("run -y job.yaml"); code != 3 {

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // endless runs until somebody makes the file stop in its work folder.
@@ -35,15 +38,12 @@ func (t *text) String() string {
 }
 
 // start runs the program until the test sends it something.
-func (h *home) start(args ...string) (cmd *exec.Cmd, out, err *text) {
+func (h *home) start(args ...string) (p *proc.Process, out, err *text) {
 	h.t.Helper()
-	cmd = exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
+	cmd := h.command(args...)
 	out, err = &text{}, &text{}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, out, err
-	if e := cmd.Start(); e != nil {
-		h.t.Fatal(e)
-	}
-	return cmd, out, err
+	cmd.Stdout, cmd.Stderr = out, err
+	return proc.Start(h.t, cmd), out, err
 }
 
 // answers reports whether a server of the folder answers; server status succeeds also where none runs, and starts none.
@@ -54,6 +54,7 @@ func (h *home) answers() bool {
 }
 
 func TestCtrlCDetachesAndTheJobGoesOn(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless)
 	run, out, errs := h.start("run", "-y", "job.yaml")
@@ -101,6 +102,7 @@ func TestCtrlCDetachesAndTheJobGoesOn(t *testing.T) {
 }
 
 func TestExitStatuses(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("fails.yaml", "name: fails\ncommand: exit 7\n")
 	h.write("big.yaml", "name: big\ncommand: x\nresources: {memory: 900TiB}\n")
@@ -108,8 +110,7 @@ func TestExitStatuses(t *testing.T) {
 	for line, want := range map[string]int{
 		"run -y fails.yaml": 3, "plan small.yaml": 0, "plan big.yaml": 2, "plan nothing.yaml": 1, "status nobody": 1, "exec fails -- true": 1, "jobs": 0, "doctor": 0, "server status": 0,
 	} {
-		cmd := exec.Command(h.bin, append([]string{"--data", h.data}, strings.Fields(line)...)...)
-		cmd.Dir = h.dir
+		cmd := h.command(strings.Fields(line)...)
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want {
 			t.Errorf("scrimp %s ends with %d, want %d:\n%s", line, got, want, out)
@@ -119,9 +120,11 @@ func TestExitStatuses(t *testing.T) {
 
 // In bash a job's id and files are completed; without a server nothing is started.
 func TestBashCompletes(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("skipped: there is no bash here")
+		t.Skip("bash is not installed")
 	}
 	h := newHome(t)
 	complete := func(words ...string) []string {

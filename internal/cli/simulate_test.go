@@ -32,6 +32,7 @@ func (h *home) bench(ticks int, zones ...string) (args []string) {
 // The JSON of a benchmark has the names that others read it by, and says how many
 // groups of zones the files could not fill.
 func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b")
 	var got struct {
@@ -58,6 +59,7 @@ func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 
 // Zones that the benchmark does not know are named, not passed over.
 func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b", "eu-west-1a", "eu-west-1b")
 	if text := h.do(append(args, "--policy", "on-demand")...); !strings.Contains(text, "nothing runs on eu-west-1a, eu-west-1b:") {
@@ -67,15 +69,17 @@ func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 
 // An optimum that took minutes is printed though it cannot be kept.
 func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("file", "")
-	t.Setenv("XDG_CACHE_HOME", h.dir+"/file")
+	h.env = []string{"XDG_CACHE_HOME=" + h.dir + "/file"}
 	if text := h.do(append(h.bench(960, "us-west-2a", "us-west-2b"), "--policy", "optimum")...); !strings.Contains(text, "not kept") || !strings.Contains(text, "0 of 6") {
 		t.Errorf("%s", text)
 	}
 }
 
 func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("a.csv", "zone,start_tick,ticks,available\nz,0,600,1\n")
 	h.write("w.csv", "zone,window,start_tick,ticks\nz,0,0,420\nz,1,0,400\n")
@@ -91,6 +95,7 @@ func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
 
 // Public traces come a zone a file: all that are named make one market.
 func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	args := []string{"market", "import", "--spot-price", "0.97", "--on-demand-price", "3.06", "-o", "m.yaml"}
 	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-west-2a"} {
@@ -128,8 +133,7 @@ func (h *home) simulates(job, market string, flags ...string) (s simulation, sta
 	h.t.Helper()
 	h.write("job.yaml", playedJob+job)
 	h.write("m.yaml", "name: m\noffers:\n"+market)
-	cmd := exec.Command(h.bin, append([]string{"--data", h.data, "simulate", "job.yaml", "--market", "m.yaml", "--json"}, flags...)...)
-	cmd.Dir = h.dir
+	cmd := h.command(append([]string{"simulate", "job.yaml", "--market", "m.yaml", "--json"}, flags...)...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -162,6 +166,7 @@ const (
 
 // What a simulation leaves out or could not do is said, and never shown as a figure.
 func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	for name, c := range map[string]struct {
 		job, market string
@@ -214,6 +219,7 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 
 // The optimum is that of machines on which the job may run, at the speed at which it does.
 func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	const job = "work: {time: 4h}\ndeadline: in 6h\nresources: {cpus: 8}\n"
 	s, _ := h.simulates(job, brokenSpot+biggerAt+"capacity: spot, price: 4}\n"+biggerAt+"capacity: on-demand, price: 12}\n", "--policy", "optimum,default")
@@ -225,6 +231,7 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 // On-demand is what it is called, whatever a job's ladder begins with; and reserved hours
 // are said to be counted.
 func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	const ladder = "work: {time: 1h}\ndeadline: in 5h\nladder:\n  - {capacity: spot, for: 1h}\n  - {capacity: on-demand}\n"
 	s, _ := h.simulates(ladder, brokenSpot, "--policy", "on-demand,greedy")
@@ -239,6 +246,7 @@ func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
 
 // What a move to another region takes and costs stands in the job file.
 func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	const two = "  - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: spot, price: 1, notice: 2m, available: [{from: 0h, to: 1h}]}\n" +
 		"  - {zone: b, region: s, machine: m, cpus: 2, memory: 4GiB, capacity: spot, price: 1.1, notice: 2m}\n" + machineAt + onDemand
@@ -271,6 +279,7 @@ func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
 
 // Where machines of several speeds fit, the optimum is that of all of them.
 func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s, _ := h.simulates("work: {time: 4h}\ndeadline: in 9h\n", brokenSpot+biggerAt+"capacity: spot, price: 2}\n", "--policy", "optimum,default")
 	if len(s.Policies) != 2 || s.Policies[0].MeanUSD < 2 || s.Policies[0].MeanUSD > 2.2 || s.Policies[1].OverOptimum == nil {
@@ -280,6 +289,7 @@ func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
 
 // The runs of a market that does not repeat lie in what is known of it.
 func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	long := machineAt + "capacity: spot, price: 1, available: [{from: 0h, to: 30h}, {from: 40h, to: 100h}]}\n" + machineAt + onDemand
 	if s, _ := h.simulates("work: {time: 5h}\ndeadline: in 10h\n", long, "--seeds", "9"); s.says("does not repeat") || s.Policies[0].Runs != 9 {
@@ -289,6 +299,7 @@ func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
 
 // The drawing is well formed, and shows the deadline and what was taken.
 func TestASimulationIsDrawn(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s, _ := h.simulates("work: {time: 2h}\ndeadline: in 4h\n", brokenSpot, "--svg", "o.svg")
 	if line := s.Policies[1].Timeline; !strings.Contains(line, "=x.") {
@@ -315,6 +326,7 @@ func TestASimulationIsDrawn(t *testing.T) {
 // A recorded market keeps its speed, for its notices are on the wall; the jobs of the
 // store are played on it again, beside what they cost.
 func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("m.yaml", "name: m\nspeed: 60\noffers:\n"+machineAt+"notice: 4s, capacity: spot, price: 1, available: [{from: 0h, to: 900h}]}\n"+machineAt+onDemand)
 	h.write("job.yaml", "name: j\ncommand: \"for i in 1 2 3 4 5 6 7 8 9 10; do echo step $i/10; sleep 0.2; done\"\nprogress: 'step (?P<step>\\d+)/(?P<total>\\d+)'\n")

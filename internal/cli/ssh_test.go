@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/engine/ssh/sshtest"
 	"scrimp/internal/money"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/lane"
 )
 
 // ownMachines names n machines with an sshd each as the only engine of the data folder. What is lost
@@ -86,12 +87,13 @@ func (h *home) furtherThan(job string, n int) int {
 // checkpoint, and what the old machine still writes counts for nothing; a machine that loses its power
 // ends its attempt.
 func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
+	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
 	machines := h.ownMachines(3, 79, 20)
 	h.sells()
 	h.write("job.yaml", "name: count\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
-		"\ncheckpoint: {dir: checkpoints, interval: 1s}\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n")
+		"\ncheckpoint: {dir: checkpoints, interval: 1s}\n"+counted+"\n")
 	h.do("run", "-y", "--detach", "job.yaml")
 	h.until("it runs and has saved", func() bool { j := h.job("count"); return j.Phase == "running" && j.SavedStep > 0 })
 
@@ -146,6 +148,7 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 // A training over two machines of one's own meets at their addresses, and ends with the weights that it has
 // when one of them loses its power in between.
 func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
+	lane.Nightly(t, "trains on machines by ssh, of which one loses its power")
 	t.Parallel()
 	python := hasTorch(t)
 	h := newHome(t)
@@ -188,6 +191,7 @@ func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
 
 // What is wrong with a machine is said with what to do, and the others serve on.
 func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
+	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
 	machines := h.ownMachines(2, 81, 8)
@@ -218,6 +222,8 @@ func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
 // A trial of an engine is a job like any other: it runs on a machine of the engine, and what it has cost is in the
 // ledger. Where it cannot run it says why, and nothing is left.
 func TestATrialOfAnEngine(t *testing.T) {
+	lane.Component(t, "ssh")
+	t.Parallel()
 	h := newHome(t)
 	h.ownMachines(1, 86, 1)
 	var found struct {
@@ -249,7 +255,7 @@ func TestATrialOfAnEngine(t *testing.T) {
 		t.Errorf("for nothing it is %+v", found)
 	}
 	h.do("run", "-y", "-d", "--name", "holds", "--", "sleep", "600")
-	h.until("the machine is taken", func() bool { return h.job("holds").State == "running" })
+	h.until("the machine is taken", func() bool { return h.job("holds").Phase == "running" })
 	found.Name = ""
 	if err := trial("--patience", "3s"); err == nil || found.OK || !strings.Contains(found.Text, "no machine for 3.0s") {
 		t.Errorf("%v: where there is none it is %+v", err, found)

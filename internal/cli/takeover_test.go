@@ -5,16 +5,16 @@ package cli_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -22,6 +22,7 @@ import (
 // again and again while a job runs: the other takes over, the program runs on,
 // and the machine is rented once.
 func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
+	lane.Component(t, "postgres")
 	t.Parallel()
 	db := pgtest.Start(t)
 	bin := testbin.Full.Path(t)
@@ -29,16 +30,16 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t, dir, filepath.Join(dir, "d"), bin}
+	h := &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: bin}
 	defer func() { _ = os.RemoveAll(dir) }()
 	url := db.Database(t)
-	begin := func() *exec.Cmd {
+	begin := func() *proc.Process {
 		cmd, _, _ := h.start("serve", "--json", "--listen", "127.0.0.1:0", "--db", url)
 		return cmd
 	}
-	servers := []*exec.Cmd{begin(), begin()}
+	servers := []*proc.Process{begin(), begin()}
 	answers := func() (s api.Server, ok bool) {
-		cmd := exec.Command(h.bin, "--data", h.data, "server", "status", "--json")
+		cmd := h.command("server", "status", "--json")
 		out, err := cmd.Output()
 		return s, err == nil && json.Unmarshal(out, &s) == nil && s.PID > 0
 	}
@@ -47,12 +48,12 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml")
 	h.until("the program runs", func() bool { return h.job("endless").Phase == "running" })
 	machine := h.job("endless").Machine
-	for round := range 3 {
+	for range lane.Pick(2, 5) {
 		s, ok := answers()
 		if !ok {
 			t.Fatal("nobody answers")
 		}
-		var killed *exec.Cmd
+		var killed *proc.Process
 		for i, cmd := range servers {
 			if cmd.Process.Pid == s.PID {
 				killed, servers = cmd, append(servers[:i:i], servers[i+1:]...)
@@ -62,17 +63,11 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 		if killed == nil {
 			t.Fatalf("process %d answers, which was not started here", s.PID)
 		}
-		begun := time.Now()
 		if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		_ = killed.Wait()
 		h.until("another leads", func() bool { next, ok := answers(); return ok && next.PID != s.PID })
-		took := time.Since(begun)
-		t.Logf("round %d: taken over after %v", round, took.Round(time.Millisecond))
-		if took > 10*time.Second {
-			t.Errorf("the takeover needed %v, want less than 10 s", took)
-		}
 		if j := h.job("endless"); j.Machine != machine || j.Attempts != 1 || j.State != "running" {
 			t.Errorf("after it the job is %s on %s after %d attempts, was on %s", j.State, j.Machine, j.Attempts, machine)
 		}

@@ -8,23 +8,26 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/lane"
 )
 
 // A job's machine is measured by the real program with a GPU of a stand-in: live, after a restart of the server, and when it is
 // over, on its receipt too.
 func TestWhatAMachineDoesIsShownLiveAndAfterwards(t *testing.T) {
+	lane.Nightly(t, "measurements come every ten seconds")
+	t.Parallel()
 	bin := t.TempDir()
 	script := "#!/bin/sh\ncase $1 in *utilization*) echo '0, NVIDIA L4, 550.54.15, 40, 11517, 23034, 36.00, 72.00, 51';;\n" +
 		"*memory*) echo 'GPU-1, 0';; esac\n"
 	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	h := newHome(t)
+	h.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
 	if out := h.do("top"); out != "No job runs.\n" {
 		t.Errorf("without a job: %q", out)
 	}
-	h.write("job.yaml", "name: burn\ncommand: 'while :; do :; done'\n")
+	h.write("job.yaml", "name: burn\ncommand: 'while :; do sleep 0.1; done'\n")
 	h.do("run", "-y", "-d", "--market", "calm", "job.yaml")
 	h.until("its GPU is measured", func() bool { return strings.Contains(h.do("top", "burn"), "GPU 0 used") })
 	h.do("server", "stop")

@@ -6,10 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/lane"
 )
 
 // Programs on the machines of an engine with users: auto run as users of their own.
 func TestProgramsOfAnEngineRunAsUsersOfTheirOwn(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("programs run as another user where the agent is root, and these tests are not")
 	}

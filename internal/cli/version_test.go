@@ -7,6 +7,7 @@ import (
 
 // A build from a folder names its commit; a release and a build that was told a version say just that.
 func TestTheVersionNamesTheCommit(t *testing.T) {
+	t.Parallel()
 	defer func(v string) { Version = v }(Version)
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}}
 	for _, c := range []struct {

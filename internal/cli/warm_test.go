@@ -45,6 +45,7 @@ func (h *home) costs(args ...string) (spent money.Amount, lines map[string]api.C
 // says that machines wait. A limit that is spent ends one that waits; then its bill comes, and
 // what the jobs and the time between them cost is the bill exactly.
 func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, timing: {idle: 20m}, with: {market: hour.yaml}}]\n")
 	h.write("d/hour.yaml", `name: hour

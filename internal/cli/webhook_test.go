@@ -18,6 +18,7 @@ import (
 // A webhook that fails while the server is killed is told by the next server,
 // with the same id; its secret is in no log, and forgotten then.
 func TestAWebhookIsToldAlsoByTheNextServer(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var ids []string
 	works := false
@@ -37,7 +38,7 @@ func TestAWebhookIsToldAlsoByTheNextServer(t *testing.T) {
 	told := func() int { mu.Lock(); defer mu.Unlock(); return len(ids) }
 
 	h := newHome(t)
-	t.Setenv("HOOK", "T0PSECRET")
+	h.env = []string{"HOOK=T0PSECRET"}
 	h.write("job.yaml", "name: short\ncommand: echo done\nsecrets: [HOOK]\nnotify: "+hook.URL+"/$HOOK\n")
 	h.do("run", "-y", "job.yaml")
 	h.until("it is told twice", func() bool { return told() >= 2 })

@@ -23,6 +23,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/engine/procs"
 	"scrimp/internal/marketfile"
 	"scrimp/internal/receipt"
 	"scrimp/internal/server"
@@ -77,7 +78,7 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 		v, err = c.answer(ctx)
 	}
 	switch {
-	case err == nil && (c.Far || v.Build == Build() || v.Shared):
+	case err == nil && (c.Far || v.Shared || runsThis(v.PID) || v.Build == Build()):
 		return c, hasMarket(v, market)
 	case err == nil:
 		if err := a.handOver(ctx, c, v.PID); err != nil {
@@ -157,7 +158,7 @@ func (a *App) begun(ctx context.Context, log string, before int64, why string) (
 		case a.Now().Sub(begun) > 20*time.Second:
 			return nil, errors.New(why)
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -221,17 +222,28 @@ func (a *App) spawn(market string) error {
 	return nil
 }
 
-// Gone waits until the process has ended, no longer than patience.
+// Gone waits until the process has ended, no longer than patience. A zombie has ended.
 func Gone(ctx context.Context, pid int, patience time.Duration) error {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+		if !procs.Runs(pid) {
 			return nil
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("the old server (process %d) has not left after %v: its log says what it waits for", pid, patience)
+}
+
+// runsThis reports whether a process runs the same file as this one, so that a command need not read and hash the whole
+// program, which would take most of its time. It is false also where the system does not tell.
+func runsThis(pid int) bool {
+	own, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && os.SameFile(own, theirs)
 }
 
 // Build is the hash of this program.

@@ -5,10 +5,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/await"
 )
 
 // A server elsewhere that does not answer is named by its address, with what can
@@ -41,5 +43,17 @@ func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
 		if _, err := c.Request(t.Context(), http.MethodGet, "/v1/me"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", base, err, want)
 		}
+	}
+}
+
+// A container often has no init that collects the processes whose parent has ended.
+func TestGone_AZombieHasEnded(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }() // a zombie until then
+	if err := Gone(t.Context(), cmd.Process.Pid, await.Limit); err != nil {
+		t.Error(err)
 	}
 }

@@ -51,6 +51,18 @@ func Alive(pid int, start string) bool {
 	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // no /proc here
 }
 
+// Runs reports whether a process of that number runs. A zombie does not: where nobody collects zombies, such as in a
+// container without an init, it would stay for ever.
+func Runs(pid int) bool {
+	if _, ok := look(pid); ok {
+		return true
+	}
+	if _, err := os.Stat("/proc/self/stat"); err == nil {
+		return false
+	}
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // no /proc here
+}
+
 // KillAll kills every process of a machine and returns when none is left: its
 // First one's group, whatever descends from it, and whatever left both but carries
 // the machine's name in its environment. It reports false where some would not die.
