@@ -27,6 +27,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 // A list of all jobs is sent page by page: whoever asks for it a hundred times at once takes no memory for each of them
 // that grows with the number of jobs. It has each job once, in their order.
 func TestTheListOfAllJobsIsNeverWholeInMemory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
 	for range 3 {
@@ -70,6 +71,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 // One user has eight answers in memory at once; the rest wait for their turn, and others do not.
 func TestOneUsersReadsKeepNobodyElseWaiting(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	vi := w.user("vi", identity.Grant{Team: identity.Everywhere, Role: identity.Viewer})
 	bob := w.user("bob", identity.Grant{Team: identity.Everywhere, Role: identity.Viewer})
