@@ -33,7 +33,7 @@ func noise(n int) string {
 func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, shut{}, nil)
-	limit := int64(4 << 20)
+	limit := int64(1 << 20)
 	w.must("PUT", "/v1/teams/small", api.SetTeam{Disk: &limit}, nil)
 	w.must("PUT", "/v1/teams/other", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -53,22 +53,22 @@ func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 		}
 		return rec.Code
 	}
-	three := folderOf(t, map[string]string{"data": noise(3 << 20)})
+	three := folderOf(t, map[string]string{"data": noise(768 << 10)})
 	for n := range 3 {
 		if code := submit(fmt.Sprintf("same-%d", n), "small", three); code != 200 {
 			t.Fatalf("the same folder for the %d. time: %d", n+1, code)
 		}
 	}
-	two := folderOf(t, map[string]string{"data": noise(2 << 20)})
+	two := folderOf(t, map[string]string{"data": noise(512 << 10)})
 	if code := submit("more", "small", two); code != http.StatusInsufficientStorage {
 		t.Errorf("beyond its limit: %d", code)
 	}
 	many := map[string]string{}
-	for n := range 500 { // each takes a block
+	for n := range 100 { // each takes a block
 		many[fmt.Sprint(n)] = noise(16)
 	}
 	if code := submit("many", "small", folderOf(t, many)); code != http.StatusInsufficientStorage {
-		t.Errorf("500 small files: %d", code)
+		t.Errorf("100 small files: %d", code)
 	}
 	if code := submit("free", "other", two); code != 200 {
 		t.Errorf("of another team: %d", code)
@@ -78,16 +78,16 @@ func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 			t.Errorf("%s was refused, and has a folder", job)
 		}
 	}
-	if err := w.quota.Bytes(t.Context(), "same-0", 2<<20); err == nil {
+	if err := w.quota.Bytes(t.Context(), "same-0", 512<<10); err == nil {
 		t.Error("an agent may send what is beyond the limit")
 	}
-	if err := w.quota.Bytes(t.Context(), "free", 2<<20); err != nil {
+	if err := w.quota.Bytes(t.Context(), "free", 512<<10); err != nil {
 		t.Errorf("an agent of another team may not: %v", err)
 	}
 	var teams []client.Team
 	w.must("GET", "/v1/teams", nil, &teams)
 	for _, team := range teams {
-		if team.Name == "small" && (team.Disk != limit || team.DiskUsed < 3<<20 || team.DiskUsed > limit) {
+		if team.Name == "small" && (team.Disk != limit || team.DiskUsed < 768<<10 || team.DiskUsed > limit) {
 			t.Errorf("%+v", team)
 		}
 	}
