@@ -79,7 +79,7 @@ sim: ## simulated runs, of one user and of several teams: make sim SEEDS=100000 
 
 CHAOS ?= 10m
 chaos: ## servers on a real PostgreSQL and on SQLite, hurt under load in every way, so long each: make chaos CHAOS=1h
-	$(GO) test ./internal/server -run TestServersThatAreHurtUnderLoadLoseNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/server -run TestServersThatAreHurtUnderLoadLoseNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-ssh: ## machines with a real sshd and their server, hurt in every way, for CHAOS: needs root, openssh-server and iproute2
 	SCRIMP_LANE=nightly $(GO) test ./internal/engine/ssh -run TestMachinesThatAreHurtLoseNothing -chaos $(CHAOS) -v -timeout 24h

@@ -8,6 +8,7 @@ import (
 // Ten thousand gangs have ten thousand ports, each the same for as long as the others do not want
 // it, and the next one has none.
 func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
+	t.Parallel()
 	taken := map[int]bool{}
 	has := func(port int) bool { return taken[port] }
 	for i := range masters {
@@ -33,6 +34,7 @@ func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
 // The name of a machine's outputs is read back as that machine, also where a job is called as
 // another one's outputs are.
 func TestTheNameOfOutputsIsReadBack(t *testing.T) {
+	t.Parallel()
 	for node := range 300 {
 		if n, ok := ParseOutputs("job-1", OutputsName("job-1", node)); n != node || !ok {
 			t.Fatalf("node %d is read back as %d %v", node, n, ok)
@@ -47,6 +49,7 @@ func TestTheNameOfOutputsIsReadBack(t *testing.T) {
 
 // A rank's name is read back as that rank, and nothing else is one.
 func TestARanksNameIsReadBack(t *testing.T) {
+	t.Parallel()
 	for node := range 300 {
 		if attempt, n, ok := ParseRank(Rank("job-1.2", node)); attempt != "job-1.2" || n != node || !ok {
 			t.Fatalf("rank %d is read back as %s %d %v", node, attempt, n, ok)

@@ -40,6 +40,7 @@ func (c *counter) Handle(context.Context, slog.Record) error {
 // A machine behind a cable that is out for a day is asked to end every few seconds, and that it has not is logged
 // at once and then ever more seldom.
 func TestWhatIsNotGivenBackIsLoggedSeldom(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &counter{Handler: slog.NewTextHandler(io.Discard, nil)}
 		d := &unreached{}

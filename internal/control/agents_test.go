@@ -8,12 +8,14 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/test/lane"
 )
 
 // Progress becomes an event now and then only, but what a program said last is
 // told before its save, its end or anything else that is judged by it, and the
 // core hears no older message after a newer one.
 func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{by: map[string]ranks{}}}
 	l := c.agents.hear("a", 0, start)
@@ -85,9 +87,10 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 // However many agents there are, what decides nothing adds so much to the log
 // and no more; and no pause between reports is so long that it looks like silence.
 func TestManyAgentsShareTheLog(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, agents: agentStatus{by: map[string]ranks{}}}
-	for _, n := range []int{1, 10, 200, 2000, 5000} {
+	for _, n := range []int{1, 10, 200, lane.Pick(1000, 5000)} {
 		c.agents.by = map[string]ranks{}
 		c.agents.live = n
 		events, reports := 0, 0

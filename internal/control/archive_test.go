@@ -55,6 +55,7 @@ func here(s *Control) (n int) {
 // A job that is archived gets its late bill, is read, keeps its name and is taken up again,
 // also by the next server.
 func TestAnArchivedJobIsReached(t *testing.T) {
+	t.Parallel()
 	a := &place{name: "a", rate: 2e12}
 	folder := t.TempDir()
 	s, stop := archiving(t, folder, a.engine())

@@ -141,6 +141,7 @@ func at(c *Control, job string, zones ...string) core.Event {
 
 // A server that is there to give all machines back rents none: what is asked for waits for the next one.
 func TestAServerThatEndsAllRentsNothing(t *testing.T) {
+	t.Parallel()
 	a, folder := &place{name: "a", rate: 1e12}, t.TempDir()
 	s, stop := openedTo(t, folder, true, a.engine())
 	sold := func() (n int) {
@@ -170,6 +171,7 @@ func TestAServerThatEndsAllRentsNothing(t *testing.T) {
 // Jobs go to the cheaper engine; one that hangs delays only its own; what an engine's
 // list lacks is nothing to the machines of the others; a server that starts again has both.
 func TestEnginesStandByThemselves(t *testing.T) {
+	t.Parallel()
 	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
 	folder := t.TempDir()
 	s, stop := opened(t, folder, a.engine(), b.engine())
@@ -222,6 +224,7 @@ func keys[K, V any](s func(func(K, V) bool)) func(func(K) bool) {
 // A launch at an engine that is named no more is closed, and what it rented all the same is
 // given back once the engine is there again; a machine that is to be ended waits for it.
 func TestWhatAnEngineThatIsRemovedHasIsNotLost(t *testing.T) {
+	t.Parallel()
 	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
 	folder := t.TempDir()
 	s, stop := opened(t, folder, a.engine(), b.engine())
@@ -260,6 +263,7 @@ func TestWhatAnEngineThatIsRemovedHasIsNotLost(t *testing.T) {
 
 // A bill that comes long after the end is booked, and one that comes before it is booked then.
 func TestABillThatComesLaterIsBooked(t *testing.T) {
+	t.Parallel()
 	a := &place{name: "a", rate: 2e12}
 	s, stop := opened(t, t.TempDir(), a.engine())
 	defer stop()
@@ -289,6 +293,7 @@ func TestABillThatComesLaterIsBooked(t *testing.T) {
 
 // An engine that tells of changes is asked when it does, and not at each poll.
 func TestAnEngineThatTellsOfChangesIsAskedThen(t *testing.T) {
+	t.Parallel()
 	a := &place{name: "a", rate: 2e12, ping: make(chan struct{})}
 	e := a.engine()
 	e.Driver, e.Timing.Sweep = pushing{a}, time.Hour
@@ -306,6 +311,7 @@ func TestAnEngineThatTellsOfChangesIsAskedThen(t *testing.T) {
 }
 
 func TestTwoEnginesOfOneNameAreRefused(t *testing.T) {
+	t.Parallel()
 	a := &place{name: "a", rate: 2e12}
 	_, err := New(t.Context(), nil, []engine.Engine{a.engine(), a.engine()}, Config{})
 	if err == nil || errors.Is(err, ErrStopping) {

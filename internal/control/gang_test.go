@@ -114,6 +114,7 @@ func (c *cloud) grant(n int) {
 // A launch of several is one answer; each machine of a part is told once, and the launch is
 // asked for until all are there.
 func TestALaunchOfSeveralIsAskedForUntilAllAreGranted(t *testing.T) {
+	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(string) { p.part = 2 })
 	defer stop()
@@ -133,6 +134,7 @@ func TestALaunchOfSeveralIsAskedForUntilAllAreGranted(t *testing.T) {
 
 // What is granted of a launch that is given up is given back, and the allocation is closed.
 func TestAPartOfALaunchThatIsGivenUpIsGivenBack(t *testing.T) {
+	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(string) { p.part = 2 })
 	defer stop()
@@ -153,6 +155,7 @@ func TestAPartOfALaunchThatIsGivenUpIsGivenBack(t *testing.T) {
 // Where the rest of a launch is refused, what was granted of it is told first: nobody pays for machines that wait for
 // others which never come, and a job that may do with fewer begins on them at once.
 func TestAPartIsToldBesideTheRefusalOfTheRest(t *testing.T) {
+	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(string) { p.part, p.short = 2, true })
 	defer stop()
@@ -167,6 +170,7 @@ func TestAPartIsToldBesideTheRefusalOfTheRest(t *testing.T) {
 // A launch that was granted before the server heard of it is told whole, with the machine that
 // has ended since.
 func TestALaunchOfSeveralThatWasGrantedBeforeIsToldWithItsEnds(t *testing.T) {
+	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(key string) {
 		list, err := p.cloud.Launch(t.Context(), engine.Request{Key: key, Nodes: 3, Offer: "a/a/m/on-demand"})

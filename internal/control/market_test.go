@@ -30,6 +30,7 @@ func (s *sells) Offers(context.Context) ([]market.Offer, []market.Quote, error) 
 // What is in the log is there for ever, so that an offer or a price that makes
 // no sense is kept out, is named once, and does not keep out the others.
 func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
+	t.Parallel()
 	good := market.Offer{ID: "us-a/c2/spot", Provider: "x", Capacity: market.Spot, CPUs: 2, Currency: money.USD}
 	var s sells
 	add := func(id market.OfferID, rate money.Rate, change func(*market.Offer)) {

@@ -158,6 +158,7 @@ func swept(t *testing.T, s *Control) {
 // Two installations on one provider, with jobs of the same name, know their own machines
 // from the other's and end none of them.
 func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
+	t.Parallel()
 	c := &cloud{}
 	a, stopA := c.open(t, t.TempDir())
 	defer stopA()
@@ -204,6 +205,7 @@ func copied(t *testing.T, folder string) string {
 // those that are released go on for the original, and the copy rents its own; those
 // that are adopted are its own.
 func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
+	t.Parallel()
 	for _, adopt := range []bool{false, true} {
 		t.Run(fmt.Sprintf("adopt=%v", adopt), func(t *testing.T) {
 			c, folder := &cloud{}, t.TempDir()
@@ -252,6 +254,7 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 // A job that was queued in the log of a copy is launched by nothing that the copy does as it
 // begins, such as reading how many jobs may run now.
 func TestARestoredCopyLaunchesNothingAsItBegins(t *testing.T) {
+	t.Parallel()
 	c, folder := &cloud{}, t.TempDir()
 	a, stop := c.openFor(t, folder, 1)
 	if err := a.Propose(t.Context(), submission(a, "train"), submission(a, "waits")); err != nil {

@@ -16,6 +16,7 @@ func unheard(start time.Time) *Control {
 // Two ranks of an attempt say messages of the same numbers: their events have other keys and
 // actors, and what one has said is not what the other has.
 func TestRanksAreToldApart(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := unheard(start)
 	first, third := c.agents.hear("a", 0, start), c.agents.hear("a", 2, start.Add(time.Second))
@@ -57,6 +58,7 @@ func TestRanksAreToldApart(t *testing.T) {
 
 // Rank 0 speaks for the job: progress and checkpoints of others are no events, and hold up nothing.
 func TestProgressAndCheckpointsAreThoseOfRankZero(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := unheard(start)
 	l := c.agents.hear("a", 1, start)
@@ -85,6 +87,7 @@ func TestProgressAndCheckpointsAreThoseOfRankZero(t *testing.T) {
 
 // An attempt is kept as long as one of its ranks was heard lately.
 func TestAnAttemptIsKeptWhileAnyOfItsRanksIsHeard(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := unheard(start)
 	c.agents.hear("a", 0, start)
@@ -104,6 +107,7 @@ func TestAnAttemptIsKeptWhileAnyOfItsRanksIsHeard(t *testing.T) {
 
 // What any rank has said goes before the end that another tells.
 func TestTheEndOfARankComesAfterWhatTheOthersHaveSaid(t *testing.T) {
+	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := opened(t, t.TempDir(), p.engine())
 	defer stop()

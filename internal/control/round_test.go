@@ -34,6 +34,7 @@ func (p paidPlace) engine() engine.Engine {
 // A round runs beside the steps: one of two jobs gets the machine that is paid for, the other
 // rents; and a server that starts again knows of it by the log.
 func TestARoundGivesWhatIsPaidFor(t *testing.T) {
+	t.Parallel()
 	p := paidPlace{&place{name: "a", rate: 2e12}}
 	folder := t.TempDir()
 	s, stop := opened(t, folder, p.engine())

@@ -61,6 +61,7 @@ func submission(c *Control, id string) core.Event {
 // While a transaction is written the core goes on, what gathers meanwhile shares
 // the next one, and nobody is shown or promised what is not durable.
 func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)
 		told := make(chan string, 100)
@@ -141,6 +142,7 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 // Where the disk is full the write waits: nothing more is taken and whoever asks
 // hears why, what is durable is shown, and once there is room all goes on.
 func TestAFullDiskIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)
 		told := make(chan error, 1)
@@ -200,6 +202,7 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 // A write that fails is answered with its error, to those too that were stepped
 // after it, and the run ends with it.
 func TestAWriteThatFailsEndsTheRun(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)
 		defer stop()

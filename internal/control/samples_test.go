@@ -12,6 +12,7 @@ import (
 // Samples older than a week go once two snapshots have learned from them; all else stays,
 // and so do younger ones.
 func TestOldSamplesGoWithTheSnapshotThatHasThem(t *testing.T) {
+	t.Parallel()
 	st, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

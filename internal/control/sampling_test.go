@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/policy"
+	"scrimp/internal/test/lane"
 )
 
 // e0 is when the programs of these tests begin.
@@ -44,6 +45,7 @@ func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n
 // times in its first hour and twelve in each that follows, of its progress and its usage
 // alike; and on a market that is played fast, as often as on the wall.
 func TestALongRunSaysLittleThatStays(t *testing.T) {
+	t.Parallel()
 	busy := func(n int64) (api.Step, *api.Usage) { return api.Step{Step: n}, &api.Usage{CPU: 1} }
 	for _, c := range []struct {
 		speed       float64
@@ -64,8 +66,9 @@ func TestALongRunSaysLittleThatStays(t *testing.T) {
 // A program that reports the metric of its job at each step makes no more events of it
 // than another, and each value costs the log a few bytes.
 func TestManyValuesShareFewEvents(t *testing.T) {
+	t.Parallel()
 	metric := policy.Metric{Name: "loss"}
-	for _, span := range []time.Duration{time.Hour, 6 * time.Hour} {
+	for _, span := range []time.Duration{time.Hour, time.Duration(lane.Pick(1, 6)) * time.Hour} {
 		values, events, bytes := 0, 0, 0
 		for _, e := range sampled(1, metric, span, func(n int64) (api.Step, *api.Usage) {
 			loss := float64(float32(3 + 1/float64(n)))
@@ -89,11 +92,12 @@ func TestManyValuesShareFewEvents(t *testing.T) {
 // two seconds, also where the next report is worse again; and patience counts from
 // the best value that was reported, not from the best of the events.
 func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
-	const hour = int64(7200) // reports
+	t.Parallel()
+	const half = int64(3600) // reports: half an hour of them
 	play := func(m policy.Metric, value func(n int64) float64) (stop policy.Stop, at time.Duration) {
 		var seen policy.Seen
 		start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		for _, e := range sampled(1, m, 2*time.Hour, func(n int64) (api.Step, *api.Usage) {
+		for _, e := range sampled(1, m, time.Hour, func(n int64) (api.Step, *api.Usage) {
 			return api.Step{Step: n, Metrics: map[string]float64{"loss": value(n)}}, nil
 		}) {
 			b := e.Body.(core.Progressed)
@@ -104,14 +108,14 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 		return "", 0
 	}
 	once := func(n int64) float64 { // reaches its target for one report
-		if n == hour {
+		if n == half {
 			return 0.1
 		}
 		return 1
 	}
 	if stop, at := play(policy.Metric{Name: "loss", Target: 0.2, HasGoal: true}, once); stop != policy.TargetReached ||
-		at > time.Hour+stepAtLeast {
-		t.Errorf("a target that is reached after an hour ends the job as %q after %v", stop, at)
+		at > time.Hour/2+stepAtLeast {
+		t.Errorf("a target that is reached after half an hour ends the job as %q after %v", stop, at)
 	}
 	falls := func(n int64) float64 { // gets better every 90 s, in one report of 180
 		if n%180 == 90 {
@@ -123,17 +127,18 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 		t.Errorf("a loss that gets better every 180 steps ends a job of patience 200 as %q after %v", stop, at)
 	}
 	stalls := func(n int64) float64 {
-		return falls(min(n, hour/180*180+90)) + float64(max(0, n-hour-90))/1e6
+		return falls(min(n, half/180*180+90)) + float64(max(0, n-half-90))/1e6
 	}
 	if stop, at := play(policy.Metric{Name: "loss", Patience: 200}, stalls); stop != policy.Plateau ||
-		at < time.Hour || at > time.Hour+(90+200)*reportAtLeast+stepAtLeast {
-		t.Errorf("a loss that stalls after an hour ends the job as %q after %v", stop, at)
+		at < time.Hour/2 || at > time.Hour/2+(90+200)*reportAtLeast+stepAtLeast {
+		t.Errorf("a loss that stalls after half an hour ends the job as %q after %v", stop, at)
 	}
 }
 
 // The processors in use stay right on the mean, however seldom they are told, and a
 // program that falls idle is seen to within ten seconds and watched from then on.
 func TestUsageKeepsItsMeanAndIdlenessIsSeen(t *testing.T) {
+	t.Parallel()
 	const falls = 3 * 7200 // reports: after three hours
 	cpu := func(n int64) float64 {
 		if n > falls {
@@ -172,6 +177,7 @@ func TestUsageKeepsItsMeanAndIdlenessIsSeen(t *testing.T) {
 // A job that asks for GPUs and falls idle on them is seen to within ten seconds, whatever its processors do, and no short
 // use of a GPU is lost between two events.
 func TestIdlenessOfGPUsIsSeen(t *testing.T) {
+	t.Parallel()
 	const falls = 3 * 7200 // reports: after three hours
 	gpu := func(n int64) *float64 {
 		switch {

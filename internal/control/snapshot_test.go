@@ -30,6 +30,7 @@ func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 // A server that stops while snapshots are written beside its steps begins again
 // with the state that it had, whichever snapshot it finds, and knows every job file.
 func TestARestartFindsTheSameState(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	parts := 0
 	st, err := store.Open(dir)
@@ -54,11 +55,15 @@ func TestARestartFindsTheSameState(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = c.Run(ctx) }()
-		for range 300 {
-			jobs++
-			id := fmt.Sprint("j", jobs)
-			body := core.JobSubmitted{Job: id, Spec: json.RawMessage(fmt.Sprintf(`{"name":%q}`, id)), Terms: core.Terms{Name: id}}
-			if err := c.Propose(ctx, core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: body}); err != nil {
+		for range 30 {
+			var events []core.Event // ten share a transaction
+			for range 10 {
+				jobs++
+				id := fmt.Sprint("j", jobs)
+				body := core.JobSubmitted{Job: id, Spec: json.RawMessage(fmt.Sprintf(`{"name":%q}`, id)), Terms: core.Terms{Name: id}}
+				events = append(events, core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: body})
+			}
+			if err := c.Propose(ctx, events...); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -60,6 +60,7 @@ func (c cut) WholeRecords(ctx context.Context, after uint64, most int) ([]store.
 // A database of an earlier release opens under this one, whatever its snapshots look
 // like: the log has all that they say. Where it has not, nothing is guessed.
 func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
+	t.Parallel()
 	records := keptLog(t)
 	m := state.New()
 	var halfway json.RawMessage

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/policy"
+	"scrimp/internal/test/lane"
 )
 
 // speaker is an agent as the protocol has it: it keeps each message until it is durable,
@@ -85,7 +86,7 @@ func written(t *testing.T, s *Control, attempt string) (list policy.Values, even
 // order and nothing twice, whatever gets lost: requests, answers, and what a server that
 // is started again had only heard.
 func TestEveryValueReachesTheCoreInOrder(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(lane.Pick(3, 24)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 7))
@@ -161,6 +162,7 @@ func (a *speaker) turn(t *testing.T, rng *rand.Rand, s **Control, stop *func(), 
 
 // A machine that ends without a word more takes with it no value that was heard.
 func TestWhatWasHeardOfADeadMachineReachesTheCore(t *testing.T) {
+	t.Parallel()
 	c := &cloud{}
 	s, stop := c.open(t, t.TempDir())
 	defer stop()

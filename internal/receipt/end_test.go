@@ -4,6 +4,7 @@ import "testing"
 
 // An attempt whose machine ended without a message was not stopped by anybody.
 func TestAnEndIsSaidInPlainWords(t *testing.T) {
+	t.Parallel()
 	for end, want := range map[string][2]string{
 		"stopped":   {"agent lost", "the agent of attempt 1 was lost: its machine ended without a message"},
 		"silent":    {"agent silent", "the agent of attempt 1 was not heard any more"},

@@ -74,6 +74,7 @@ func fed(at time.Time) *Telemetry {
 }
 
 func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
+	t.Parallel()
 	if err := sample().Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +93,7 @@ func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
 }
 
 func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
+	t.Parallel()
 	r := sample()
 	r.OnDemandCost, r.Interruptions[0].Restored = nil, nil
 	b, err := json.Marshal(r)
@@ -139,6 +141,7 @@ func large() Receipt {
 }
 
 func TestWhatIsPrinted(t *testing.T) {
+	t.Parallel()
 	for name, r := range map[string]Receipt{"sample": sample(), "large": large()} {
 		if err := r.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -156,6 +159,7 @@ func TestWhatIsPrinted(t *testing.T) {
 }
 
 func TestTheTextFitsItsTerminal(t *testing.T) {
+	t.Parallel()
 	for _, width := range []int{60, 80, 120, 200} {
 		for _, line := range strings.Split(sample().Text(width)+large().Text(width), "\n") {
 			if n := utf8.RuneCountInString(line); n > width {
@@ -166,6 +170,7 @@ func TestTheTextFitsItsTerminal(t *testing.T) {
 }
 
 func TestThePageIsOneSafeFile(t *testing.T) {
+	t.Parallel()
 	page, err := sample().HTML()
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +191,7 @@ func TestThePageIsOneSafeFile(t *testing.T) {
 
 // Attempts that were refused a machine leave no gap in the numbers of the others.
 func TestAttemptsCountFromOneWithoutGaps(t *testing.T) {
+	t.Parallel()
 	r := sample()
 	r.Tries[0].Attempt, r.Tries[1].Attempt = r.Job+".2", r.Job+".5"
 	text := r.Text(100)
@@ -199,6 +205,7 @@ func TestAttemptsCountFromOneWithoutGaps(t *testing.T) {
 // At a phone's width each value stands beside the name of its column, drawings scroll at a size that can be read,
 // and an axis of money has its unit.
 func TestThePageIsReadAtAPhonesWidth(t *testing.T) {
+	t.Parallel()
 	b, err := sample().HTML()
 	if err != nil {
 		t.Fatal(err)

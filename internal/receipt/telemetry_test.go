@@ -7,6 +7,7 @@ import (
 
 // What is not known of the machines is not shown, neither as zero nor as anything else.
 func TestWhatNobodyMeasuredIsNotOnTheReceipt(t *testing.T) {
+	t.Parallel()
 	r := sample()
 	whole := r.Text(100)
 	for _, line := range []string{"GPU 23 % used (peak 97 %), memory 17GiB of 22.5GiB, 41 W, at most 61 °C\n",

@@ -11,6 +11,7 @@ import (
 
 // Who has the file is the admin, until it has another token; what is no token, or too short for one, opens nothing.
 func TestTheAdminsTokenIsThatOfItsFile(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	w := newWorld(t, func(o *Options) { o.AdminToken = file })
 	write := func(text string) error {

@@ -17,6 +17,7 @@ import (
 // 64 clients submit and end jobs of one limit, singly and in batches: it is never
 // passed, though nobody waits for another's commit, and at the end nothing is held.
 func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100), Jobs: new(9)})
 	var all sync.WaitGroup
@@ -68,6 +69,7 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 // Of the jobs of a batch all are let in or none, and each counts what those before it
 // take; what is refused is not in the log, so that its key can be used again.
 func TestABatchIsLetInAsAWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
 	one := func(name string) string {
@@ -98,6 +100,7 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 
 // Who holds the data folder is a user too, whom events do not name.
 func TestALimitOfTheOwnerHoldsTheirJobs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Month, Jobs: new(1)})
 	for _, want := range []int{http.StatusOK, http.StatusForbidden} {

@@ -1,5 +1,3 @@
-//go:build !local
-
 package server_test
 
 import (
@@ -11,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -30,6 +27,7 @@ import (
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -122,7 +120,7 @@ func agents(b *testing.B, s *loaded, n, watch, loud int) {
 		id := fmt.Sprintf("probe-%d", i)
 		sent.Store(id, time.Now())
 		at := time.Now()
-		s.ask("POST", "/v1/jobs", map[string]any{"key": id, "spec": json.RawMessage(file(id))}, nil)
+		s.ask("POST", "/v1/jobs", map[string]any{"key": id, "spec": json.RawMessage(server.File(id))}, nil)
 		c.waits.add("submit", time.Since(at))
 		pause(250 * time.Millisecond)
 	}
@@ -248,22 +246,18 @@ func after(line []byte, key string) string {
 
 // inside runs the server in this process.
 func (s *loaded) inside(ctx context.Context) (end func()) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	must(s.b, err)
-	address := l.Addr().String()
-	must(s.b, l.Close())
 	ctx, cancel := context.WithCancel(ctx)
 	ready, done := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(done)
-		err := server.Serve(ctx, server.Options{Kinds: map[string]engine.Opener{local.Kind: local.Open}, Dir: s.dir, DB: s.db, Listen: address, Rate: 1_000_000, Version: "test",
+		err := server.Serve(ctx, server.Options{Kinds: map[string]engine.Opener{local.Kind: local.Open}, Dir: s.dir, DB: s.db, Listen: "127.0.0.1:0", Rate: 1_000_000, Version: "test",
 			Exe: s.exe, Running: *loadAgents, Log: slog.New(slog.DiscardHandler), Ready: func(a string) { ready <- a }})
 		if err != nil && ctx.Err() == nil {
 			s.b.Error(err)
 		}
 	}()
 	s.address = <-ready
-	s.cmd = &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}
+	s.cmd = &proc.Process{Cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
 	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	for range 1000 {
 		if r, err := s.http.Get(s.address + "/readyz"); err == nil { //nolint:noctx // the benchmark's own limit holds

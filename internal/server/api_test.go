@@ -27,6 +27,7 @@ import (
 )
 
 func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
+	t.Parallel()
 	var doc struct {
 		OpenAPI    string
 		Paths      map[string]map[string]struct{ OperationID string }
@@ -58,6 +59,7 @@ func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
 }
 
 func TestAProgramWorksThroughTheClient(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
 	site := httptest.NewServer(w.h)
@@ -168,6 +170,7 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 }
 
 func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
@@ -190,6 +193,7 @@ func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
 }
 
 func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
 	w.limit(budget.Limit{Scope: budget.All, Window: budget.Month, Running: new(1)})
@@ -234,6 +238,7 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	<-w.control.Begun()
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -244,6 +249,7 @@ func TestHealthAndReadiness(t *testing.T) {
 }
 
 func TestABackupTakenWhileItServesRestoresToTheSame(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)

@@ -15,6 +15,7 @@ import (
 // A batch submits all of its jobs or none, and the same keys submit once,
 // whether they come in a batch or alone.
 func TestABatchIsAllOrNone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
@@ -82,6 +83,7 @@ func TestABatchIsAllOrNone(t *testing.T) {
 // A batch passes no limit that its jobs would not pass one by one, and takes no
 // job without the tags that are required.
 func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50), Jobs: new(4)})
 	batch := func(n, usd int, rest string) string {

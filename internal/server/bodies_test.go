@@ -45,6 +45,7 @@ func (w *world) sendSlowly(path, token string, size int, let <-chan struct{}, co
 
 // Bodies that never end hold 32 MiB of a user's, whatever tokens the user has; others submit meanwhile.
 func TestBodiesThatWaitHoldLittle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	grant := identity.Grant{Team: "*", Role: identity.Submitter}
 	eve, bob := w.user("eve", grant), w.user("bob", grant)
@@ -78,6 +79,7 @@ func TestBodiesThatWaitHoldLittle(t *testing.T) {
 // What nobody waits for is not read: not a result of a command that nobody asked for, not what comes
 // with a token that is not known, not what a machine that is none has signed.
 func TestNobodysBodiesAreNotRead(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))
 	bob := w.user("bob", identity.Grant{Team: "*", Role: identity.Operator})
@@ -113,6 +115,7 @@ func (n never) Read([]byte) (int, error) {
 
 // A body that says that it is longer than its kind may be is refused before a byte of it is read.
 func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Admin})
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
@@ -130,6 +133,7 @@ func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 
 // Tokens are free, and limits are not of tokens: a user has one pace, so many streams and so many tokens.
 func TestTokensMultiplyNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 10 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	eve := w.user("eve", identity.Grant{Team: "vision", Role: identity.Viewer})
@@ -155,6 +159,7 @@ func TestTokensMultiplyNothing(t *testing.T) {
 
 // A viewer makes a few tokens at once and a hundred in all, and an admin no more for them.
 func TestTokensAreFew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	eve := w.user("eve", identity.Grant{Team: "vision", Role: identity.Viewer})
@@ -183,6 +188,7 @@ func TestTokensAreFew(t *testing.T) {
 
 // Streams are a user's, with whatever tokens, and so are archives.
 func TestAViewerTakesNobodysStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	eve := w.user("eve", identity.Grant{Team: "vision", Role: identity.Viewer})
@@ -223,6 +229,7 @@ func TestAViewerTakesNobodysStreams(t *testing.T) {
 
 // Who is refused without end leaves a record of the first of each kind, a number, and a line a minute.
 func TestRefusalsGrowNoLog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	eve := w.user("eve", identity.Grant{Team: "vision", Role: identity.Submitter})

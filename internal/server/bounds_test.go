@@ -17,6 +17,7 @@ import (
 
 // What holds more than it may is refused before it is an event, by the name of its field.
 func TestWhatHoldsTooMuchIsNoEvent(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Operator})
@@ -54,6 +55,7 @@ func TestWhatHoldsTooMuchIsNoEvent(t *testing.T) {
 
 // An agent's token is its program's too, where they have one user: it says so much and no more.
 func TestAnAgentIsPaced(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 100_000 })
 	as := w.take(w.rent("job"))
 	seq, taken, slowed := int64(0), 0, 0
@@ -83,6 +85,7 @@ func TestAnAgentIsPaced(t *testing.T) {
 
 // Each line of the threat model names a test that is there.
 func TestTheTestsOfTheThreatModelAreThere(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -36,6 +37,7 @@ func dollars(n int64) *money.Amount { return new(money.Picos(n * 1e12)) }
 
 // Many submissions at once take no more than there is, and what is over gives it back.
 func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)})
 	var all sync.WaitGroup
@@ -77,6 +79,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 }
 
 func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
@@ -127,17 +130,17 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 
 // What ran before its limit was set is counted, warned of once, and stopped.
 func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		begun := time.Now() // what is refused has had its turn as well
+		b, _ := io.ReadAll(r.Body)
+		// A change that waits for the webhook waits until the sender gives the webhook up.
 		rec, _ := w.ask("PUT", "/v1/budgets", auth.OwnerName, api.SetBudget{Remove: "none"})
-		if rec.Code != http.StatusNotFound || time.Since(begun) > 4*time.Second {
-			t.Errorf("changes of limits wait for the webhook: %d after %v", rec.Code, time.Since(begun))
+		if rec.Code != http.StatusNotFound || r.Context().Err() != nil {
+			t.Errorf("changes of limits wait for the webhook: %d, %v", rec.Code, r.Context().Err())
 		}
-		b := make([]byte, 1000)
-		n, _ := r.Body.Read(b)
-		said <- string(b[:n])
+		said <- string(b)
 	}))
 	defer hook.Close()
 	w.must("POST", "/v1/jobs", aJob("old", "a"), nil)
@@ -178,6 +181,7 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 // Limits and tags are in the log: a replay of it knows them, and what a release
 // before kept beside it is taken in once.
 func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}},
 		Tags: budget.Tags{"env": {"dev"}}}
@@ -232,6 +236,7 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 // Of a limit that jobs from before it will pass it is said when, and by which; and where
 // nobody knows how long one runs, that. A job of another team moves nothing.
 func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -290,6 +295,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 
 // A number of machines is taken as a number and as a range; what is no number of machines is refused.
 func TestANumberOfMachines(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/engine/local"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
@@ -73,12 +74,7 @@ type chaosServer struct {
 // has what the machines were billed, and a backup that was taken in the middle
 // restores to its hash.
 func TestServersThatAreHurtUnderLoadLoseNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: -short")
-	}
-	if os.Getenv("SCRIMP_CI") == "1" && *chaosFor == 0 {
-		t.Skip("skipped: .ci/run runs it by itself, for longer (make chaos)")
-	}
+	lane.Nightly(t, "it hurts servers in every way for minutes")
 	exe := testbin.Full.Path(t)
 	t.Run("sqlite", func(t *testing.T) { hurt(t, exe, nil) })
 	t.Run("postgres", func(t *testing.T) { hurt(t, exe, pgtest.Start(t)) })

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/identity"
@@ -79,13 +80,14 @@ func (w *world) booting(n int) []string {
 		}
 		select {
 		case <-changed:
-		case <-time.After(20 * time.Second):
+		case <-time.After(await.Limit):
 			w.t.Fatalf("only %v hold a machine, want %d", list, n)
 		}
 	}
 }
 
 func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 9 {
 		team, project, ticket := fmt.Sprintf("team-%d", i%2), fmt.Sprintf("p%d", i%3), fmt.Sprint(i%4)
@@ -170,6 +172,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 }
 
 func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "team-0", Role: identity.Viewer})

@@ -1,5 +1,3 @@
-//go:build !local
-
 package server_test
 
 import (

@@ -9,6 +9,7 @@ import (
 
 // A server that is restored from a backup opens its market where the log has come to.
 func TestAMarketIsOpenedWhereTheLogHasCome(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
 	w.event(core.AttemptStarted{Attempt: w.booting(1)[0], Message: 1}, 50*time.Hour) // market time runs ahead of the wall

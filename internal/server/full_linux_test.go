@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/lane"
 )
 
 // smallDisk is a folder with so much room, which goes with the test.
@@ -53,6 +54,7 @@ func fillUp(t *testing.T, dir string) (path string) {
 // On a disk that somebody else has filled the server answers, ends jobs, writes that down, and ends; new jobs wait.
 // With room again it takes them, and holds its reserve.
 func TestOnAFullDiskTheServerAnswersAndStops(t *testing.T) {
+	lane.Component(t, "host")
 	dir := smallDisk(t, "150m")
 	w := newWorld(t, func(o *Options) { o.Dir = dir })
 	if held, err := w.reserve.Take(); err != nil || !held {

@@ -28,6 +28,7 @@ func (f filled) Append(ctx context.Context, records []store.Record) error {
 
 // While nothing can be written whoever asks is told so at once, and answered once there is room.
 func TestAFullDiskIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
 	var is atomic.Bool
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { return filled{s, &is} })
 	w.must("POST", "/v1/jobs", aJob("a", ""), nil)

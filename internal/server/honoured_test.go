@@ -17,6 +17,7 @@ import (
 // A job that would run otherwise than its file says is refused, alone and in a batch, with the
 // field, what is missing and the fix; one that says nothing of the kind is taken.
 func TestAJobIsNotRunOtherwiseThanItSays(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
 	for fields, field := range map[string]string{
@@ -62,6 +63,7 @@ func (leased) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 // A job on more machines than all reservations have, with nothing else for sale, would wait for ever: it is
 // refused with the most that there is, unless its sender lets it wait.
 func TestAGangLargerThanAllReservationsIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, leased{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
 	for nodes, code := range map[string]int{`"nodes":2`: 200, `"nodes":"2..4"`: 200, `"nodes":3`: 422, `"nodes":"3..4"`: 422} {

@@ -12,6 +12,7 @@ import (
 
 // What says by itself that it leads inside is refused where it is asked for, by field.
 func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
 	job := strings.Replace(aJob("j", ""), `"command"`, `"notify":"http://169.254.169.254/latest","command"`, 1)

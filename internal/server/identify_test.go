@@ -58,6 +58,7 @@ func (w *world) identify(b any) (int, api.Identified) {
 // A machine that begins without a secret gets what it registers by for showing who it is, and nobody else does; what
 // it got is good once.
 func TestAMachineIsKnownByWhatItsProviderSigns(t *testing.T) {
+	t.Parallel()
 	s := &shows{}
 	w := newWorldOf(t, s, nil)
 	attempt := w.rent("a")
@@ -111,6 +112,7 @@ func TestAMachineIsKnownByWhatItsProviderSigns(t *testing.T) {
 
 // The server's program is given to who knows its hash, where machines fetch it at all.
 func TestTheProgramIsFetchedByItsHash(t *testing.T) {
+	t.Parallel()
 	text := []byte("a program\n")
 	sum := sha256.Sum256(text)
 	s := &shows{program: hex.EncodeToString(sum[:])}

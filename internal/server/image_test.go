@@ -40,6 +40,7 @@ func (b *boxes) Offers(ctx context.Context) ([]market.Offer, []market.Quote, err
 // The image of a job file reaches the engine with the request for its machine, and the market and the machine
 // show it; a job without one asks for none.
 func TestAnImageReachesTheEngine(t *testing.T) {
+	t.Parallel()
 	sells := &boxes{images: map[string]string{}}
 	w := newWorldOf(t, sells, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
@@ -83,6 +84,7 @@ func TestAnImageReachesTheEngine(t *testing.T) {
 // Where nothing for sale runs images a job with one is refused, with the field and the fix, unless its sender accepts that it
 // waits; one that has a way without is taken.
 func TestAnImageThatNothingTakes(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
 	boxed := costing("j", "", `,"image":"a/b"`)
@@ -107,6 +109,7 @@ func TestAnImageThatNothingTakes(t *testing.T) {
 // Where nothing for sale holds a job's model it is refused, with what it takes, unless its sender accepts that it waits, or
 // the job says itself what it needs.
 func TestAModelThatNothingHolds(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
 	const model = `,"model":{"parameters":7e9,"sequence":2048}`

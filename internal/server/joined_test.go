@@ -80,6 +80,7 @@ func bearer(token string) string { return "Authorization: Bearer " + token + "\r
 
 // A machine's token lets it join and do nothing else; no other token lets anybody join.
 func TestATokenToJoinIsGoodForThatAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &comes{}, func(o *Options) { o.Rate = 1e6 })
 	for _, r := range table() {
 		if r.Scope == open || r.Scope == joiners {
@@ -103,6 +104,7 @@ func TestATokenToJoinIsGoodForThatAlone(t *testing.T) {
 
 // A connection that joins is a stream of its own, until the server's lead ends.
 func TestAMachineJoins(t *testing.T) {
+	t.Parallel()
 	c := &comes{served: make(chan struct{})}
 	w := newWorldOf(t, c, nil)
 	site := httptest.NewServer(w.h)
@@ -155,6 +157,7 @@ func TestAMachineJoins(t *testing.T) {
 
 // A machine that connects again and again is slowed, and keeps no other from it.
 func TestAMachineThatConnectsWithoutEndIsSlowed(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &comes{taken: true}, nil)
 	site := httptest.NewServer(w.h)
 	defer site.Close()
@@ -171,6 +174,7 @@ func TestAMachineThatConnectsWithoutEndIsSlowed(t *testing.T) {
 
 // What joined is the business of whoever rules the server.
 func TestWhoJoinedIsSeenByAdminsAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &comes{}, nil)
 	viewer := w.user("viewer", identity.Grant{Team: "*", Role: identity.Operator})
 	if rec, _ := w.ask("GET", "/v1/server", viewer, nil); rec.Code != 200 || strings.Contains(rec.Body.String(), "gpu3") {

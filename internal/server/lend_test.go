@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/aws/policy"
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/lane"
 )
 
 // lendsToo rents machines that are names, and lends as an engine of AWS does.
@@ -95,6 +96,7 @@ func (w *world) fetch(token, query string) (int, api.StoreCredentials, api.Probl
 // Each attempt gets credentials for its own job's prefix, whatever the request says besides; nobody else gets any, nor
 // does a job whose store is another one. They end up in nothing that the server keeps or prints.
 func TestAnAttemptGetsCredentialsForItsOwnJobsPrefix(t *testing.T) {
+	lane.Component(t, "objects")
 	w, cloud := lendingWorld(t)
 	w.must("PUT", "/v1/teams/red", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "red", Role: identity.Submitter})
@@ -201,6 +203,7 @@ func (w *world) keptNowhere(secrets []string) {
 
 // An agent is told apart what somebody has to change and what passes; none of it ends its attempt.
 func TestAnAgentIsToldWhyItGetsNoCredentials(t *testing.T) {
+	lane.Component(t, "objects")
 	w, cloud := lendingWorld(t)
 	attempt := w.runs(auth.OwnerName, "a", keeping("a", "s3://ckpt?prefix=team"))
 	for _, c := range []struct {

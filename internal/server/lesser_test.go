@@ -25,6 +25,7 @@ import (
 
 // The webhook of a limit, which may hold a secret, is in no answer to who is not an admin of all teams.
 func TestALimitThatRefusesTellsNobodyItsWebhook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	const secret = "T00/B00/zzsecret"
@@ -52,6 +53,7 @@ func TestALimitThatRefusesTellsNobodyItsWebhook(t *testing.T) {
 
 // Who sees a job of one team and submits for another carries neither its folder nor its checkpoint there.
 func TestWhatATeamHasSentStaysInIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
@@ -87,6 +89,7 @@ func TestWhatATeamHasSentStaysInIt(t *testing.T) {
 // A token that is cut to a role ends itself and its like, and none that may do more; what it makes does not
 // outlive it.
 func TestACutTokenActsOnNoGreaterOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	full := w.user("ann", identity.Grant{Team: "vision", Role: identity.Operator})
@@ -141,11 +144,12 @@ func (s lagging) Write(p []byte) (int, error) {
 // Outputs that many fetch slowly are nowhere but where they are kept; a user has a few at once, and gets
 // what was kept.
 func TestSlowReadersOfOutputsCopyNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	w.must("POST", "/v1/jobs", aJob("job", "vision"), nil)
 	from := t.TempDir()
-	content := make([]byte, 20<<20+7)
+	content := make([]byte, 9<<20+7)
 	for i := range content {
 		content[i] = byte(i * i >> 7)
 	}

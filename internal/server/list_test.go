@@ -15,6 +15,7 @@ import (
 // Pages forwards and pages backwards show every job that the caller sees once,
 // in the order of submission, and say nothing of others.
 func TestPagesShowEveryJobOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)
@@ -75,6 +76,7 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 
 // A filter lists the jobs that it names, on pages as without, and says what it cannot read.
 func TestAFilterListsWhatItNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)

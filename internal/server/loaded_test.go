@@ -1,5 +1,3 @@
-//go:build !local
-
 package server_test
 
 import (
@@ -13,13 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/server"
+	"scrimp/internal/test/proc"
 )
 
 // loaded is a server under load, a process started as a user starts it.
@@ -27,7 +28,7 @@ type loaded struct {
 	b            testing.TB
 	exe, dir, db string
 	database     int // PostgreSQL's process; 0: there is none
-	cmd          *exec.Cmd
+	cmd          *proc.Process
 	left         chan struct{} // closed when the process has
 	address      string
 	token        string
@@ -35,48 +36,49 @@ type loaded struct {
 	http         *http.Client
 }
 
+// serving is the line by which the program says where it listens.
+var serving = regexp.MustCompile(`(?m)^Serving .* on (http://\S+)\n`)
+
 // start runs the server until it is ready, and reports what that took.
 func (s *loaded) start(name string) {
 	s.b.Helper()
-	l, err := (&net.ListenConfig{}).Listen(s.b.Context(), "tcp", "127.0.0.1:0")
-	must(s.b, err)
-	address := l.Addr().String()
-	must(s.b, l.Close())
-	args := []string{"serve", "--data", s.dir, "--listen", address, "--rate", "1000000", "--running",
+	args := []string{"serve", "--data", s.dir, "--listen", "127.0.0.1:0", "--rate", "1000000", "--running",
 		strconv.Itoa(max(24, *loadAgents))}
 	if s.db != "" {
 		args = append(args, "--db", s.db)
 	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "load.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(s.dir, "load.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	must(s.b, err)
-	s.cmd = exec.Command(s.exe, args...) //nolint:noctx // killed below
-	s.cmd.Stdout, s.cmd.Stderr = log, log
+	cmd := exec.Command(s.exe, args...) //nolint:noctx // killed below
+	cmd.Stdout, cmd.Stderr = log, log
 	began := time.Now()
-	must(s.b, s.cmd.Start())
+	s.cmd = proc.Start(s.b, cmd)
 	must(s.b, log.Close())
 	s.left = make(chan struct{})
-	go func(cmd *exec.Cmd, left chan struct{}) { defer close(left); _ = cmd.Wait() }(s.cmd, s.left)
-	s.address = "http://" + address
+	go func(p *proc.Process, left chan struct{}) { defer close(left); _ = p.Wait() }(s.cmd, s.left)
 	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
-	for {
-		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // the benchmark's own limit holds
-		if err == nil {
-			_ = r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				break
-			}
-		}
+	said := func() string {
+		text, _ := os.ReadFile(filepath.Join(s.dir, "load.log"))
+		return string(text)
+	}
+	await.True(s.b, "the server is ready", func() bool {
 		select {
 		case <-s.left:
-			began = time.Time{}
+			s.b.Fatalf("the server has left: %s", said())
 		default:
 		}
-		if time.Since(began) > 10*time.Minute {
-			text, _ := os.ReadFile(filepath.Join(s.dir, "load.log"))
-			s.b.Fatalf("the server is not ready: %s", text)
+		at := serving.FindStringSubmatch(said())
+		if at == nil {
+			return false
 		}
-		pause(20 * time.Millisecond)
-	}
+		s.address = at[1]
+		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // await.Limit holds
+		if err != nil {
+			return false
+		}
+		_ = r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	}, said)
 	took, used := time.Since(began), usedBy(s.b, s.cmd.Process.Pid, false)
 	s.metric(took.Seconds(), name+"-s")
 	s.metric(used.Seconds(), name+"-cpu-s")
@@ -202,7 +204,7 @@ func (s *loaded) batch(client, i int) (int, error) {
 	}{}
 	for k := range list {
 		name := fmt.Sprintf("c-%d-%d-%d", client, i, k)
-		list[k] = map[string]any{"key": name, "spec": json.RawMessage(file(name))}
+		list[k] = map[string]any{"key": name, "spec": json.RawMessage(server.File(name))}
 	}
 	err := s.try("POST", "/v1/jobs/batch", list, &made)
 	if err == nil && len(made) != len(list) {
@@ -217,7 +219,7 @@ func (s *loaded) submit(kind string) func(client, i int) (int, error) {
 			ID string `json:"id"`
 		}
 		name := fmt.Sprintf("%s-%d-%d", kind, client, i)
-		err := s.try("POST", "/v1/jobs", map[string]any{"key": name, "spec": json.RawMessage(file(name))}, &j)
+		err := s.try("POST", "/v1/jobs", map[string]any{"key": name, "spec": json.RawMessage(server.File(name))}, &j)
 		if err == nil && j.ID != name {
 			err = fmt.Errorf("%s became %s", name, j.ID)
 		}

@@ -33,6 +33,7 @@ func (f *full) Append(ctx context.Context, records []store.Record) error {
 // A job whose submission is not written is shown to nobody, on whatever page it
 // would be: after the write has failed as little as before.
 func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
+	t.Parallel()
 	f := &full{begun: make(chan struct{}), leave: make(chan struct{})}
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { f.Replica = s; return f })
 	w.must("POST", "/v1/jobs", aJob("kept", ""), nil)

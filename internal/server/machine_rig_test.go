@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,8 +17,8 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/api/signed"
+	"scrimp/internal/await"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/wait"
 )
 
 // register registers a machine.
@@ -53,7 +54,7 @@ func (w *world) send(r *http.Request) (*httptest.ResponseRecorder, api.Problem) 
 // pull is what a machine is answered within a moment.
 func (w *world) pull(instance string, key ed25519.PrivateKey) (out api.Pulled) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), await.Limit)
 	defer cancel()
 	rec, _ := w.send(w.signed("POST", "/v1/agent/pull", instance, key, api.Pull{}).WithContext(ctx))
 	if rec.Code == http.StatusGone {
@@ -73,15 +74,12 @@ func (w *world) take(attempt string) api.Assignment {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; {
-		code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key)
-		if code == http.StatusOK {
-			break
-		}
-		if time.Now().After(end) || wait.For(w.t.Context(), 10*time.Millisecond) != nil {
-			w.t.Fatalf("%+v", p)
-		}
-	}
+	var p api.Problem
+	await.True(w.t, "the machine is registered", func() (ok bool) {
+		var code int
+		code, p = w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key)
+		return code == http.StatusOK
+	}, func() string { return fmt.Sprintf("%+v", p) })
 	out := w.pull(w.instance(attempt), key)
 	if len(out.Tasks) != 1 || out.Tasks[0].Attempt != attempt {
 		w.t.Fatalf("pulled is %+v, want %s", out, attempt)
@@ -91,6 +89,7 @@ func (w *world) take(attempt string) api.Assignment {
 
 // A machine, and nobody else, is sent the server's program; one of another system is not.
 func TestAMachineIsSentTheServersProgram(t *testing.T) {
+	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "scrimp")
 	if err := os.WriteFile(exe, []byte("the program"), 0o600); err != nil {
 		t.Fatal(err)

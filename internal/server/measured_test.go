@@ -51,6 +51,7 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 }
 
 func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, deaf{}, nil)
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, `{"projects":[]}`, nil)

@@ -15,6 +15,7 @@ import (
 // Five epochs are five values, for whoever reads: those that are in the log and those that
 // the server has only heard, in order; and the agent is told which metric it is.
 func TestEveryValueOfTheMetricIsShown(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(`{"spec":{"name":"a","command":"true","metric":{"name":"acc","goal":"maximize"}}}`), nil)
 	attempt := ""

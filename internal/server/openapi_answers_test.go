@@ -111,6 +111,7 @@ func (d described) against(schema map[string]any, v any, at string) (wrong []str
 // of which nothing is known yet, that run, and that wait for approval; of limits
 // that limit little; and of what is refused.
 func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
+	t.Parallel()
 	var d described
 	if err := json.Unmarshal(OpenAPI("test"), &d); err != nil {
 		t.Fatal(err)

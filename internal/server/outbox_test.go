@@ -54,6 +54,7 @@ func (w *world) over(n int) {
 // A start tells the words that were not told, forgets the secrets of all jobs that
 // are over, those that no job knows too, and keeps those of the others.
 func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.over(21)
 	w.must("POST", "/v1/jobs", `{"secrets":{"A":"x"},`+aJob("waits", "")[1:], nil)

@@ -46,6 +46,7 @@ func (l late) Place(ctx context.Context) (string, error) {
 // Before it is in the log which incarnation a server is of it is not ready, and nobody hears that
 // no machine waits for a decision, which would be wrong of a copy.
 func TestNobodyHearsThatNoMachineWaitsBeforeItIsKnown(t *testing.T) {
+	t.Parallel()
 	l := late{goes: make(chan struct{})}
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { l.Replica = s; return l })
 	if rec, _ := w.ask("GET", "/readyz", "", nil); rec.Code != http.StatusServiceUnavailable {
@@ -80,6 +81,7 @@ func (w *world) waiting() (list []api.Undecided) {
 
 // After a restore nothing is ended or launched until somebody has said whose each machine is.
 func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
+	t.Parallel()
 	w, attempts := restored(t)
 	list := w.waiting()
 	if len(list) != 2 || list[0].Job != "a" || list[0].Instance != w.instance(attempts[0]) || list[0].Offer != "firm" ||
@@ -127,6 +129,7 @@ func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
 
 // Whoever ended a job while its machine waited has it given back once it is adopted.
 func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
+	t.Parallel()
 	w, attempts := restored(t)
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
 	w.must("POST", "/v1/instances/decide", api.Ownership{Adopt: true}, nil)
@@ -142,6 +145,7 @@ func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
 }
 
 func TestOnlyAnAdminOfAllDecidesAboutMachines(t *testing.T) {
+	t.Parallel()
 	w, _ := restored(t)
 	w.must("PUT", "/v1/teams/x", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "x", Role: identity.Admin})

@@ -29,6 +29,7 @@ func (p *partly) Cancel(context.Context, string) error { return engine.ErrNotFou
 
 // A gang that is granted in part shows the machine that it has, as one that waits.
 func TestMachinesOfAGangThatIsGrantedInPart(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &partly{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
 	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("gang", "", `,"nodes":2`)); rec.Code != http.StatusOK {

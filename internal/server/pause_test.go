@@ -24,6 +24,7 @@ func (w *world) may(method, path, token, body string) (j api.Job, code int, p ap
 }
 
 func TestAJobIsPausedResumedAndChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(costing("train", "", `,"budget":{"dollars":"5"}`)), nil)
 	const train = "/v1/jobs/train"
@@ -74,6 +75,7 @@ func TestAJobIsPausedResumedAndChanged(t *testing.T) {
 // What a limit has no room for, and what has to be approved, is neither resumed nor given
 // to a job that has less: the money of what is paused stays its own.
 func TestNewTermsPassTheLimits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{"sub": {Team: "a", Role: identity.Submitter},
 		"eye": {Team: "a", Role: identity.Viewer}, "boss": {Team: "a", Role: identity.Admin}})
@@ -133,6 +135,7 @@ func TestNewTermsPassTheLimits(t *testing.T) {
 
 // A job that was never approved is not resumed around that.
 func TestWhatWasRejectedIsNotResumed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{"sub": {Team: "a", Role: identity.Submitter}})
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Approve: dollars(10)})
@@ -151,6 +154,7 @@ func TestWhatWasRejectedIsNotResumed(t *testing.T) {
 
 // A job that is over forgets its secrets, so whoever resumes it brings them again.
 func TestSecretsComeWithTheResumption(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(
 		`{"spec":{"name":"one","command":"true","secrets":["KEY"]},"secrets":{"KEY":"hunter2"}}`), nil)

@@ -16,6 +16,7 @@ import (
 // Each bad submission is answered with the field that is wrong and with what
 // fixes it, alone and as one of a batch.
 func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x", "y"}}, nil)
 	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)
@@ -59,6 +60,7 @@ func long(n int) string { return strings.Repeat("k", n) }
 
 // The audit trail says why something was refused, not only that it was.
 func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
@@ -84,6 +86,7 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 
 // A limit whose name is misspelt would guard nothing.
 func TestALimitOfNobodyIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	set := func(scope budget.Scope) (int, api.Problem) {
 		l := budget.Limit{Scope: scope, Window: budget.Month, Jobs: new(1)}

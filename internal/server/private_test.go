@@ -74,6 +74,7 @@ func TestADataFolderIsItsOwnersAlone(t *testing.T) {
 
 // What this user cannot close is refused, with the command that closes it.
 func TestAFolderThatCannotBeClosedIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

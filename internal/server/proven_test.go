@@ -13,6 +13,7 @@ import (
 // A client of the API is asked for the same proof as scrimp run: a long job that may run on
 // spot is not let in before one of its name went on from a checkpoint, or the risk is accepted.
 func TestALongRunOnSpotIsNotLetInUntilItsCheckpointsAreProven(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	long := costing("long", "", `,"work":{"time":"3h"},"checkpoint":{"dir":"ck"}`)
 	for path, body := range map[string]string{"/v1/jobs": long, "/v1/jobs/batch": "[" + long + "]"} {

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/lane"
 )
 
 // noise is text that nobody else has.
@@ -30,8 +31,9 @@ func noise(n int) string {
 // A team has no more of the disk than its limit says, in folders, checkpoints and output; what its jobs share counts
 // once, other teams are not touched, and what is removed is room again.
 func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, shut{}, nil)
-	limit := int64(4 << 20)
+	limit := int64(1 << 20)
 	w.must("PUT", "/v1/teams/small", api.SetTeam{Disk: &limit}, nil)
 	w.must("PUT", "/v1/teams/other", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -51,22 +53,22 @@ func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 		}
 		return rec.Code
 	}
-	three := folderOf(t, map[string]string{"data": noise(3 << 20)})
+	three := folderOf(t, map[string]string{"data": noise(768 << 10)})
 	for n := range 3 {
 		if code := submit(fmt.Sprintf("same-%d", n), "small", three); code != 200 {
 			t.Fatalf("the same folder for the %d. time: %d", n+1, code)
 		}
 	}
-	two := folderOf(t, map[string]string{"data": noise(2 << 20)})
+	two := folderOf(t, map[string]string{"data": noise(512 << 10)})
 	if code := submit("more", "small", two); code != http.StatusInsufficientStorage {
 		t.Errorf("beyond its limit: %d", code)
 	}
 	many := map[string]string{}
-	for n := range 500 { // each takes a block
+	for n := range 100 { // each takes a block
 		many[fmt.Sprint(n)] = noise(16)
 	}
 	if code := submit("many", "small", folderOf(t, many)); code != http.StatusInsufficientStorage {
-		t.Errorf("500 small files: %d", code)
+		t.Errorf("100 small files: %d", code)
 	}
 	if code := submit("free", "other", two); code != 200 {
 		t.Errorf("of another team: %d", code)
@@ -76,16 +78,16 @@ func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 			t.Errorf("%s was refused, and has a folder", job)
 		}
 	}
-	if err := w.quota.Bytes(t.Context(), "same-0", 2<<20); err == nil {
+	if err := w.quota.Bytes(t.Context(), "same-0", 512<<10); err == nil {
 		t.Error("an agent may send what is beyond the limit")
 	}
-	if err := w.quota.Bytes(t.Context(), "free", 2<<20); err != nil {
+	if err := w.quota.Bytes(t.Context(), "free", 512<<10); err != nil {
 		t.Errorf("an agent of another team may not: %v", err)
 	}
 	var teams []client.Team
 	w.must("GET", "/v1/teams", nil, &teams)
 	for _, team := range teams {
-		if team.Name == "small" && (team.Disk != limit || team.DiskUsed < 3<<20 || team.DiskUsed > limit) {
+		if team.Name == "small" && (team.Disk != limit || team.DiskUsed < 768<<10 || team.DiskUsed > limit) {
 			t.Errorf("%+v", team)
 		}
 	}
@@ -120,33 +122,43 @@ func bomb(t *testing.T, each func(*tar.Writer) error) string {
 	return b.String()
 }
 
-// Small uploads that unpack to much are refused, and leave nothing: not what they hold, nor a name.
+// Small uploads that unpack to much are refused, and leave nothing: not what they hold, nor a name. The other limits of
+// a folder are those of package workdir, whose tests meet each of them.
 func TestSmallUploadsFillNoDisk(t *testing.T) {
-	w := newWorld(t, nil)
-	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	t.Parallel()
+	refusedUploads(t, map[string]string{
+		"a path of 65 folders": bomb(t, func(tw *tar.Writer) error {
+			return tw.WriteHeader(&tar.Header{Name: strings.Repeat("a/", 66), Typeflag: tar.TypeDir})
+		}),
+		"a link to zeros": bomb(t, func(tw *tar.Writer) error {
+			return tw.WriteHeader(&tar.Header{Name: ".scrimpignore", Typeflag: tar.TypeSymlink, Linkname: "/dev/zero"})
+		}),
+		"no folder":  "some bytes",
+		"cut short":  folderOf(t, map[string]string{"a": noise(1 << 16)})[:1<<14],
+		"zeros only": string(make([]byte, 1<<20)),
+	})
+}
+
+// Uploads of a few MB unpack to half a million folders, to 400 MiB of patterns, and to 2 GiB.
+func TestLargeUploadsFillNoDisk(t *testing.T) {
+	lane.Nightly(t, "it unpacks gigabytes")
 	zeros := make([]byte, 1<<20)
-	for name, c := range map[string]struct {
-		code int
-		text string
-	}{
-		"512,001 folders": {422, bomb(t, func(tw *tar.Writer) (err error) {
+	refusedUploads(t, map[string]string{
+		"512,001 folders": bomb(t, func(tw *tar.Writer) (err error) {
 			for n := 0; n < 512_001 && err == nil; n += 64 {
 				err = tw.WriteHeader(&tar.Header{Name: fmt.Sprint(n, "/") + strings.Repeat("a/", 63), Typeflag: tar.TypeDir})
 			}
 			return err
-		})},
-		"an ignore file of 400 MiB": {422, bomb(t, func(tw *tar.Writer) error {
+		}),
+		"an ignore file of 400 MiB": bomb(t, func(tw *tar.Writer) error {
 			err := tw.WriteHeader(&tar.Header{Name: ".scrimpignore", Typeflag: tar.TypeReg, Size: 400 << 20, Mode: 0o600})
 			lines := bytes.Repeat([]byte("a\n"), 10<<20)
 			for n := 0; n < 20 && err == nil; n++ {
 				_, err = tw.Write(lines)
 			}
 			return err
-		})},
-		"a link to zeros": {422, bomb(t, func(tw *tar.Writer) error {
-			return tw.WriteHeader(&tar.Header{Name: ".scrimpignore", Typeflag: tar.TypeSymlink, Linkname: "/dev/zero"})
-		})},
-		"zeros for 2 GiB and more": {422, bomb(t, func(tw *tar.Writer) (err error) {
+		}),
+		"zeros for 2 GiB and more": bomb(t, func(tw *tar.Writer) (err error) {
 			for n := 0; n < 2049 && err == nil; n++ {
 				err = tw.WriteHeader(&tar.Header{Name: fmt.Sprint(n), Typeflag: tar.TypeReg, Size: 1 << 20, Mode: 0o600})
 				if err == nil {
@@ -154,14 +166,19 @@ func TestSmallUploadsFillNoDisk(t *testing.T) {
 				}
 			}
 			return err
-		})},
-		"no folder":  {422, "some bytes"},
-		"cut short":  {422, folderOf(t, map[string]string{"a": noise(1 << 16)})[:1<<14]},
-		"zeros only": {422, string(zeros)},
-	} {
-		rec, p := w.ask("POST", "/v1/work", ann, c.text)
-		if rec.Code != c.code || p.Fix == "" || p.Detail == "" {
-			t.Errorf("%s, %d bytes: %d %+v", name, len(c.text), rec.Code, p)
+		}),
+	})
+}
+
+// refusedUploads fails the test unless the server refuses each of the uploads and keeps nothing of it.
+func refusedUploads(t *testing.T, uploads map[string]string) {
+	t.Helper()
+	w := newWorld(t, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	for name, text := range uploads {
+		rec, p := w.ask("POST", "/v1/work", ann, text)
+		if rec.Code != http.StatusUnprocessableEntity || p.Fix == "" || p.Detail == "" {
+			t.Errorf("%s, %d bytes: %d %+v", name, len(text), rec.Code, p)
 		}
 		if n := disk.Used(w.folders.Dir); n > 0 {
 			t.Errorf("%s leaves %d bytes", name, n)
@@ -171,6 +188,7 @@ func TestSmallUploadsFillNoDisk(t *testing.T) {
 
 // A submission that is refused gives its folder back, wherever it is refused.
 func TestARefusedSubmissionHasNoFolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "why"}, nil)

@@ -32,6 +32,7 @@ func (w *world) rankToken(attempt string, node int) string {
 
 // Each rank speaks for itself: reports and output of another one are refused.
 func TestARankSpeaksForItselfAlone(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	first, third := w.rankToken(attempt, 0), w.rankToken(attempt, 2)
 	for _, c := range []struct {
@@ -78,6 +79,7 @@ func TestARankSpeaksForItselfAlone(t *testing.T) {
 
 // What one rank prints counts for its own limit only.
 func TestEachRankHasALimitOfItsOwn(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
 	chunk := strings.Repeat("x", 2<<20)
 	for node, path := range map[int]string{0: "/v1/agent/logs?offset=0", 3: "/v1/agent/logs?node=3&offset=0"} {
@@ -99,6 +101,7 @@ func TestEachRankHasALimitOfItsOwn(t *testing.T) {
 
 // A user asks for the output of one node or all; one that is not there is refused with how many there are.
 func TestTheOutputOfANodeThatIsNotThereSaysHowManyThereAre(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.rankToken(attempt, 0), "one\ntwo"); rec.Code != 200 {
 		t.Fatalf("%+v", p)
@@ -130,6 +133,7 @@ func rentedFor(t *testing.T, spec string) (*world, string) {
 // All machines of a gang read the job's blobs. Those of ranks above 0 write their outputs and, where
 // each rank's folder is a part of a checkpoint, their parts; nothing of rank 0, and nothing of each other.
 func TestARankWritesItsOwnBlobsOnly(t *testing.T) {
+	t.Parallel()
 	const part, other = "000001-000001-000002-000000000007", "000001-000001-000001-000000000007"
 	for ranks, spec := range map[string]string{
 		"first": `{"name":"g","command":"true","nodes":3,"checkpoint":{"dir":"c"},"outputs":["o"]}`,
@@ -165,6 +169,7 @@ func TestARankWritesItsOwnBlobsOnly(t *testing.T) {
 // The store of checkpoints and the server agree about what a rank writes: a gang saves a checkpoint of
 // all ranks and keeps its outputs through the server, each with its own token.
 func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
+	t.Parallel()
 	const nodes = 3
 	w, attempt := rentedFor(t, `{"name":"g","command":"true","nodes":3,"checkpoint":{"dir":"c","ranks":"all"},"outputs":["o"]}`)
 	site := httptest.NewServer(w.h)
@@ -240,6 +245,7 @@ func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
 
 // A machine alone is told of no others.
 func TestAMachineAloneIsInNoGang(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	as := w.take(attempt)
 	if as.Node != 0 || as.Nodes != 1 || as.MasterPort != 0 || len(as.Addresses) > 0 || as.AttemptToken != w.rankToken(attempt, 0) {

@@ -12,6 +12,7 @@ import (
 // However many ask whether the server is ready, the database is asked twice a
 // second at most, one question at a time, and none is told what is older than that.
 func TestAFloodOfQuestionsWhetherItIsReadyIsOneQuestion(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r readiness
 		questions, away := 0, errors.New("away")

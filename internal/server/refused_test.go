@@ -21,6 +21,7 @@ func (*quotaless) Launch(context.Context, engine.Request) ([]engine.Instance, er
 // What a provider refuses is said with its own words where a user looks: at the decision that follows, at the
 // offer, and in the receipt.
 func TestARefusalIsSaidWithTheProvidersWords(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &quotaless{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
 	w.must("POST", "/v1/jobs", costing("j", "", ""), nil)

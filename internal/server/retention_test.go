@@ -64,6 +64,7 @@ func (w *world) gone(b client.GC) (things []string, done client.GCDone) {
 // Of jobs that are over what is old goes, and of those that wait nothing; what was removed is said with its time, and
 // what jobs cost and why is told as before.
 func TestWhatEndedJobsLeaveIsRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, job := range []string{"over", "other", "waits"} {
 		w.left(t, job)
@@ -160,6 +161,7 @@ func (w *world) still(t *testing.T, job string, n int) {
 
 // What nobody knows is no kind, and who is no admin removes nothing.
 func TestOnlyWhatIsKnownIsRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	if rec, p := w.ask("POST", "/v1/gc", auth.OwnerName, client.GC{Only: []string{"blobs"}}); rec.Code != 422 || p.Field != "only" {
 		t.Errorf("%d %+v", rec.Code, p)
@@ -168,6 +170,7 @@ func TestOnlyWhatIsKnownIsRemoved(t *testing.T) {
 
 // By itself the server removes work folders and older checkpoints of long ago, and keeps outputs and the newest.
 func TestTheServerRemovesByItselfWhatIsOld(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Retain = time.Nanosecond })
 	w.left(t, "over")
 	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)

@@ -35,6 +35,7 @@ func (w *world) seen(id string) (j api.Job) {
 }
 
 func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{
 		"ann": {Team: "a", Role: identity.Operator}, "bea": {Team: "a", Role: identity.Operator},
@@ -132,6 +133,7 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 
 // A job that waits takes nothing from others; when it is approved the limits are weighed again.
 func TestAnApprovalIsWeighedAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(100), Jobs: new(2), Approve: dollars(50)})
 	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"}`), nil)
@@ -167,6 +169,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 // Webhooks are asked once; by the next server where this one ended before. A job
 // that nobody approves in time is cancelled, and one whose deadline passed meanwhile says so.
 func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, func(o *Options) { o.Dir = dir; hooked(o) })
 	said := make(chan string, 10)
@@ -219,6 +222,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 
 // A quota shows where the job is shown: who waits, and for what.
 func TestAJobOverItsQuotaSaysSo(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: new(1)})
 	for _, name := range []string{"one", "two"} {

@@ -62,6 +62,7 @@ var wanted = map[string]string{
 // Every route is asked with every role in the job's team, in another and in all,
 // with no token, a wrong, an expired and a revoked one, and with those of agents.
 func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
@@ -173,6 +174,7 @@ func outcome(code int, p api.Problem) string {
 }
 
 func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{Projects: []string{"lanes"}}, nil)
 	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
@@ -215,6 +217,7 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 }
 
 func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, func(o *Options) { o.Dir = dir })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)

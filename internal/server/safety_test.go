@@ -18,6 +18,7 @@ import (
 )
 
 func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
 	bob := w.user("bob", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -62,6 +63,7 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 }
 
 func TestJobsOfOneNameAreNumbered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, want := range []string{"a", "a-2", "a-3"} {
 		var j api.Job
@@ -72,6 +74,7 @@ func TestJobsOfOneNameAreNumbered(t *testing.T) {
 }
 
 func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	const value = "hunter2-hunter2"
 	w.must("POST", "/v1/jobs", `{"secrets":{"KEY":"`+value+`"},`+aJob("sealed", "")[1:], nil)
@@ -111,6 +114,7 @@ func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
 }
 
 func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", strings.NewReader("{}"))
 	r.Header.Set("Authorization", "Bearer "+w.gate.Tickets.For(auth.BootstrapTicket, "a.1"))
@@ -122,6 +126,7 @@ func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
 }
 
 func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	first, second := w.rent("a"), w.rent("b")
 	send := func(token string) int {
@@ -144,6 +149,7 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 }
 
 func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
 	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
 	chunk := strings.Repeat("x", 256<<10)
@@ -184,6 +190,7 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }
 
 func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	codes := map[int]int{}
 	for range 10 {
@@ -196,6 +203,7 @@ func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
 }
 
 func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct {
 		method, path, body string
@@ -224,6 +232,7 @@ func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 
 // What an attacker writes comes back as text, does nothing, and breaks nothing.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", aJob("victim", ""), nil)
 	for _, evil := range []string{"' OR '1'='1", "'; DROP TABLE event; --", "victim'--", `" OR ""="`, "victim%00",
@@ -260,6 +269,7 @@ func TestAttacks(t *testing.T) {
 
 // A page that a logged-in person opens cannot make their browser act here.
 func TestAPageOfAnotherOriginCannotAct(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for name, set := range map[string]func(http.Header){
 		"a form":          func(h http.Header) { h.Set("Content-Type", "text/plain"); h.Set("Sec-Fetch-Site", "cross-site") },

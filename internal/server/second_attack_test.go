@@ -17,6 +17,7 @@ import (
 // Who may not run commands in the job of another user does not by giving it another environment, or other secrets, as
 // it is resumed: the program would run with what its user has sealed.
 func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/red", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "red", Role: identity.Submitter})
@@ -53,6 +54,7 @@ func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
 
 // What an admin removes is on record before it goes, however many other acts of theirs were.
 func TestWhatIsRemovedIsOnRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
 	for range 70 { // acts that are no event of their own are on record sixty times
@@ -75,6 +77,7 @@ func TestWhatIsRemovedIsOnRecord(t *testing.T) {
 
 // Commands and changes of one job, again and again, are too few to fill the log, and what is refused is not in it.
 func TestNoJobFillsTheLog(t *testing.T) {
+	t.Parallel()
 	w, _, tokens := working(t)
 	begins := w.ends()
 	for range 400 {
@@ -107,6 +110,7 @@ func (w *world) ends() uint64 {
 
 // One user has four work folders on their way at once: each lies on the disk before anybody knows what it holds.
 func TestFewFoldersOfOneUserAreOnTheirWay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: identity.Everywhere, Role: identity.Submitter})
 	bob := w.user("bob", identity.Grant{Team: identity.Everywhere, Role: identity.Submitter})

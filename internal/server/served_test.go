@@ -20,8 +20,10 @@ import (
 
 	"scrimp/internal/agent"
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 	"scrimp/internal/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/proc"
 )
 
 // TestMain lets the test binary play an agent on a machine.
@@ -81,6 +83,7 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 		cmd.Path = filepath.Join(top, "agent") // where the build put it others may not look
 		b, err := os.ReadFile(exe)
 		err = errors.Join(err, os.WriteFile(cmd.Path, b, 0o755), os.Mkdir(m.Dir, 0o700),
+			os.Chmod(cmd.Path, 0o755), // a server of another test may have changed the process's umask
 			os.Chown(m.Dir, nobody, nobody), os.Chmod(top, 0o755), os.Chmod(w.opts.Dir, 0o700))
 		if err != nil {
 			t.Fatal(err)
@@ -94,23 +97,20 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 	cmd.Env = append(os.Environ(), "TEST_AGENT="+string(text))
 	said := &strings.Builder{}
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, top
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	over := make(chan error, 1)
-	go func() { over <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+	t.Cleanup(func() { // after the agent has ended
 		if t.Failed() {
 			t.Logf("agent of %s:\n%s\nserver:\n%s", attempt, said, w.log)
 		}
 		_ = os.RemoveAll(top)
 	})
+	started := proc.Start(t, cmd)
+	over := make(chan error, 1)
+	go func() { over <- started.Wait() }()
 	return cmd.Process, func() error {
 		select {
 		case err := <-over:
 			return err
-		case <-time.After(time.Minute):
+		case <-time.After(await.Limit):
 			return errors.New("the agent does not end")
 		}
 	}
@@ -146,6 +146,7 @@ while :; do sleep 0.1; done
 // data folder gets its work folder, sets up, goes on from the checkpoint of the attempt
 // before, and its outputs and its log are kept.
 func TestAMachineNeedsNothingOfTheServerButItsAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	url := w.listens(t, "tcp")
 	folder := t.TempDir()
@@ -207,6 +208,7 @@ func fileOf(t *testing.T, from io.Reader, name string) string {
 
 // No path of the server is in what an agent is told, wherever the server lies.
 func TestNoPathOfTheServerIsInAnAssignment(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	spec := `{"name":"a","command":"true","outputs":["out"],"checkpoint":{"dir":"ckpt"},"grace":"3s"}`
 	w.must("POST", "/v1/jobs", api.Submission{Spec: []byte(spec), Folder: t.TempDir()}, nil)

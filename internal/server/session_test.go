@@ -45,6 +45,7 @@ func working(t *testing.T) (w *world, attempt string, tokens map[string]string) 
 
 // A submitter runs commands in their own jobs and in no other's, an operator in all of the team; each begin is on record.
 func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
+	t.Parallel()
 	w, _, tokens := working(t)
 	for who, want := range map[string]int{"ann": 200, "op": 200, "bob": 403, "eve": 404} {
 		rec, p := w.ask("POST", "/v1/jobs/a/exec", tokens[who], api.Exec{Command: []string{"sh"}, Input: true})
@@ -79,6 +80,7 @@ func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
 // What is typed reaches the machine and what is printed its reader, in order and once; nobody else has a part in
 // it, and with its end it is no more.
 func TestASessionIsOfWhoBeganIt(t *testing.T) {
+	t.Parallel()
 	w, attempt, tokens := working(t)
 	agent := w.rankToken(attempt, 0)
 	var begun api.ExecResult

@@ -18,6 +18,7 @@ import (
 // What of the submitter's shell a job gets stands in no file of the server's but sealed, reaches machines that
 // share the submitter's files, and no others: those are told what they go without.
 func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
+	t.Parallel()
 	const spec, value = `{"name":"j","command":"true","inherit":["HF_HOME"]}`, "/data/hunter2-hub"
 	shell := map[string]string{"PATH": "/v/bin:/bin", "VIRTUAL_ENV": "/v", "HF_HOME": value}
 	for _, here := range []bool{true, false} {
@@ -47,6 +48,7 @@ func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
 // Nothing of a shell that the file names is left out in silence, and nothing comes that nobody named: one by
 // one, in a batch, and when a job that was over is taken up again.
 func TestAShellIsWhatTheJobFileNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.user("ana", identity.Grant{Team: "*", Role: identity.Submitter})
 	named, plain := `"spec":{"name":"j","command":"true","inherit":["HF_HOME"]}`, `"spec":{"name":"j","command":"true"}`

@@ -12,6 +12,7 @@ import (
 
 // A machine whose clock is two hours off, either way, keeps what it saves.
 func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	for name, off := range map[string]time.Duration{"behind": -2 * time.Hour, "ahead": 2 * time.Hour} {
 		attempt := w.rent(name)

@@ -65,6 +65,7 @@ func (l *canceller) Cancel(_ context.Context, key string) error {
 // A server that gives back every machine of its own leaves no launch behind that is granted when
 // nobody is left to end it: it gives it up where it can, and looks again where it cannot.
 func TestAStopLeavesNoLaunchBehind(t *testing.T) {
+	t.Parallel()
 	for _, cancels := range []bool{true, false} {
 		l := &slow{launching: make(chan struct{})}
 		sells := engine.Driver(l)

@@ -56,6 +56,7 @@ func tenSeconds(before time.Duration) int64 { return time.Now().Add(-before).Uni
 // What is shown of a job, of its receipt and for Prometheus are the means and the highest of what its agent has said,
 // by arithmetic that shares nothing with the server's.
 func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
 	begin, sum, peak, last := tenSeconds(50*time.Minute), 0.0, 0.0, 0.0
@@ -122,6 +123,7 @@ func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
 // What was measured outlives the server and the attempt, goes with the output of an old job, and counts as its
 // team's disk.
 func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	begin := tenSeconds(5 * time.Minute)
 	w.reports(attempt, 0, measuredAt(begin, 0.5, 0.5, 0))
@@ -167,6 +169,7 @@ func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
 // A job's measurements are its team's, and a machine that says what cannot be has nothing of it kept; its reports are
 // taken all the same.
 func TestGarbageIsNotKeptAndOthersSeeNothing(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	at := tenSeconds(time.Minute)
 	many := make([]*float64, 17)
@@ -219,6 +222,7 @@ func TestGarbageIsNotKeptAndOthersSeeNothing(t *testing.T) {
 
 // A series of weeks is compacted as it grows, and its figures stay.
 func TestASeriesOfADayStaysSmall(t *testing.T) {
+	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	desk := &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
 	begin, sum, n := tenSeconds(25*time.Hour), 0.0, 0
@@ -246,6 +250,7 @@ func TestASeriesOfADayStaysSmall(t *testing.T) {
 
 // A receipt of a job that nobody measured says nothing of its machines.
 func TestAReceiptWithoutMeasurementsSaysNothing(t *testing.T) {
+	t.Parallel()
 	w, _ := rentedWorld(t, nil)
 	var r receipt.Receipt
 	w.must("GET", "/v1/jobs/a/receipt", nil, &r)

@@ -15,6 +15,7 @@ import (
 // The tenant is decided where the control is made: whatever is written is that tenant's, and
 // whatever is read is found there.
 func TestAllThatIsWrittenIsTheTenants(t *testing.T) {
+	t.Parallel()
 	w := newWorldFor(t, "lab", &firm{}, nil, func(s store.Replica) store.Replica { return s })
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})

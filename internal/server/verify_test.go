@@ -94,6 +94,7 @@ func ranWorld(t *testing.T) (*world, *edited) {
 }
 
 func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
+	t.Parallel()
 	w, e := ranWorld(t)
 	verified := func() (v api.Verified) {
 		w.must("GET", "/v1/ledger/verify", nil, &v)
@@ -147,6 +148,7 @@ func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
 
 // What only samples tell may be gone: pages say the rest.
 func TestPagesDoWithoutSamples(t *testing.T) {
+	t.Parallel()
 	w, e := ranWorld(t)
 	var whole, short receipt.Receipt
 	w.must("GET", "/v1/jobs/over/receipt", nil, &whole)

@@ -38,6 +38,7 @@ func inner(t reflect.Type, seen map[reflect.Type]bool) (found []reflect.Type) {
 
 // What is sent and answered is made of the wire's own types alone.
 func TestNoInternalTypeGoesOverTheWire(t *testing.T) {
+	t.Parallel()
 	seen := map[reflect.Type]bool{}
 	for _, r := range table() {
 		for _, v := range []any{r.In, r.Out} {

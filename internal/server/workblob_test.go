@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/lane"
 )
 
 // bucketWorld is a lendingWorld whose bucket is that of a real server of S3, behind a gate that evaluates the policies
@@ -69,6 +70,7 @@ func (w *world) blobOf(attempt, query string) (code int, at api.WorkBlob) {
 // Agents get their work folder from their job's prefix in the bucket, and not from the server: two attempts of a job, on
 // two machines, that are the real agent and hold no key of their own. The next of them goes on from the checkpoint there.
 func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
+	lane.Component(t, "objects")
 	w, gate, store, _, _ := bucketWorld(t)
 	url := w.listens(t, "tcp")
 	folder := t.TempDir()
@@ -114,6 +116,7 @@ func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
 // An attempt is told of its own job's folder alone; one of a job without a declared store is told of none, and neither is
 // any where the bucket is away.
 func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
+	lane.Component(t, "objects")
 	w, gate, store, objects, away := bucketWorld(t)
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "f"), []byte("f"), 0o600); err != nil {
@@ -163,6 +166,7 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 // What scrimp gc removes of a job's work folder goes from the bucket too, and nothing else there; where the bucket is
 // away the folder goes here, the answer says what is left there, and the next round removes it.
 func TestTheCopyOfAWorkFolderGoesWithIt(t *testing.T) {
+	lane.Component(t, "objects")
 	w, _, store, objects, away := bucketWorld(t)
 	w.workBlobs.Rests = 0
 	folder := t.TempDir()

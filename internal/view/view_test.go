@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/policy"
 	"scrimp/internal/state"
 	"scrimp/internal/store"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/view"
 )
 
@@ -181,32 +182,37 @@ func (w *world) agrees(v *view.View) {
 // What a view says of a job is what its log says, however often the view's server ended,
 // and who asks sees all that was durable before.
 func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
-	for seed := range uint64(6) {
-		w := newWorld(t, seed)
-		for range 1 + w.rng.IntN(4) {
+	t.Parallel()
+	for seed := range uint64(lane.Pick(3, 30)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, seed)
+			for range 2 + w.rng.IntN(3) {
+				v, end := w.follow()
+				for range w.rng.IntN(3) {
+					w.write(1 + w.rng.IntN(80))
+					w.agrees(v)
+				}
+				end()
+				w.write(1 + w.rng.IntN(lane.Pick(500, 1500))) // while nobody follows
+				if w.rng.IntN(4) == 0 {
+					must(t, w.ClearView(t.Context()))
+				}
+			}
 			v, end := w.follow()
-			for range w.rng.IntN(4) {
-				w.write(1 + w.rng.IntN(80))
-				w.agrees(v)
-			}
+			w.agrees(v)
 			end()
-			w.write(1 + w.rng.IntN(1500)) // more than a piece, while nobody follows
-			if w.rng.IntN(4) == 0 {
-				must(t, w.ClearView(t.Context()))
+			if len(w.said) < 3 {
+				t.Fatalf("%d jobs: the test shows little", len(w.said))
 			}
-		}
-		v, end := w.follow()
-		w.agrees(v)
-		end()
-		if len(w.said) < 3 {
-			t.Fatalf("seed %d: %d jobs: the test shows little", seed, len(w.said))
-		}
+		})
 	}
 }
 
 // A view that lies beside another log is made anew: one that has the same numbers, and one
 // that is shorter.
 func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	for name, mark := range map[string]func(store.ViewMark) store.ViewMark{
 		"other events":  func(m store.ViewMark) store.ViewMark { m.Sum = "0"; return m },
 		"a longer log":  func(m store.ViewMark) store.ViewMark { m.Seq += 10; return m },
@@ -214,7 +220,7 @@ func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 7)
-			w.write(200)
+			w.write(100)
 			v, end := w.follow()
 			w.agrees(v)
 			end()
@@ -230,6 +236,7 @@ func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
 
 // A view whose file is lost or damaged is made anew.
 func TestALostViewIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(string) error{
 		"lost":    os.Remove,
 		"damaged": func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("no database", 1000)), 0o600) },
@@ -240,7 +247,7 @@ func TestALostViewIsMadeAnew(t *testing.T) {
 			s, err := store.Open(dir)
 			must(t, err)
 			w.Store = s
-			w.write(200)
+			w.write(100)
 			v, end := w.follow()
 			w.agrees(v)
 			end()
@@ -259,29 +266,31 @@ func TestALostViewIsMadeAnew(t *testing.T) {
 
 // Of two servers that follow one log, as while one takes over, both say what the log says.
 func TestTwoMayFollowOneLog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 9)
 	a, endA := w.follow()
 	b, endB := w.follow()
-	for range 5 {
-		w.write(300)
+	for range 3 {
+		w.write(80)
 		w.agrees(a)
 		w.agrees(b)
 	}
 	endA()
-	w.write(300)
+	w.write(80)
 	w.agrees(b)
 	endB()
 }
 
 // Dropped samples are left out, and nothing else is.
 func TestDroppedSamplesAreLeftOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 10)
-	w.write(300)
+	w.write(150)
 	v, end := w.follow()
 	defer end()
 	w.agrees(v)
-	must(t, w.SaveSnapshot(t.Context(), store.Snapshot{Seq: 250, Version: 1, State: []byte("{}")}))
-	dropped, err := w.DropSamples(t.Context(), 250)
+	must(t, w.SaveSnapshot(t.Context(), store.Snapshot{Seq: 120, Version: 1, State: []byte("{}")}))
+	dropped, err := w.DropSamples(t.Context(), 120)
 	must(t, err)
 	there := map[uint64]bool{}
 	list, err := w.Records(t.Context(), 0, 1000)
@@ -316,6 +325,7 @@ func (idle) Records(context.Context, uint64, int) ([]store.Record, error) {
 
 // For a view that is far behind nobody waits.
 func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{end: 1_000_000, more: make(chan struct{})}
 		v := view.New(idle{}, slog.New(slog.DiscardHandler))
@@ -336,6 +346,7 @@ func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
 
 // Who asks a view that is being made anew is told so, and is not kept waiting.
 func TestAReaderIsToldOfAViewThatIsBehind(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := idle{}
 		s := &source{end: 5, more: make(chan struct{})}

@@ -17,6 +17,7 @@ import (
 
 // Each request that holds too much is refused by the name of its field and its bound.
 func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
+	t.Parallel()
 	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	named := func(n int) (all string) {
 		for i := range n {
@@ -64,6 +65,7 @@ func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
 
 // What an agent passes on of its program is cut down to what the server takes, whatever the program said.
 func TestAReportThatIsClippedIsTaken(t *testing.T) {
+	t.Parallel()
 	metrics := map[string]float64{strings.Repeat("ü", 200): 1}
 	for i := range 25_000 {
 		metrics[fmt.Sprintf("metric-%05d", i)] = float64(i)

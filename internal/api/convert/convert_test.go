@@ -91,6 +91,7 @@ func fillPlain(v reflect.Value, r *rand.Rand, missing bool) {
 
 // What goes over the wire is byte for byte what the program's own type would be, and back.
 func TestAWireValueReadsAsTheProgramsOwn(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, p := range Pairs {
 		there, err := copierOf(p[0], p[1])
@@ -129,6 +130,7 @@ func TestAWireValueReadsAsTheProgramsOwn(t *testing.T) {
 
 // Two types that no longer agree are found before anything is lost on the way.
 func TestTypesThatDifferAreRefused(t *testing.T) {
+	t.Parallel()
 	type inside struct {
 		A int    `json:"a"`
 		B string `json:"b"`
@@ -162,6 +164,7 @@ func TestTypesThatDifferAreRefused(t *testing.T) {
 
 // None and an empty list are not the same: one is null.
 func TestNoneAndEmptyStayApart(t *testing.T) {
+	t.Parallel()
 	none, empty := To[[]client.Grant]([]identity.Grant(nil)), To[[]client.Grant]([]identity.Grant{})
 	if none != nil || empty == nil {
 		t.Errorf("none became %#v, empty %#v", none, empty)

@@ -11,6 +11,7 @@ import (
 
 // A request is taken once, as it was signed, within the allowance, and in no other way.
 func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
+	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +84,7 @@ func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
 // A machine that asks a server as soon as that has begun signs by the server's time, and
 // is taken at once.
 func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
+	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +109,7 @@ func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
 }
 
 func TestAKeyReadsBack(t *testing.T) {
+	t.Parallel()
 	public, _, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)

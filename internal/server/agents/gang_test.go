@@ -13,6 +13,7 @@ import (
 // No two gangs that run meet at one port, a gang keeps its own for as long as it runs, and a server
 // that starts anew says the same, whichever began since.
 func TestAGangKeepsItsPort(t *testing.T) {
+	t.Parallel()
 	chance := rand.New(rand.NewPCG(1, 1))
 	var gangs []string // in the order in which they began
 	ports := map[string]int{}

@@ -13,6 +13,7 @@ import (
 
 // Who makes up tokens of agents has one pace for all of them.
 func TestTokensThatAreMadeUpKeepOnePace(t *testing.T) {
+	t.Parallel()
 	g := &Gate{Tickets: Tickets("key"), Pace: NewPace(1)}
 	for n := range 50 {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", nil)
@@ -31,6 +32,7 @@ func TestTokensThatAreMadeUpKeepOnePace(t *testing.T) {
 }
 
 func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
+	t.Parallel()
 	p, now := NewPace(10), time.Unix(0, 0)
 	taken := 0
 	for range 100 {
@@ -58,6 +60,7 @@ func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
 }
 
 func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		header         string
 		oldest, newest int

@@ -40,6 +40,7 @@ func open(do http.HandlerFunc) *http.Server {
 
 // Who sends a byte now and then, or takes no answer, is cut off, and who keeps up is not.
 func TestSlowClientsAreCutOff(t *testing.T) {
+	t.Parallel()
 	const large = 1 << 20
 	for _, c := range []struct {
 		name      string
@@ -120,6 +121,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 // A connection that is used again after a while has the time of its new answer,
 // not what is left of the one before.
 func TestAConnectionMayRestBetweenRequests(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := open(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/empty" {

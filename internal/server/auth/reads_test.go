@@ -9,6 +9,7 @@ import (
 
 // Who asks for more at once than one may have waits for a turn, is told when none comes, and leaves nothing behind.
 func TestReadsTakeTurns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r Reads
 		var ends []func()

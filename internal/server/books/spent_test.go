@@ -187,6 +187,7 @@ func (b *booking) asked(by string, since time.Time, c identity.Caller) map[strin
 // what a walk through all postings says, exactly: as the log grows, after a
 // start that finds some of the sums written, and where what it finds is of another log.
 func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		b := &booking{T: t, rng: rand.New(rand.NewPCG(seed, 1))}
 		b.open(12)

@@ -14,6 +14,7 @@ import (
 // A tip names what happened: work is destroyed by interruptions only where there were some, and on-demand
 // is for the deadline only where a decision says so.
 func TestTipsNameWhatHappened(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := receipt.Receipt{Cost: money.Picos(1e12), CostWithoutRules: money.Picos(1e12), Currency: money.USD, Deadline: &at, State: "cancelled",
 		Uses:  map[ledger.Use]money.Amount{ledger.Lost: money.Picos(9e11), ledger.Useful: money.Picos(1e11)},

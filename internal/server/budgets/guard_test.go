@@ -18,6 +18,7 @@ import (
 // A webhook that is away is asked again after longer and longer waits; one that
 // refuses is left alone. The log has the warning once, and the reason.
 func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
+	t.Parallel()
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	d := &Desk{Hooks: webhook.NewSender("test", true, nil, log), Log: log}

@@ -4,6 +4,7 @@ import "testing"
 
 // What others want leaves the log its reserve, and where nobody knows the room nothing is refused.
 func TestTheLogKeepsItsReserve(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		free, wants int64
 		known, full bool

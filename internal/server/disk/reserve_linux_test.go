@@ -25,6 +25,7 @@ func small(t *testing.T, size string) string {
 
 // The reserve is real room: who fills the disk does not get it, and it is there when it is given up.
 func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := small(t, "150m")
 	r := &Reserve{Dir: dir, Room: Of(dir)}
 	if held, err := r.Take(); err != nil || !held {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestWhoFollowsSaysSoUntilItLeads(t *testing.T) {
+	t.Parallel()
 	f := &Front{}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/jobs": 503} {
 		rec := httptest.NewRecorder()

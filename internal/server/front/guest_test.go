@@ -10,11 +10,14 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"scrimp/internal/await"
 )
 
 // Who opens connections without end and asks for nothing gets no more than are
 // allowed; others are served, and no request is cut off for them.
 func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
+	t.Parallel()
 	g := newGuests()
 	if g.most < 1 || g.most > mostGuests {
 		t.Errorf("%d connections are allowed", g.most)
@@ -48,7 +51,7 @@ func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(await.Limit))
 		silent = append(silent, c)
 	}
 	for n := range 3 { // each by a connection of its own

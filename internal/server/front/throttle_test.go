@@ -11,6 +11,7 @@ import (
 
 // Strangers who speak nonsense fill no log, and what is wrong here is told each time.
 func TestStrangersFillNoLog(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
 	m := &throttled{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}

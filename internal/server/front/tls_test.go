@@ -52,6 +52,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 }
 
 func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
+	t.Parallel()
 	cert, key, pool := certificate(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	var address string
@@ -90,6 +91,7 @@ func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
 }
 
 func TestWhereAServerListensIsChecked(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := certificate(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	for _, c := range []struct {
@@ -120,6 +122,7 @@ func TestWhereAServerListensIsChecked(t *testing.T) {
 
 // Who serves in the clear is told so, and where: on all addresses, if it is all.
 func TestWhoServesInTheClearIsTold(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := certificate(t)
 	for _, c := range []struct {
 		o       Options
@@ -150,6 +153,7 @@ func TestWhoServesInTheClearIsTold(t *testing.T) {
 
 // A certificate that is renewed in its files is shown from then on, and one that is half written never.
 func TestACertificateThatIsRenewedIsShown(t *testing.T) {
+	t.Parallel()
 	first, key, _ := certificate(t)
 	second, otherKey, _ := certificate(t)
 	c := &certificateFiles{cert: first, key: key, log: slog.New(slog.NewTextHandler(io.Discard, nil))}

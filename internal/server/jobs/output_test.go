@@ -62,6 +62,7 @@ func (o *output) all(t *testing.T, parts []part) string {
 // The output of a node is that of all attempts which have it, one after the other; with all each line
 // says of which node it is, also where its end is missing.
 func TestOutputIsOfOneNodeOrOfAllWithTheirNumbers(t *testing.T) {
+	t.Parallel()
 	p := printed{
 		"j.1": "a0\nb0\n", "j.1~1": "a1\nb1", "j.1~2": "",
 		"j.2": "c0\n", "j.2~1": "[0] c1\r\n\nd1\n", // an attempt on two machines
@@ -84,6 +85,7 @@ func TestOutputIsOfOneNodeOrOfAllWithTheirNumbers(t *testing.T) {
 
 // Who follows all nodes gets each line once it is whole, whichever node goes on first.
 func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
+	t.Parallel()
 	p := printed{"j.1": "a", "j.1~1": "x\ny"}
 	o, parts := p.output(everyNode, 0), []part{{attempt: "j.1", nodes: 2}}
 	step := func(want string) {
@@ -110,6 +112,7 @@ func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
 
 // The last lines are those of the newest attempts, of each node for itself, also where the last has no end.
 func TestTheLastLinesAreThoseOfTheNewestAttempts(t *testing.T) {
+	t.Parallel()
 	p := printed{
 		"j.1": "a\nb\n", "j.1~1": "A\nB\nC\n", "j.2": "", "j.2~1": strings.Repeat("x", 3*blockSize) + "\n", "j.3": "c\nd", "j.3~1": "",
 	}
@@ -129,6 +132,7 @@ func TestTheLastLinesAreThoseOfTheNewestAttempts(t *testing.T) {
 
 // A line has the time at which its beginning arrived, and since begins with the first line that begins then or later.
 func TestLinesHaveTheTimeAtWhichTheyArrived(t *testing.T) {
+	t.Parallel()
 	p := printed{"j.1": "0123456\n89abc\nefghijklmnopqrstu\nw\n", "j.2": "z"}
 	parts := []part{{attempt: "j.1", nodes: 1}, {attempt: "j.2", nodes: 1, began: "-- 2"}}
 	for _, c := range []struct {
@@ -153,6 +157,7 @@ func TestLinesHaveTheTimeAtWhichTheyArrived(t *testing.T) {
 
 // A program that ended within a line does not take the line between attempts into its own.
 func TestTheLineBetweenAttemptsStandsAlone(t *testing.T) {
+	t.Parallel()
 	p := printed{"j.1": "loss 0.", "j.2": "loss 0.5\n"}
 	parts := []part{{attempt: "j.1", nodes: 1}, {attempt: "j.2", nodes: 1, began: "-- 2"}}
 	if got := p.wanted(wanted{tail: -1, between: true}).all(t, parts); got != "loss 0.\n-- 2\nloss 0.5\n" {
@@ -162,6 +167,7 @@ func TestTheLineBetweenAttemptsStandsAlone(t *testing.T) {
 
 // Programs of a large gang that print without ending a line have little kept back for each reader.
 func TestLinesWithoutEndOfAGangHoldLittle(t *testing.T) {
+	t.Parallel()
 	p := printed{}
 	for node := range 100 {
 		p[store.RankLog("j.1", node)] = strings.Repeat("x", 200_000)

@@ -8,6 +8,7 @@ import (
 
 // A job file names the stores that an admin allows and what lies within them, and nothing else, however it is written.
 func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
+	t.Parallel()
 	s, err := kept.NewStores(false, []string{"s3://models?region=eu-west-1&prefix=team", "file:///srv/keep",
 		"s3://own?endpoint=http://10.0.0.9:9000", "gs://models?prefix=team", "azblob://models?account=lab"}, "/srv/keep/scrimp")
 	if err != nil {

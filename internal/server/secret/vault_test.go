@@ -12,6 +12,7 @@ import (
 // What is kept is readable by nobody without the key, opens for its own job alone and only
 // as it was sealed, and is gone when it is forgotten.
 func TestSecretsOpenForTheirJobAlone(t *testing.T) {
+	t.Parallel()
 	v := Vault{Dir: t.TempDir()}
 	values := Values{Secrets: map[string]string{"TOKEN": "hunter2", "EMPTY": ""}, Shell: map[string]string{"HF_HOME": "/data/hub"}}
 	if err := v.Keep("one", values); err != nil {

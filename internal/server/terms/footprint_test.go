@@ -17,6 +17,7 @@ const llama = "{shape: 'transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vo
 // What a model takes is as reckoned by hand, in GB: weights, gradients and optimiser by their bytes a parameter,
 // activations 2·(6d + 2kv + 4f) bytes a token and layer, logits 10 bytes a token and word, 0.2 GB of overhead.
 func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
+	t.Parallel()
 	const params, tokens, layers, words = 8.03e9, 2048.0, 32.0, 128256.0
 	keeps := tokens * (2*(6*4096+2*1024+4*14336)*layers + 10*words) / 1e9
 	ends := tokens*(2*4096*layers+2*(6*4096+2*1024+4*14336)+10*words)/1e9 + 0.2
@@ -50,6 +51,7 @@ func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
 
 // What the file states goes before the estimate; another way to train is not what was estimated.
 func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
+	t.Parallel()
 	for resources, want := range map[string]string{
 		"":                           "33.2 GB of memory on one accelerator, or 33.2 GB on a machine without",
 		"{accelerator: 'A100:1'}":    "",

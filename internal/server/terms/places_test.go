@@ -20,6 +20,7 @@ var sold = []market.Offer{
 
 // A job that names engines may have what they sell, a zone where it names one, and nothing else.
 func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"any_of: [lab, slurm/gpu]": "slurm/gpu/m/on-demand lab/own/m/reserved",
 		"any_of: slurm":            "slurm/gpu/m/on-demand slurm/spot/m/spot",
@@ -61,6 +62,7 @@ func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
 
 // What names nothing is refused with what there is; of an engine that has said nothing yet any zone may be there.
 func TestEnginesThatAreNotThereAreNamed(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"any_of: [slrm/gpu]": "`any_of[0].engine` is \"slrm/gpu\", and the server has no engine slrm: " +
 			"write one of away, lab, slurm, or make it known with scrimp engine add",

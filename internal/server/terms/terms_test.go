@@ -52,6 +52,7 @@ var readers = map[string][2]string{
 // Every field of a job file changes what the core is told, or is read by a named file, or is refused:
 // none is taken and left out.
 func TestEveryFieldIsHonouredOrRefused(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	leaves(reflect.TypeFor[spec.Job](), nil, "", func(name string, path []int, f reflect.StructField) {
 		seen[name] = true
@@ -164,6 +165,7 @@ func fill(v reflect.Value, tag reflect.StructTag) bool {
 
 // A range of the file is a range of what the job may have.
 func TestRangesOfTheFileReachThePlanner(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"{cpus: 4}":                "4 4 0 0  0 0",
 		"{cpus: 4+}":               "4 0 0 0  0 0",

@@ -9,6 +9,7 @@ import (
 
 // Of one name one is at work at a time and all have their turn; another name waits for nobody.
 func TestOneAtATimeByName(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns Turns
 		var all sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 )
 
 func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]bool{
 		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": true, "::": true, "10.1.2.3": true, "172.16.0.1": true,
 		"192.168.1.1":     true,
@@ -39,6 +40,7 @@ func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 }
 
 func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	defer hook.Close()
@@ -82,6 +84,7 @@ func (n table) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 // A proxy is asked for the address that was looked at, and for none inside: not of a name, not where the proxy
 // itself is allowed, and of a cloud's metadata not where somebody allows that.
 func TestAProxyIsAskedForNothingInside(t *testing.T) {
+	t.Parallel()
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Host+" for "+r.Host)
@@ -128,6 +131,7 @@ func TestAProxyIsAskedForNothingInside(t *testing.T) {
 
 // The name that a certificate is checked against is the webhook's, not that of its address.
 func TestAWebhookIsKnownByItsName(t *testing.T) {
+	t.Parallel()
 	asked := ""
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.Host }))
 	defer hook.Close()

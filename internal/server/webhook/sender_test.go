@@ -67,6 +67,7 @@ func (s Sender) tells(ctx context.Context, target string) error {
 }
 
 func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
+	t.Parallel()
 	h := newHook(t, func(n int, w http.ResponseWriter) {
 		if n <= 2 {
 			w.WriteHeader(http.StatusBadGateway)
@@ -91,6 +92,7 @@ func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
 }
 
 func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusUnauthorized,
 		http.StatusMovedPermanently} {
 		h := newHook(t, func(_ int, w http.ResponseWriter) {
@@ -106,6 +108,7 @@ func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
 }
 
 func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+	t.Parallel()
 	h := newHook(t, func(n int, w http.ResponseWriter) {
 		switch n {
 		case 1:
@@ -124,6 +127,7 @@ func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 }
 
 func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
+	t.Parallel()
 	h := newHook(t, nil)
 	gone := h.URL + "/" + token
 	h.Close()
@@ -147,6 +151,7 @@ func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
 }
 
 func TestSecretsAreFilledIntoTheAddress(t *testing.T) {
+	t.Parallel()
 	secrets := map[string]string{"HOOK": "abc", "B": "x$HOOK"}
 	for notify, want := range map[string]string{
 		"https://a/$HOOK": "https://a/abc", "https://a/${HOOK}x?q=$OTHER": "https://a/abcx?q=$OTHER",

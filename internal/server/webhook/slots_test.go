@@ -16,6 +16,7 @@ import (
 // A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is told
 // meanwhile.
 func TestAWebhookThatHangsHoldsLittle(t *testing.T) {
+	t.Parallel()
 	tell, _ := patient(t)
 	tell.pause = func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }
 	var mu sync.Mutex

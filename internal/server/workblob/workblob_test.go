@@ -12,13 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/lane"
 )
 
 // asked is the answer to who asks until it is no longer to wait.
@@ -46,6 +45,7 @@ func (r *rig) holds(job string, at api.WorkBlob) {
 // Of machines that ask at once none puts the folder there: the server does, once, in parts, by credentials for the
 // job's own prefix, reads it back, and tells all the same. After a restart it is told without a request to the bucket.
 func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
+	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 12<<20)
 	b, kill := r.server()
@@ -82,6 +82,7 @@ func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
 // A server that is killed while a folder is sent, or when it is there and not yet on record, has it there once after all,
 // whole, and nothing of it lies there that no record names.
 func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
+	lane.Component(t, "objects")
 	for name, at := range map[string]string{"before it is there": http.MethodPut, "before it is on record": http.MethodGet} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -125,6 +126,7 @@ func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
 
 // What an agent has found damaged or missing is looked at, and put anew, once in a while; what it has not reached is not.
 func TestADamagedCopyIsPutAnew(t *testing.T) {
+	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
 	b, _ := r.server()
@@ -179,6 +181,7 @@ func TestADamagedCopyIsPutAnew(t *testing.T) {
 
 // Where the bucket is away, credentials are refused, or there is no folder or no declared store, the server sends it.
 func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
+	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
 	r.folder("b", 1000)
@@ -215,6 +218,7 @@ func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
 
 // With its credentials a job reads, lists, writes and deletes no other job's work folder.
 func TestNoJobReachesAnothersFolder(t *testing.T) {
+	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
 	b, _ := r.server()
@@ -245,6 +249,7 @@ func TestNoJobReachesAnothersFolder(t *testing.T) {
 // What is removed goes with all work folders of the job that lie there, and nothing else of it; where the bucket is away
 // it stays on record until it can be removed.
 func TestACopyIsRemovedOrStaysOnRecord(t *testing.T) {
+	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
 	r.folder("b", 1000)
@@ -295,31 +300,4 @@ func TestACopyIsRemovedOrStaysOnRecord(t *testing.T) {
 	if jobs, err := b.Jobs(); err != nil || len(jobs) != 0 {
 		t.Errorf("on record are %v, %v", jobs, err)
 	}
-}
-
-// Who asks while the folder is on its way is told to ask again; who would wait behind others is told that the server
-// sends it.
-func TestWhoIsBehindOthersDoesNotWait(t *testing.T) {
-	r := &rig{t: t, data: t.TempDir(), log: &logged{}}
-	r.folders = newFolders(r.data)
-	for _, job := range []string{"a", "b"} {
-		r.folder(job, 10)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		b := New(r.folders, nil, nil)
-		begin := time.Now()
-		if at, err := b.Ask(t.Context(), "a", "s3://ckpt"); !errors.Is(err, ErrServer) || time.Since(begin) != answers {
-			t.Errorf("%+v, %v after %v", at, err, time.Since(begin))
-		}
-		close((<-b.queue).begun)
-		if at, err := b.Ask(t.Context(), "a", "s3://ckpt"); err != nil || !at.Wait || at.SHA256 != "" {
-			t.Errorf("%+v, %v", at, err)
-		}
-		for range inLine {
-			b.queue <- nil
-		}
-		if at, err := b.Ask(t.Context(), "b", "s3://ckpt"); !errors.Is(err, ErrServer) || time.Since(begin) != 2*answers {
-			t.Errorf("%+v, %v after %v", at, err, time.Since(begin))
-		}
-	})
 }

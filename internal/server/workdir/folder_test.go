@@ -12,6 +12,7 @@ import (
 
 // A folder holds files where a machine would find some there.
 func TestAFolderHoldsWhatIsBrought(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"full/a/state", "left/state", "aside/.state", "aside/state.tmp", "out/left/state"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
@@ -36,6 +37,7 @@ func TestAFolderHoldsWhatIsBrought(t *testing.T) {
 
 // A folder that is sent writes nowhere but into its place.
 func TestASentFolderStaysInItsPlace(t *testing.T) {
+	t.Parallel()
 	type entry struct {
 		name, link, text string
 		kind             byte
@@ -79,6 +81,7 @@ func TestASentFolderStaysInItsPlace(t *testing.T) {
 }
 
 func TestAFolderArrivesAsItWasSent(t *testing.T) {
+	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x",
 		".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {

@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/server/disk"
 	"scrimp/internal/tarball"
+	"scrimp/internal/test/lane"
 )
 
 func openStore(t testing.TB) *Store {
@@ -79,6 +80,7 @@ func machine(t testing.TB, s *Store, job string) string {
 
 // A folder that three jobs have takes the room of one, also where one of its files has changed.
 func TestJobsShareWhatIsTheSame(t *testing.T) {
+	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	big := make([]byte, 3<<20)
 	_, _ = rand.Read(big)
@@ -112,6 +114,7 @@ func TestJobsShareWhatIsTheSame(t *testing.T) {
 
 // What a program does to its files on its machine changes nothing for others.
 func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
+	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "a"), []byte("as sent"))
 	must(t, s.Copy("one", from, s.Dir))
@@ -153,6 +156,7 @@ func file(name, text string) []any {
 
 // A folder that is not taken leaves nothing behind, whatever is wrong with it and wherever.
 func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	first := file("a/b/first", "some text that nobody else has")
 	header := func(h tar.Header) []any { return append(first[:2:2], h) }
 	many := func(n int, name string) []any {
@@ -165,29 +169,31 @@ func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []any
 		words   string
+		before  count // what the folder already holds
 	}{
-		"a path upwards":           {append(first[:2:2], file("../out", "x")...), "leads out"},
-		"an absolute path":         {append(first[:2:2], file("/tmp/x", "x")...), "leads out"},
-		"a link out":               {header(tar.Header{Name: "l", Linkname: "../x", Typeflag: tar.TypeSymlink}), "leads out"},
-		"an absolute link":         {append(first[:2:2], link("l", "/etc/passwd")), "leads out"},
-		"a link out through one":   {append(append(first[:2:2], link("s/t", "..")), link("l", "s/t/../../etc/passwd")), "leads out"},
-		"a link out through two":   {append(append(first[:2:2], link("a/up", "..")), link("b", "a/up/a/up"), link("c/l", "../b/..")), "leads out"},
-		"links without end":        {windings(), "lead through too many others"},
-		"the ignore file a link":   {header(tar.Header{Name: ".scrimpignore", Linkname: "/dev/zero", Typeflag: tar.TypeSymlink}), "leads out"},
-		"a large ignore file":      {append(first[:2:2], file(".scrimpignore", strings.Repeat("a\n", 1<<20))...), "more than 1 MiB"},
-		"a hard link":              {header(tar.Header{Name: "l", Linkname: "a/b/first", Typeflag: tar.TypeLink}), "neither"},
-		"the same content again":   {append(append(first[:2:2], file("again", "some text that nobody else has")...), file("../x", "")...), "leads out"},
-		"a device":                 {header(tar.Header{Name: "d", Typeflag: tar.TypeChar}), "neither"},
-		"a file twice":             {append(first[:2:2], file("a/b/first", "x")...), "twice"},
-		"a file below a link":      {append(header(tar.Header{Name: "l", Linkname: "a", Typeflag: tar.TypeSymlink}), file("l/x", "x")...), "no folder"},
-		"a folder below a file":    {append(first[:2:2], file("a/b/first/c", "x")...), "no folder"},
-		"a deep path":              {header(tar.Header{Name: strings.Repeat("a/", 65) + "a", Typeflag: tar.TypeDir}), "deeper than 64"},
-		"a long path":              {header(tar.Header{Name: strings.Repeat("a", 1<<19), Typeflag: tar.TypeDir}), "longer than"},
-		"a long name":              {header(tar.Header{Name: strings.Repeat("a", 256), Typeflag: tar.TypeDir}), "longer than 255"},
-		"200,001 folders":          {many(maxFiles, "f%d"), "more than 200000"},
-		"folders that go unnamed":  {many(50_000, "%d/b/c/d/e"), "more than 200000"},
-		"names of 32 MiB":          {many(10_000, "%d"+strings.Repeat("/"+strings.Repeat("n", 250), 15)), "more than 32 MiB"},
-		"a file larger than 2 GiB": {[]any{first[0], first[1]}, "2 GiB"},
+		"a path upwards":          {append(first[:2:2], file("../out", "x")...), "leads out", count{}},
+		"an absolute path":        {append(first[:2:2], file("/tmp/x", "x")...), "leads out", count{}},
+		"a link out":              {header(tar.Header{Name: "l", Linkname: "../x", Typeflag: tar.TypeSymlink}), "leads out", count{}},
+		"an absolute link":        {append(first[:2:2], link("l", "/etc/passwd")), "leads out", count{}},
+		"a link out through one":  {append(append(first[:2:2], link("s/t", "..")), link("l", "s/t/../../etc/passwd")), "leads out", count{}},
+		"a link out through two":  {append(append(first[:2:2], link("a/up", "..")), link("b", "a/up/a/up"), link("c/l", "../b/..")), "leads out", count{}},
+		"links without end":       {windings(), "lead through too many others", count{}},
+		"the ignore file a link":  {header(tar.Header{Name: ".scrimpignore", Linkname: "/dev/zero", Typeflag: tar.TypeSymlink}), "leads out", count{}},
+		"a large ignore file":     {append(first[:2:2], file(".scrimpignore", strings.Repeat("a\n", 1<<20))...), "more than 1 MiB", count{}},
+		"a hard link":             {header(tar.Header{Name: "l", Linkname: "a/b/first", Typeflag: tar.TypeLink}), "neither", count{}},
+		"the same content again":  {append(append(first[:2:2], file("again", "some text that nobody else has")...), file("../x", "")...), "leads out", count{}},
+		"a device":                {header(tar.Header{Name: "d", Typeflag: tar.TypeChar}), "neither", count{}},
+		"a file twice":            {append(first[:2:2], file("a/b/first", "x")...), "twice", count{}},
+		"a file below a link":     {append(header(tar.Header{Name: "l", Linkname: "a", Typeflag: tar.TypeSymlink}), file("l/x", "x")...), "no folder", count{}},
+		"a folder below a file":   {append(first[:2:2], file("a/b/first/c", "x")...), "no folder", count{}},
+		"a deep path":             {header(tar.Header{Name: strings.Repeat("a/", 65) + "a", Typeflag: tar.TypeDir}), "deeper than 64", count{}},
+		"a long path":             {header(tar.Header{Name: strings.Repeat("a", 1<<19), Typeflag: tar.TypeDir}), "longer than", count{}},
+		"a long name":             {header(tar.Header{Name: strings.Repeat("a", 256), Typeflag: tar.TypeDir}), "longer than 255", count{}},
+		"200,001 folders":         {many(10, "f%d"), "more than 200000", count{files: maxFiles - 9}},
+		"folders that go unnamed": {many(10, "%d/b/c/d/e"), "more than 200000", count{files: maxFiles - 40}},
+		"names of 32 MiB": {many(10, "%d"+strings.Repeat("/"+strings.Repeat("n", 250), 15)), "more than 32 MiB",
+			count{names: maxNames - 32_000}},
+		"a file larger than 2 GiB": {[]any{first[0], first[1]}, "2 GiB", count{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t)
@@ -195,7 +201,10 @@ func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 			if strings.HasPrefix(name, "a file larger") {
 				text = endless(t)
 			}
-			err := s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(bytes.NewReader(text)) })
+			err := s.writeTo(s.job("j"), func(w *writer) error {
+				w.tree.count = c.before
+				return w.unpack(bytes.NewReader(text))
+			})
 			if err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("%v; want %q", err, c.words)
 			}
@@ -212,7 +221,7 @@ func link(name, target string) tar.Header {
 
 // windings are links that each lead through the next, a long way round.
 func windings() (list []any) {
-	for i := range 4000 {
+	for i := range 150 { // each leads through 40 others: 150 exceed mostSteps
 		list = append(list, link(fmt.Sprint("l", i), strings.Repeat("d/../", 700)+fmt.Sprint("l", i+1)))
 	}
 	return list
@@ -220,6 +229,7 @@ func windings() (list []any) {
 
 // Links within the folder are taken, those that lead through others, in circles or nowhere too.
 func TestLinksWithinTheFolderAreTaken(t *testing.T) {
+	t.Parallel()
 	s := openStore(t)
 	text := packed(t, append(file("a/b/f", "x"), link("a/up", ".."), link("in", "a/up/a/b/f"), link("deep/er/l", "../../in"),
 		link("here", "."), link("round", "round"), link("nowhere", "a/none/x"))...)
@@ -231,6 +241,7 @@ func TestLinksWithinTheFolderAreTaken(t *testing.T) {
 // An absolute link into the folder that is sent leads to the same place of the folder elsewhere; one that leads out is
 // sent as it is, and refused with its name.
 func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
+	t.Parallel()
 	from, s := t.TempDir(), openStore(t)
 	must(t, os.MkdirAll(filepath.Join(from, "data", "sub"), 0o700))
 	must(t, os.WriteFile(filepath.Join(from, "data", "f"), []byte("x"), 0o600))
@@ -272,11 +283,12 @@ func endless(t testing.TB) []byte {
 
 // A folder of zeros stops where the disk has no room left but what the log needs.
 func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
+	t.Parallel()
 	s := openStore(t)
-	left := int64(disk.LogReserve + 10<<20)
+	left := int64(disk.LogReserve + 5<<20)
 	s.Room = func() (int64, bool) { left -= 1 << 20; return left, true }
 	err := s.writeTo(s.job("j"), func(w *writer) error {
-		return w.unpack(bytes.NewReader(packed(t, file("zeros", strings.Repeat("\x00", 64<<20))...)))
+		return w.unpack(bytes.NewReader(packed(t, file("zeros", strings.Repeat("\x00", 10<<20))...)))
 	})
 	if !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v", err)
@@ -288,6 +300,7 @@ func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
 
 // The ignore file is read within its folder and its limits, and a pipe in its place is not waited for.
 func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
+	t.Parallel()
 	for name, place := range map[string]func(path string) error{
 		"a device":       func(path string) error { return os.Symlink("/dev/zero", path) },
 		"outside":        func(path string) error { return os.Symlink("../../../etc/passwd", path) },
@@ -319,6 +332,7 @@ func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
 
 // What no folder needs goes with a sweep, what one needs stays, and what is being written stays.
 func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
+	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "shared"), []byte("shared"))
 	write(t, filepath.Join(from, "own"), []byte("of a"))
@@ -359,6 +373,7 @@ func aged(t testing.TB, s *Store) {
 
 // Folders come and go and are swept at the same time; each job has all of its own.
 func TestSweepsAndFoldersAtOnce(t *testing.T) {
+	t.Parallel()
 	s := openStore(t)
 	var users, sweeps sync.WaitGroup
 	stop := make(chan struct{})
@@ -376,7 +391,7 @@ func TestSweepsAndFoldersAtOnce(t *testing.T) {
 	})
 	for user := range 4 {
 		users.Go(func() {
-			for n := range 40 {
+			for n := range lane.Pick(10, 100) {
 				job := fmt.Sprintf("j%d-%d", user, n)
 				text := packed(t, append(file("same", fmt.Sprint(n%3)), file("other", fmt.Sprint(n%5))...)...)
 				if err := s.writeTo(s.job(job), func(w *writer) error { return w.unpack(bytes.NewReader(text)) }); err != nil {
@@ -415,6 +430,7 @@ func TestSweepsAndFoldersAtOnce(t *testing.T) {
 
 // What a crash has left of a folder goes when the store is opened and swept; a folder that was there is whole.
 func TestACrashLeavesNothingForEver(t *testing.T) {
+	t.Parallel()
 	data, from := t.TempDir(), t.TempDir()
 	s := openIn(t, data)
 	write(t, filepath.Join(from, "a"), []byte("whole"))
@@ -439,6 +455,7 @@ func TestACrashLeavesNothingForEver(t *testing.T) {
 
 // Whatever names and times a folder has, machines get them as they were.
 func TestNamesAndTimesArrive(t *testing.T) {
+	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	at := time.Unix(1_700_000_000, 123)
 	for _, name := range []string{"a b", "line\nbreak", "quote\"", "\xff\xfe", "-", "ä"} {
@@ -457,6 +474,7 @@ func TestNamesAndTimesArrive(t *testing.T) {
 
 // A data folder of an earlier release keeps its jobs' folders.
 func TestPlainFoldersAreTakenOver(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	write(t, filepath.Join(data, "work", "old", "a.txt"), []byte("still here"))
 	write(t, filepath.Join(data, "work", "old", ".git", "x"), []byte("sent as it was"))

@@ -10,6 +10,7 @@ import (
 
 // A folder that is on its way is cut off when the disk has no room left for it beside the log.
 func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
+	t.Parallel()
 	free := int64(disk.LogReserve)
 	r := &roomy{room: func() (int64, bool) { return free, true }, from: strings.NewReader("some text")}
 	if _, err := r.Read(make([]byte, 1)); err != nil {
