@@ -14,6 +14,7 @@ import (
 // are of: it ends none by itself, neither those that it knows of nor those that it never
 // heard of, names its own otherwise, and ends one of them only where it is asked to.
 func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
+	t.Parallel()
 	c := newCloud(t, testTrace(1))
 	first, second := c.launch("job.1", always), c.launch("job.2", always)
 	c.kill()
