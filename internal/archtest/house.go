@@ -69,6 +69,7 @@ var House = []Room{
 	{Path: "agent/setup", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
+	{Path: "test/fast", Floor: 5},    // tests only: folders in memory
 	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
 	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
 	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run

@@ -24,7 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scrimp/internal/blob"
-	"scrimp/internal/blob/blobtest"
+	"scrimp/internal/test/fast"
 )
 
 type harness struct{ dir string }
@@ -231,7 +231,7 @@ func TestForeignFiles(t *testing.T) {
 // A listing, in pages of any size, with any prefix and delimiter, equals the
 // plain one of a map's keys.
 func TestListEqualsPlainTwin(t *testing.T) {
-	fast := blobtest.Fast(t)
+	fast := fast.Dir(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(fast, "list")
 		if err != nil {

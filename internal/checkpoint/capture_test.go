@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
 )
 
 func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
@@ -33,8 +34,8 @@ func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
 // A capture holds what the folder held, although the program goes on to
 // replace and remove its files, and costs no copy.
 func TestCaptureSurvivesReplacing(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "model", "before it is replaced")
 	put(t, dir, "gone", "before it is removed")
 	want := read(t, dir)
@@ -63,8 +64,8 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 // A file that is overwritten in place after it was linked is never published
 // torn; the next capture of it is a copy, which survives.
 func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	w := claim(t, open(b), 1)
 	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}}
 	put(t, dir, "model", "first")
@@ -97,8 +98,8 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 
 // A file that was written a moment ago is copied: its next change might not show.
 func TestCaptureCopiesWhatIsFresh(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "old", "settled")
 	at := filepath.Join(dir, "fresh")
 	var c *checkpoint.Capture
@@ -138,8 +139,8 @@ func TestCaptureCopiesWhatIsFresh(t *testing.T) {
 
 // A program that overwrites its files during the upload gets a checkpoint of one moment.
 func TestPublishCapturesAgain(t *testing.T) {
-	store := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	store := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "a", "old old old old")
 	put(t, dir, "b", "old old old old")
 	var once sync.Once

@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // errCrash is what a crashed process sees of the store.
@@ -56,7 +57,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		at := 0
 		for ; ; at++ {
-			b := openFolder(t, blobtest.Fast(t))
+			b := openFolder(t, fast.Dir(t))
 			broken, done := crashing(t, b, at, late)
 			dir := t.TempDir()
 			tried := []tree{} // states that were given to publish, in order
@@ -135,7 +136,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 // claims, restores and publishes, takes nothing that this one's checkpoint needs.
 func TestStalledPruneHarmsNobody(t *testing.T) {
 	for at := 0; ; at++ {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		dir := t.TempDir()
 		n, stalls := 0, false
 		var next func()
@@ -208,7 +209,7 @@ func TestKilledPublisher(t *testing.T) {
 		fmt.Println("published")
 		os.Exit(0)
 	}
-	store := blobtest.Fast(t)
+	store := fast.Dir(t)
 	b := openFolder(t, store)
 	dir := filepath.Join(t.TempDir(), "c")
 	put(t, dir, "f", "the first checkpoint")
@@ -255,7 +256,7 @@ func TestKilledPublisher(t *testing.T) {
 func TestRacingWriters(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 30 {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		dirs := [2]string{t.TempDir(), t.TempDir()}
 		for i, d := range dirs {
 			put(t, d, "f", fmt.Sprintf("writer %d %d", i, r.IntN(1000)))

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // gang is a leader and its followers, with what each has restored.
@@ -169,7 +170,7 @@ func TestACrashBetweenPartsMakesNoCheckpoint(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		whole, none := 0, 0
 		for at := 0; ; at++ {
-			b := openFolder(t, blobtest.Fast(t))
+			b := openFolder(t, fast.Dir(t))
 			g := begin(t, b, 1, 3)
 			g.save(t, 1)
 			broken, done := crashing(t, b, at, late)
@@ -216,7 +217,7 @@ func TestACrashBetweenPartsMakesNoCheckpoint(t *testing.T) {
 // A share whose part is lost before the publish makes no checkpoint.
 func TestAPartThatLacksMakesNoCheckpoint(t *testing.T) {
 	for _, how := range []string{"missing", "truncated"} {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		g := begin(t, b, 1, 2)
 		g.save(t, 1)
 		if err := g.share(t, 1, 1); err != nil {
@@ -237,7 +238,7 @@ func TestAPartThatLacksMakesNoCheckpoint(t *testing.T) {
 
 // A prune while another rank stores a step that is to come drops nothing of it.
 func TestAPruneDropsNothingOfAStepThatMayCome(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)
 	for step := int64(1); step <= 2; step++ {
 		g.save(t, step)
@@ -273,7 +274,7 @@ func TestAPruneDropsNothingOfAStepThatMayCome(t *testing.T) {
 // and none of the older one's steps counts.
 func TestAGangIsFencedAsOne(t *testing.T) {
 	t.Run("a rank stores", func(t *testing.T) {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		g := begin(t, b, 1, 2)
 		g.save(t, 1)
 		claim(t, open(b), 2)
@@ -286,7 +287,7 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 		holds(t, b, 3, 2, 0)
 	})
 	t.Run("rank 0 waits for the others", func(t *testing.T) {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		looked := 0
 		hook := hooked(t, b, func(op blobtest.Op) error {
 			if op.Kind == "list" && strings.HasSuffix(op.Key, "/shares/") {
@@ -304,7 +305,7 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 		holds(t, b, 3, 2, 0)
 	})
 	t.Run("others follow", func(t *testing.T) {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		claim(t, open(b), 2)
 		for _, c := range []struct {
 			epoch   int
@@ -320,7 +321,7 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 // The others wait for rank 0, and begin from what it has restored: not from what they find, and
 // not from what a stale attempt publishes meanwhile.
 func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	old, dir := claim(t, open(b), 1), filepath.Join(t.TempDir(), "c")
 	for step := range int64(2) {
 		put(t, dir, "f", fmt.Sprintf("step %d of the first", step))
@@ -377,7 +378,7 @@ func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
 
 // A checkpoint of all ranks is for as many: another number is told so, and loses nothing.
 func TestPartsFitTheirNumberOfRanksOnly(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)
 	g.save(t, 1)
 	if err := g.share(t, 1, 1); err != nil {

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
 )
 
 // hooked is the same folder, with a hook before each operation.
@@ -187,7 +188,7 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 
 // A store that does not answer is an error, never a reason to take an older checkpoint.
 func TestSilentStoreRestoresNothing(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	dir := t.TempDir()
 	put(t, dir, "f", "x")
 	publish(t, claim(t, open(b), 1), dir, 1)

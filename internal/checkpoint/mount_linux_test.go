@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
 )
 
 // mount puts a small file system at dir.
@@ -32,7 +33,7 @@ func mount(t testing.TB, dir string) {
 // A checkpoint folder that is a mount, and so cannot be renamed, is captured
 // and restored all the same.
 func TestFolderThatIsAMount(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(t.TempDir(), "mount")
 	mount(t, dir)
 	put(t, dir, "a/f", "one")
@@ -79,7 +80,7 @@ func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
 
 // A machine whose disk is full says so and how to mend it, and the folder stays as it was.
 func TestRestoreToAFullDisk(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	big := filepath.Join(t.TempDir(), "c")
 	put(t, big, "f", strings.Repeat("x", 2<<20))
 	s := checkpoint.Open(b, "jobs/j1")

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // part is small, so that a few bytes are a large file.
@@ -44,7 +45,7 @@ var suite = []struct {
 
 func TestFolder(t *testing.T) {
 	for _, s := range suite {
-		t.Run(s.name, func(t *testing.T) { s.test(t, openFolder(t, blobtest.Fast(t))) })
+		t.Run(s.name, func(t *testing.T) { s.test(t, openFolder(t, fast.Dir(t))) })
 	}
 }
 
@@ -258,7 +259,7 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 
 // The same with a publish that is cut in two by the claim.
 func TestStalePublishIsNeverRestored(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	s := open(b)
 	dir := t.TempDir()
 	put(t, dir, "f", "good")

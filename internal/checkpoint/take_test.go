@@ -4,14 +4,14 @@ import (
 	"errors"
 	"testing"
 
-	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // What a job begins with of another is all of that checkpoint and nothing else, counts
 // until the job has one of its own, and stays whatever becomes of the other.
 func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	from := open(b)
 	w := claim(t, from, 1)
 	dir := folder(t, "a", "the same in both, and long", "b", "one")
@@ -55,7 +55,7 @@ func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
 
 // To remove one leaves what the others need.
 func TestRemovalLeavesTheOthersWhole(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	b := openFolder(t, fast.Dir(t))
 	s := open(b)
 	w := claim(t, s, 1)
 	var all []checkpoint.Manifest

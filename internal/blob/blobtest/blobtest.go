@@ -21,24 +21,6 @@ func Missing(t testing.TB, name string) {
 	t.Skip(message)
 }
 
-// Fast returns a new folder in memory, where the system has one: a sync costs nothing there.
-func Fast(t testing.TB) string {
-	t.Helper()
-	if stat, err := os.Stat("/dev/shm"); err != nil || !stat.IsDir() {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp("/dev/shm", "scrimp-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // bucket is the one that a server begins with.
 const bucket = "scrimp-test"
 

@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/fast"
 )
 
 // A market whose folder was copied while machines ran leaves them to the folder that they
@@ -18,10 +19,7 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 	c := newCloud(t, testTrace(1))
 	first, second := c.launch("job.1", always), c.launch("job.2", always)
 	c.kill()
-	dir, err := os.MkdirTemp("", "m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := fast.Dir(t)
 	for _, name := range []string{journalName, "trace.json"} {
 		b, err := os.ReadFile(filepath.Join(c.dir, name))
 		if err == nil {

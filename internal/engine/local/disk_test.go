@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 )
 
@@ -61,7 +62,7 @@ func (f fullDisk) Truncate(size int64) error {
 func TestADiskFullAtAnyByteLeavesWholeRecordsOnly(t *testing.T) {
 	t.Parallel()
 	text, records := written(t)
-	path := filepath.Join(t.TempDir(), "j")
+	path := filepath.Join(fast.Dir(t), "j")
 	for room := 0; room <= len(text); room += lane.Pick(101, 23) {
 		for _, stuck := range []bool{false, true} {
 			f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
+	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 )
 
@@ -65,13 +66,10 @@ func serveHere(t *testing.T, dir string, trace market.Trace, change func(*Option
 	return s
 }
 
-// folder is a data folder with a short path. What its market still runs ends with the test.
+// folder is a data folder. What its market still runs ends with the test.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := fast.Dir(t)
 	t.Cleanup(func() {
 		text, _ := os.ReadFile(filepath.Join(dir, journalName))
 		if s := read(text); s.market != nil {
@@ -79,7 +77,6 @@ func folder(t *testing.T) string {
 				procs.KillAll(id, 0, "")
 			}
 		}
-		_ = os.RemoveAll(dir)
 	})
 	return dir
 }
@@ -243,7 +240,7 @@ func TestAfterADamageNoNameIsGivenTwiceAndTheDamagedJournalIsKept(t *testing.T) 
 	for _, n := range at {
 		bad := bytes.Clone(text)
 		bad[n] ^= 1
-		dir := t.TempDir()
+		dir := fast.Dir(t)
 		if err := os.WriteFile(filepath.Join(dir, journalName), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}

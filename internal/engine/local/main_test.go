@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
+	"scrimp/internal/test/fast"
 )
 
 // The test's own binary is the daemon and the machines' program too.
@@ -187,10 +188,7 @@ type cloud struct {
 
 func newCloud(t testing.TB, trace market.Trace) *cloud {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "m") // short: the path of a socket is
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := fast.Dir(t)
 	b, err := json.Marshal(trace)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "trace.json"), b, 0o600)
@@ -273,7 +271,6 @@ func (c *cloud) clean() {
 		log, _ := os.ReadFile(filepath.Join(c.dir, "market.log"))
 		c.t.Logf("the daemon's log:\n%s", log)
 	}
-	_ = os.RemoveAll(c.dir)
 }
 
 // ahead sets the daemon's clock ahead of the machine's, for now and for the daemons that follow.
