@@ -34,6 +34,7 @@ func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
 // A capture holds what the folder held, although the program goes on to
 // replace and remove its files, and costs no copy.
 func TestCaptureSurvivesReplacing(t *testing.T) {
+	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "model", "before it is replaced")
@@ -64,6 +65,7 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 // A file that is overwritten in place after it was linked is never published
 // torn; the next capture of it is a copy, which survives.
 func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
+	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
 	w := claim(t, open(b), 1)
@@ -98,6 +100,7 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 
 // A file that was written a moment ago is copied: its next change might not show.
 func TestCaptureCopiesWhatIsFresh(t *testing.T) {
+	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "old", "settled")
@@ -139,6 +142,7 @@ func TestCaptureCopiesWhatIsFresh(t *testing.T) {
 
 // A program that overwrites its files during the upload gets a checkpoint of one moment.
 func TestPublishCapturesAgain(t *testing.T) {
+	t.Parallel()
 	store := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "a", "old old old old")
@@ -166,7 +170,8 @@ func TestPublishCapturesAgain(t *testing.T) {
 
 // What cannot be captured is named.
 func TestCaptureRefuses(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "c")
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "c")
 	if _, err := checkpoint.TakeCapture(t.Context(), dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
@@ -194,7 +199,8 @@ func TestCaptureRefuses(t *testing.T) {
 
 // A capture that breaks off in the middle is an error, and leaves nothing.
 func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "c")
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "f", "x")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

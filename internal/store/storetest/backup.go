@@ -82,7 +82,7 @@ func backedUpTo(t testing.TB, s store.Store) ([]byte, backup.Sum) {
 
 func backedUp(t *testing.T, b Backend) {
 	from := b.fresh(t)
-	least, last := uint64(lane.Pick(400, 1500)), uint64(0)
+	least, last := uint64(lane.Pick(700, 1500)), uint64(0)
 	var life Writer
 	for n := range 2 {
 		stop := live(t, from, &life)
