@@ -69,12 +69,10 @@ var House = []Room{
 	{Path: "agent/setup", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
-	{Path: "test/fast", Floor: 5},    // tests only: folders in memory
 	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
 	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
 	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
 	{Path: "golden", Floor: 5},       // tests only: what is printed, held in files
-	{Path: "await", Floor: 5},        // tests only: they wait for conditions
 	{Path: "foreign", Floor: 5},      // job files of other tools
 	{Path: "scaffold", Floor: 5},     // a first job file from a look at the folder
 	{Path: "marketfile", Floor: 5},   // markets as files
@@ -110,6 +108,8 @@ var House = []Room{
 	{Path: "fileid", Floor: 5},      // tells a file from its copies
 	{Path: "durable", Floor: 5},     // small files that are there as a whole
 	{Path: "confined", Floor: 5},    // folders of programs, read without being led out of them
+	{Path: "await", Floor: 5},       // tests only: they wait for conditions
+	{Path: "test/fast", Floor: 5},   // tests only: folders in memory
 	{Path: "wait", Floor: 5},        // a pause that ends early
 	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
 	{Path: "api/bound", Floor: 5},   // how much each field of a request may hold

@@ -85,7 +85,8 @@ func serve(t testing.TB, path string, args func(address string) []string) (addre
 		if up {
 			return address
 		}
-		if text := strings.ToLower(said.String()); !strings.Contains(text, "in use") && !strings.Contains(text, "eaddrinuse") {
+		text := strings.ToLower(said.String())
+		if !strings.Contains(text, "in use") && !strings.Contains(text, "eaddrinuse") {
 			t.Fatalf("%s ended: %v\n%s", path, err, text)
 		}
 	}

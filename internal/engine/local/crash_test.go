@@ -218,10 +218,9 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 
 // pause waits for a random number of milliseconds.
 func pause(t *testing.T, chance *rand.Rand, most int) {
-	select {
-	case <-time.After(time.Duration(chance.IntN(most)) * time.Millisecond):
-	case <-t.Context().Done():
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(chance.IntN(most))*time.Millisecond)
+	defer cancel()
+	<-ctx.Done()
 }
 
 func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {

@@ -137,7 +137,9 @@ func play(what string) int {
 	case "env":
 		_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 	}
-	<-time.After(10 * time.Minute) // it is killed; a test that dies leaves nothing for long
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // a test that dies leaves nothing for long
+	defer cancel()
+	<-ctx.Done() // it is killed
 	return 0
 }
 
