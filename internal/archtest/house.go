@@ -70,7 +70,6 @@ var House = []Room{
 	{Path: "agent/wire", Floor: 6},
 
 	{Path: "golden", Floor: 5},     // tests only: what is printed, held in files
-	{Path: "await", Floor: 5},      // tests only: they wait for conditions
 	{Path: "foreign", Floor: 5},    // job files of other tools
 	{Path: "scaffold", Floor: 5},   // a first job file from a look at the folder
 	{Path: "marketfile", Floor: 5}, // markets as files
@@ -112,6 +111,7 @@ var House = []Room{
 	{Path: "api", Floor: 5},
 	{Path: "api/signed", Floor: 5}, // requests that carry a machine's signature
 
+	{Path: "await", Floor: 5},        // tests only: they wait for conditions
 	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
 	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
 	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to

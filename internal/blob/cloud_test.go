@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/blobtest"
+	"scrimp/internal/test/lane"
 )
 
 // eachCloud runs a test on a real server of each kind of object store.
@@ -26,6 +27,7 @@ func eachCloud(t *testing.T, test func(t *testing.T, address string)) {
 // A bucket on a real server writes, lists and deletes below its prefix, and of
 // many who create one key only if it is absent exactly one wins, each time.
 func TestBuckets(t *testing.T) {
+	lane.Component(t, "objects")
 	eachCloud(t, func(t *testing.T, address string) {
 		b, err := blob.Open(t.Context(), address+"&prefix=team/a")
 		if err != nil {

@@ -24,7 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scrimp/internal/blob"
-	"scrimp/internal/blob/blobtest"
+	"scrimp/internal/test/fast"
 )
 
 type harness struct{ dir string }
@@ -40,12 +40,13 @@ func (h harness) MakeDriverForNonexistentBucket(context.Context) (driver.Bucket,
 // A folder passes gocloud's conformance suite, but for what it says that it
 // does not keep: content types and metadata.
 func TestFolderConforms(t *testing.T) {
+	t.Parallel()
 	drivertest.RunConformanceTests(t, func(_ context.Context, t *testing.T) (drivertest.Harness, error) {
 		name := t.Name()
 		if strings.Contains(name, "ContentType") || strings.HasSuffix(name, "TestAttributes") || strings.Contains(name, "TestMetadata/") || strings.HasSuffix(name, "TestCopy/Works") {
 			t.Skip("a folder keeps no content type and no metadata")
 		}
-		return harness{t.TempDir()}, nil
+		return harness{fast.Dir(t)}, nil
 	}, nil)
 }
 
@@ -85,6 +86,7 @@ func files(t testing.TB, dir string) []string {
 // Of many writers who create one key only if it is absent, in processes of
 // their own and at the same time, exactly one wins, and the blob is the winner's.
 func TestExactlyOneCreates(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv("BLOB_TEST_CREATE"); dir != "" {
 		b := openFolder(t, dir)
 		won := 0
@@ -100,7 +102,7 @@ func TestExactlyOneCreates(t *testing.T) {
 		fmt.Printf("won=%d\n", won)
 		return
 	}
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	outs := make([]string, 4)
 	var wg sync.WaitGroup
 	for who := range outs {
@@ -145,6 +147,7 @@ func TestExactlyOneCreates(t *testing.T) {
 // A process that is killed while it writes leaves nothing that a listing shows,
 // and what it had replaced stays whole.
 func TestKilledWriterLeavesNothing(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv("BLOB_TEST_KILL"); dir != "" {
 		b := openFolder(t, dir)
 		w, err := b.NewWriter(t.Context(), "a/key", &gocloud.WriterOptions{ContentType: "x/y"})
@@ -157,7 +160,7 @@ func TestKilledWriterLeavesNothing(t *testing.T) {
 		fmt.Println("written")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	b := openFolder(t, dir)
 	if err := b.WriteAll(t.Context(), "a/key", []byte("old"), nil); err != nil {
 		t.Fatal(err)
@@ -179,7 +182,8 @@ func TestKilledWriterLeavesNothing(t *testing.T) {
 
 // Keys cannot leave the folder, and each has a file of its own.
 func TestKeysStayInside(t *testing.T) {
-	top := t.TempDir()
+	t.Parallel()
+	top := fast.Dir(t)
 	dir := filepath.Join(top, "store")
 	b := openFolder(t, dir)
 	keys := []string{"../up", "d/..", ".", "/abs", "b//b", "b/./b", "a/../../b", "trail/", "%", "%2E", "%252E", ".%aside-1", "nul\x01", "ä/ö", "c:\\d"}
@@ -209,7 +213,8 @@ func TestKeysStayInside(t *testing.T) {
 
 // Foreign files are no blobs, and do no harm.
 func TestForeignFiles(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir := fast.Dir(t)
 	b := openFolder(t, dir)
 	for _, name := range []string{"%zz", "a%2fb", "line\nbreak", "%61", "\xff"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
@@ -231,7 +236,8 @@ func TestForeignFiles(t *testing.T) {
 // A listing, in pages of any size, with any prefix and delimiter, equals the
 // plain one of a map's keys.
 func TestListEqualsPlainTwin(t *testing.T) {
-	fast := blobtest.Fast(t)
+	t.Parallel()
+	fast := fast.Dir(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(fast, "list")
 		if err != nil {
@@ -301,7 +307,8 @@ func TestListEqualsPlainTwin(t *testing.T) {
 // Writing and deleting in one folder at the same time never fails, although
 // deleting removes empty folders.
 func TestWritersAndDeletersShareFolders(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir := fast.Dir(t)
 	var wg sync.WaitGroup
 	for n := range 4 {
 		b := openFolder(t, dir)

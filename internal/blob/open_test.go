@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"scrimp/internal/blob"
+	"scrimp/internal/test/fast"
 )
 
 // A wrong address gives an error that says what to write.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ address, says string }{
 		{"", "file://, s3://, gs:// or azblob://"},
 		{"az://container", "file://, s3://, gs:// or azblob://"},
@@ -36,7 +38,8 @@ func TestOpenRefuses(t *testing.T) {
 
 // A folder is made, also deep; one that cannot be written is named.
 func TestOpenFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a b", "c")
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "a b", "c")
 	b, err := blob.Open(t.Context(), "file://"+strings.ReplaceAll(dir, " ", "%20")+"?prefix=p/q")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +52,7 @@ func TestOpenFolder(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 
-	file := filepath.Join(t.TempDir(), "file")
+	file := filepath.Join(fast.Dir(t), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

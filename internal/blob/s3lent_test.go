@@ -14,11 +14,13 @@ import (
 	"github.com/aws/smithy-go"
 
 	"scrimp/internal/blob/lent"
+	"scrimp/internal/test/lane"
 )
 
 // Over three hours of requests, every second one, all are signed with credentials that are good, new ones are asked for
 // before the old ones expire and not more often, and while nobody lends any the old ones serve until they expire.
 func TestLentCredentialsAreRenewedBeforeTheyExpire(t *testing.T) {
+	lane.Component(t, "objects")
 	synctest.Test(t, func(t *testing.T) {
 		asked, lends, errAway := 0, true, errors.New("away")
 		const good = 15 * time.Minute
@@ -73,6 +75,7 @@ func TestLentCredentialsAreRenewedBeforeTheyExpire(t *testing.T) {
 
 // An error that has 301 in its text, as the id of a request can have it, is no word about a blob.
 func TestAnErrorOfS3IsNoMissingBlob(t *testing.T) {
+	lane.Component(t, "objects")
 	for code, missing := range map[string]bool{"SlowDown": false, "AccessDenied": false, "NoSuchBucket": false,
 		"NoSuchKey": true, "NotFound": true} {
 		err := &smithy.OperationError{ServiceID: "S3", OperationName: "GetObject",

@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/lane"
 )
 
 // A shared access signature reaches the service, and no error that the service or the way to it gives.
 func TestASignatureIsInNoError(t *testing.T) {
+	lane.Component(t, "objects")
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.RawQuery }))
 	for _, on := range []bool{true, false} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"scrimp/internal/blob"
+	"scrimp/internal/test/lane"
 )
 
 // kinds are the object stores: their addresses with an endpoint, an empty listing, and what each says where access is
@@ -52,6 +53,7 @@ func answering(t *testing.T, status int, body, empty string) string {
 
 // What is wrong with a bucket is told with its name, the cause and what helps, and without a secret.
 func TestTroubleNamesTheBucketTheCauseAndTheFix(t *testing.T) {
+	lane.Component(t, "objects")
 	withKeys(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -86,6 +88,7 @@ func TestTroubleNamesTheBucketTheCauseAndTheFix(t *testing.T) {
 
 // Where there are no credentials the error says how to give them, and nothing is asked.
 func TestNoCredentialsSaysHowToGiveThem(t *testing.T) {
+	lane.Component(t, "objects")
 	t.Setenv("HOME", t.TempDir())
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_STORAGE_KEY",
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
@@ -110,6 +113,7 @@ func TestNoCredentialsSaysHowToGiveThem(t *testing.T) {
 
 // A token of Google is good for whoever has it: an endpoint of somebody else does not get it.
 func TestATokenGoesToItsProviderOnly(t *testing.T) {
+	lane.Component(t, "objects")
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Header.Get("Authorization"))
@@ -127,6 +131,7 @@ func TestATokenGoesToItsProviderOnly(t *testing.T) {
 // A blob is missing where the store says so, and not where access is denied, or the bucket or its host is gone:
 // that must never make a checkpoint count as damaged.
 func TestTroubleIsNoMissingBlob(t *testing.T) {
+	lane.Component(t, "objects")
 	withKeys(t)
 	for _, k := range kinds {
 		for _, c := range []struct {

@@ -18,7 +18,7 @@ const captureMark = ".scrimp-capture-"
 
 // tick is longer than the steps in which file systems count time (4 to 10 ms):
 // a file that was written within it may be written again and look the same.
-const tick = 20 * time.Millisecond
+var tick = 20 * time.Millisecond
 
 // captureTries is how often a folder that changes is captured anew.
 const captureTries = 5

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
 )
 
 func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
@@ -33,8 +34,9 @@ func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
 // A capture holds what the folder held, although the program goes on to
 // replace and remove its files, and costs no copy.
 func TestCaptureSurvivesReplacing(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "model", "before it is replaced")
 	put(t, dir, "gone", "before it is removed")
 	want := read(t, dir)
@@ -63,8 +65,9 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 // A file that is overwritten in place after it was linked is never published
 // torn; the next capture of it is a copy, which survives.
 func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	w := claim(t, open(b), 1)
 	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}}
 	put(t, dir, "model", "first")
@@ -97,26 +100,17 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 
 // A file that was written a moment ago is copied: its next change might not show.
 func TestCaptureCopiesWhatIsFresh(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	checkpoint.SetTick(t, time.Hour) // however slow this machine is
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "old", "settled")
 	at := filepath.Join(dir, "fresh")
-	var c *checkpoint.Capture
-	for try := 0; ; try++ {
-		if err := os.WriteFile(at, []byte("one"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		c = capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
-		if c.Copied == 3 {
-			break
-		}
-		if took := time.Since(begin); took < 20*time.Millisecond {
-			t.Fatalf("copied %d bytes, %v after the file was written", c.Copied, took)
-		}
-		if try == 1000 {
-			t.Fatal("this machine never captures within a tick")
-		}
+	if err := os.WriteFile(at, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
+	if c.Copied != 3 {
+		t.Fatalf("copied %d bytes of a file that was written just now", c.Copied)
 	}
 	stat, err := os.Stat(at)
 	if err != nil {
@@ -138,8 +132,9 @@ func TestCaptureCopiesWhatIsFresh(t *testing.T) {
 
 // A program that overwrites its files during the upload gets a checkpoint of one moment.
 func TestPublishCapturesAgain(t *testing.T) {
-	store := openFolder(t, blobtest.Fast(t))
-	dir := filepath.Join(blobtest.Fast(t), "c")
+	t.Parallel()
+	store := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "a", "old old old old")
 	put(t, dir, "b", "old old old old")
 	var once sync.Once
@@ -165,7 +160,8 @@ func TestPublishCapturesAgain(t *testing.T) {
 
 // What cannot be captured is named.
 func TestCaptureRefuses(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "c")
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "c")
 	if _, err := checkpoint.TakeCapture(t.Context(), dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
@@ -193,7 +189,8 @@ func TestCaptureRefuses(t *testing.T) {
 
 // A capture that breaks off in the middle is an error, and leaves nothing.
 func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "c")
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "f", "x")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

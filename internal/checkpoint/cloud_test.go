@@ -11,10 +11,12 @@ import (
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/lane"
 )
 
 // What holds for folders holds for real servers of S3, Google Cloud Storage and Azure Blob.
 func TestS3(t *testing.T) {
+	lane.Component(t, "objects")
 	address, _ := blobtest.S3(t)
 	inBucket(t, address)
 }
@@ -22,6 +24,7 @@ func TestS3(t *testing.T) {
 // What S3 itself finds to be other bytes than were written is damage, and no store that does not answer: the checkpoint
 // before it is restored.
 func TestADamagedManifestInS3IsPassedOver(t *testing.T) {
+	lane.Component(t, "objects")
 	address, objects := blobtest.S3(t)
 	b, err := blob.Open(t.Context(), address)
 	if err != nil {
@@ -61,13 +64,20 @@ func TestADamagedManifestInS3IsPassedOver(t *testing.T) {
 	}
 }
 
-func TestGCS(t *testing.T) { inBucket(t, blobtest.GCS(t)) }
+func TestGCS(t *testing.T) {
+	lane.Component(t, "objects")
+	inBucket(t, blobtest.GCS(t))
+}
 
-func TestAzure(t *testing.T) { inBucket(t, blobtest.Azure(t)) }
+func TestAzure(t *testing.T) {
+	lane.Component(t, "objects")
+	inBucket(t, blobtest.Azure(t))
+}
 
 func inBucket(t *testing.T, address string) {
 	for i, s := range suite {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			b, err := blob.Open(t.Context(), fmt.Sprintf("%s&prefix=case%d", address, i))
 			if err != nil {
 				t.Fatal(err)

@@ -18,6 +18,8 @@ import (
 
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
+	"scrimp/internal/test/lane"
 )
 
 // errCrash is what a crashed process sees of the store.
@@ -53,90 +55,99 @@ func crashing(t testing.TB, b *gocloud.Bucket, at int, late bool) (crashed *gocl
 // was published, at least as new as the last publish that succeeded, and can
 // publish and prune.
 func TestCrashAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} {
-		at := 0
-		for ; ; at++ {
-			b := openFolder(t, blobtest.Fast(t))
-			broken, done := crashing(t, b, at, late)
-			dir := t.TempDir()
-			tried := []tree{} // states that were given to publish, in order
-			promised := -1    // the newest whose publish returned without error
-			err := func() error {
-				for epoch := 1; epoch <= 2; epoch++ {
-					s := open(broken)
-					w, err := s.Claim(t.Context(), epoch, fmt.Sprintf("j1.%d", epoch))
+		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
+			t.Parallel()
+			crashEverywhere(t, late)
+		})
+	}
+}
+
+func crashEverywhere(t *testing.T, late bool) {
+	at := 0
+	for ; ; at += lane.Pick(3, 1) { // an operation has the same neighbours in each of the two attempts
+		b := openFolder(t, fast.Dir(t))
+		broken, done := crashing(t, b, at, late)
+		dir := fast.Dir(t)
+		tried := []tree{} // states that were given to publish, in order
+		promised := -1    // the newest whose publish returned without error
+		err := func() error {
+			for epoch := 1; epoch <= 2; epoch++ {
+				s := open(broken)
+				w, err := s.Claim(t.Context(), epoch, fmt.Sprintf("j1.%d", epoch))
+				if err != nil {
+					return err
+				}
+				if _, err := w.Restore(t.Context(), dir); err != nil {
+					return err
+				}
+				for step := range 3 {
+					put(t, dir, "model.bin", fmt.Sprintf("%d%d the part that stays", epoch, step))
+					tried = append(tried, read(t, dir))
+					m, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{Step: int64(step)})
 					if err != nil {
 						return err
 					}
-					if _, err := w.Restore(t.Context(), dir); err != nil {
+					promised = len(tried) - 1
+					if err := w.Verify(t.Context(), m); err != nil {
 						return err
 					}
-					for step := range 3 {
-						put(t, dir, "model.bin", fmt.Sprintf("%d%d the part that stays", epoch, step))
-						tried = append(tried, read(t, dir))
-						m, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{Step: int64(step)})
-						if err != nil {
-							return err
-						}
-						promised = len(tried) - 1
-						if err := w.Verify(t.Context(), m); err != nil {
-							return err
-						}
-						if _, err := w.Prune(t.Context(), checkpoint.Keep{Last: 1}); err != nil {
-							return err
-						}
+					if _, err := w.Prune(t.Context(), checkpoint.Keep{Last: 1}); err != nil {
+						return err
 					}
 				}
-				return nil
-			}()
-			where := fmt.Sprintf("crash at operation %d, late %v", at, late)
-			if err == nil {
-				if done() > at {
-					t.Errorf("%s was not noticed", where)
-				}
-				break // beyond the last
 			}
-			if !errors.Is(err, errCrash) {
-				t.Fatalf("%s: %v", where, err)
+			return nil
+		}()
+		where := fmt.Sprintf("crash at operation %d, late %v", at, late)
+		if err == nil {
+			if done() > at {
+				t.Errorf("%s was not noticed", where)
 			}
-			_, got, refused := restored(t, open(b))
-			found := slices.IndexFunc(tried, got.equal)
-			switch {
-			case len(refused) > 0:
-				t.Errorf("%s: refused %v", where, refused)
-			case got == nil && promised < 0:
-			case found < promised || found < 0:
-				t.Errorf("%s: restored state %d, promised %d", where, found, promised)
-			}
-			w := claim(t, open(b), 3)
-			if _, err := w.Restore(t.Context(), dir); err != nil {
-				t.Fatalf("%s: %v", where, err)
-			}
-			put(t, dir, "model.bin", "after the crash")
-			publish(t, w, dir, 9)
-			if _, err := w.Prune(t.Context(), checkpoint.Keep{}); err != nil {
-				t.Fatalf("%s: %v", where, err)
-			}
-			if _, got, _ := restored(t, open(b)); !got.equal(read(t, dir)) {
-				t.Errorf("%s: the next attempt's checkpoint is not restored", where)
-			}
-			if left := keys(t, b, "jobs/j1/objects/"); len(left) != 2 {
-				t.Errorf("%s: objects left: %v", where, left)
-			}
+			break // beyond the last
 		}
-		t.Logf("late %v: %d operations", late, at)
-		if at < 50 {
-			t.Errorf("only %d operations: too few for two attempts", at)
+		if !errors.Is(err, errCrash) {
+			t.Fatalf("%s: %v", where, err)
 		}
+		_, got, refused := restored(t, open(b))
+		found := slices.IndexFunc(tried, got.equal)
+		switch {
+		case len(refused) > 0:
+			t.Errorf("%s: refused %v", where, refused)
+		case got == nil && promised < 0:
+		case found < promised || found < 0:
+			t.Errorf("%s: restored state %d, promised %d", where, found, promised)
+		}
+		w := claim(t, open(b), 3)
+		if _, err := w.Restore(t.Context(), dir); err != nil {
+			t.Fatalf("%s: %v", where, err)
+		}
+		put(t, dir, "model.bin", "after the crash")
+		publish(t, w, dir, 9)
+		if _, err := w.Prune(t.Context(), checkpoint.Keep{}); err != nil {
+			t.Fatalf("%s: %v", where, err)
+		}
+		if _, got, _ := restored(t, open(b)); !got.equal(read(t, dir)) {
+			t.Errorf("%s: the next attempt's checkpoint is not restored", where)
+		}
+		if left := keys(t, b, "jobs/j1/objects/"); len(left) != 2 {
+			t.Errorf("%s: objects left: %v", where, left)
+		}
+	}
+	t.Logf("late %v: %d operations", late, at)
+	if at < 50 {
+		t.Errorf("only %d operations: too few for two attempts", at)
 	}
 }
 
 // A prune that stalls before any of its deletes, while the next attempt
 // claims, restores and publishes, takes nothing that this one's checkpoint needs.
 func TestStalledPruneHarmsNobody(t *testing.T) {
+	t.Parallel()
 	for at := 0; ; at++ {
-		b := openFolder(t, blobtest.Fast(t))
-		dir := t.TempDir()
+		b := openFolder(t, fast.Dir(t))
+		dir := fast.Dir(t)
 		n, stalls := 0, false
 		var next func()
 		w1 := claim(t, open(hooked(t, b, func(op blobtest.Op) error {
@@ -158,7 +169,7 @@ func TestStalledPruneHarmsNobody(t *testing.T) {
 		next = func() {
 			s := open(b)
 			w2 := claim(t, s, 2)
-			mine := filepath.Join(t.TempDir(), "c")
+			mine := filepath.Join(fast.Dir(t), "c")
 			if _, err := w2.Restore(t.Context(), mine); err != nil {
 				t.Fatal(err)
 			}
@@ -185,6 +196,7 @@ func TestStalledPruneHarmsNobody(t *testing.T) {
 
 // kill -9 of a publishing process, at any object: the checkpoint before is restored.
 func TestKilledPublisher(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv("CHECKPOINT_TEST_STORE"); dir != "" {
 		var at int
 		_, _ = fmt.Sscan(os.Getenv("CHECKPOINT_TEST_AT"), &at)
@@ -208,9 +220,9 @@ func TestKilledPublisher(t *testing.T) {
 		fmt.Println("published")
 		os.Exit(0)
 	}
-	store := blobtest.Fast(t)
+	store := fast.Dir(t)
 	b := openFolder(t, store)
-	dir := filepath.Join(t.TempDir(), "c")
+	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "f", "the first checkpoint")
 	m, _ := publish(t, claim(t, open(b), 1), dir, 1)
 	want := read(t, dir)
@@ -253,10 +265,11 @@ func TestKilledPublisher(t *testing.T) {
 // Two writers that publish at the same time under claims of their own never
 // both succeed with one name, and only the newer one's success counts for ever.
 func TestRacingWriters(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	for round := range 30 {
-		b := openFolder(t, blobtest.Fast(t))
-		dirs := [2]string{t.TempDir(), t.TempDir()}
+	for round := range lane.Pick(10, 30) {
+		b := openFolder(t, fast.Dir(t))
+		dirs := [2]string{fast.Dir(t), fast.Dir(t)}
 		for i, d := range dirs {
 			put(t, d, "f", fmt.Sprintf("writer %d %d", i, r.IntN(1000)))
 		}

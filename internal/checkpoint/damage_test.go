@@ -10,6 +10,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // damages are the ways in which an object can be broken.
@@ -51,7 +52,7 @@ func testDamageIsRefused(t *testing.T, b *gocloud.Bucket) {
 				n++
 				s := checkpoint.Open(b, fmt.Sprintf("job%d", n))
 				s.SetPartSize(part)
-				dir := t.TempDir()
+				dir := fast.Dir(t)
 				put(t, dir, "f", "0123456789")
 				put(t, dir, "same", "the part that stays")
 				w := claim(t, s, 1)
@@ -83,7 +84,7 @@ func testDamageIsRefused(t *testing.T, b *gocloud.Bucket) {
 // A part that verify finds damaged is stored again by the next publish.
 func testDamageIsStoredAnew(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "01234567")
 	w := claim(t, s, 1)
 	m, _ := publish(t, w, dir, 1)

@@ -1,6 +1,9 @@
 package checkpoint
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // SetPartSize cuts files of this store at multiples of n, so that small files have many parts.
 func (s *Store) SetPartSize(n int64) { s.part = n }
@@ -13,3 +16,10 @@ func (f *Follower) SetPatience(d time.Duration) { f.patience = d }
 
 // SetStore has the follower use another way to the store.
 func (f *Follower) SetStore(s *Store) { f.store = s }
+
+// SetTick changes for a test how long after a file was written it is copied and not linked.
+func SetTick(t testing.TB, span time.Duration) {
+	before := tick
+	tick = span
+	t.Cleanup(func() { tick = before })
+}

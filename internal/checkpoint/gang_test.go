@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // gang is a leader and its followers, with what each has restored.
@@ -37,7 +38,7 @@ func begin(t testing.TB, b *gocloud.Bucket, epoch, nodes int) gang {
 	t.Helper()
 	g := gang{leader: claim(t, open(b).Of(0, nodes), epoch)}
 	for range nodes {
-		g.dirs = append(g.dirs, t.TempDir())
+		g.dirs = append(g.dirs, fast.Dir(t))
 	}
 	r, err := g.leader.Restore(t.Context(), g.dirs[0])
 	if err == nil {
@@ -138,7 +139,7 @@ func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 	if n := len(keys(t, b, "jobs/j1/manifests/")); n != 1 {
 		t.Errorf("%d manifests", n)
 	}
-	whole := filepath.Join(t.TempDir(), "all")
+	whole := filepath.Join(fast.Dir(t), "all")
 	if r, err := open(b).Restore(t.Context(), 0, whole); err != nil || r.Manifest == nil || len(read(t, whole)) != 9 {
 		t.Errorf("whoever is no rank gets %v: %v", read(t, whole), err)
 	}
@@ -166,57 +167,66 @@ func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 // A rank that crashes at any operation of storing its part, before it or with its answer lost: the
 // step is published with all parts or not at all, and the next one is.
 func TestACrashBetweenPartsMakesNoCheckpoint(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} {
-		whole, none := 0, 0
-		for at := 0; ; at++ {
-			b := openFolder(t, blobtest.Fast(t))
-			g := begin(t, b, 1, 3)
-			g.save(t, 1)
-			broken, done := crashing(t, b, at, late)
-			calm := g.others[0]
-			g.others[0] = follow(t, b, 1, 1, 3)
-			g.others[0].SetStore(open(broken).Of(1, 3))
-			err := g.share(t, 1, 1)
-			if err == nil && done() <= at {
-				break // beyond the last
-			}
-			g.others[0] = calm
-			if err := g.share(t, 2, 1); err != nil {
-				t.Fatal(err)
-			}
-			g.save(t, 2)
-			if err := g.share(t, 1, 2); err != nil { // so that step 1 never comes where it is not there
-				t.Fatal(err)
-			}
-			kept := int64(0)
-			if _, err := g.publish(t, 1); err == nil {
-				kept, whole = 1, whole+1
-			} else if errors.Is(err, checkpoint.ErrSkipped) {
-				none++
-			} else {
-				t.Fatalf("crash at %d, late %v: %v", at, late, err)
-			}
-			if n := int64(len(keys(t, b, "jobs/j1/manifests/"))); n != kept {
-				t.Errorf("crash at %d, late %v: %d manifests, %d published", at, late, n, kept)
-			}
-			if err := g.share(t, 2, 2); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := g.publish(t, 2); err != nil {
-				t.Fatal(err)
-			}
-			holds(t, b, 2, 3, 2)
+		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
+			t.Parallel()
+			crashBetweenParts(t, late)
+		})
+	}
+}
+
+func crashBetweenParts(t *testing.T, late bool) {
+	whole, none := 0, 0
+	for at := 0; ; at++ {
+		b := openFolder(t, fast.Dir(t))
+		g := begin(t, b, 1, 3)
+		g.save(t, 1)
+		broken, done := crashing(t, b, at, late)
+		calm := g.others[0]
+		g.others[0] = follow(t, b, 1, 1, 3)
+		g.others[0].SetStore(open(broken).Of(1, 3))
+		err := g.share(t, 1, 1)
+		if err == nil && done() <= at {
+			break // beyond the last
 		}
-		if t.Logf("late %v: %d steps whole, %d none", late, whole, none); none < 5 || whole < 1 {
-			t.Errorf("too few crashes came before or after the share")
+		g.others[0] = calm
+		if err := g.share(t, 2, 1); err != nil {
+			t.Fatal(err)
 		}
+		g.save(t, 2)
+		if err := g.share(t, 1, 2); err != nil { // so that step 1 never comes where it is not there
+			t.Fatal(err)
+		}
+		kept := int64(0)
+		if _, err := g.publish(t, 1); err == nil {
+			kept, whole = 1, whole+1
+		} else if errors.Is(err, checkpoint.ErrSkipped) {
+			none++
+		} else {
+			t.Fatalf("crash at %d, late %v: %v", at, late, err)
+		}
+		if n := int64(len(keys(t, b, "jobs/j1/manifests/"))); n != kept {
+			t.Errorf("crash at %d, late %v: %d manifests, %d published", at, late, n, kept)
+		}
+		if err := g.share(t, 2, 2); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.publish(t, 2); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, b, 2, 3, 2)
+	}
+	if t.Logf("late %v: %d steps whole, %d none", late, whole, none); none < 5 || whole < 1 {
+		t.Errorf("too few crashes came before or after the share")
 	}
 }
 
 // A share whose part is lost before the publish makes no checkpoint.
 func TestAPartThatLacksMakesNoCheckpoint(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"missing", "truncated"} {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		g := begin(t, b, 1, 2)
 		g.save(t, 1)
 		if err := g.share(t, 1, 1); err != nil {
@@ -237,7 +247,8 @@ func TestAPartThatLacksMakesNoCheckpoint(t *testing.T) {
 
 // A prune while another rank stores a step that is to come drops nothing of it.
 func TestAPruneDropsNothingOfAStepThatMayCome(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)
 	for step := int64(1); step <= 2; step++ {
 		g.save(t, step)
@@ -272,8 +283,9 @@ func TestAPruneDropsNothingOfAStepThatMayCome(t *testing.T) {
 // Once a newer attempt has claimed, no rank of the older one stores or publishes, wherever it is,
 // and none of the older one's steps counts.
 func TestAGangIsFencedAsOne(t *testing.T) {
+	t.Parallel()
 	t.Run("a rank stores", func(t *testing.T) {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		g := begin(t, b, 1, 2)
 		g.save(t, 1)
 		claim(t, open(b), 2)
@@ -286,7 +298,7 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 		holds(t, b, 3, 2, 0)
 	})
 	t.Run("rank 0 waits for the others", func(t *testing.T) {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		looked := 0
 		hook := hooked(t, b, func(op blobtest.Op) error {
 			if op.Kind == "list" && strings.HasSuffix(op.Key, "/shares/") {
@@ -304,7 +316,7 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 		holds(t, b, 3, 2, 0)
 	})
 	t.Run("others follow", func(t *testing.T) {
-		b := openFolder(t, blobtest.Fast(t))
+		b := openFolder(t, fast.Dir(t))
 		claim(t, open(b), 2)
 		for _, c := range []struct {
 			epoch   int
@@ -320,8 +332,9 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 // The others wait for rank 0, and begin from what it has restored: not from what they find, and
 // not from what a stale attempt publishes meanwhile.
 func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	old, dir := claim(t, open(b), 1), filepath.Join(t.TempDir(), "c")
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	old, dir := claim(t, open(b), 1), filepath.Join(fast.Dir(t), "c")
 	for step := range int64(2) {
 		put(t, dir, "f", fmt.Sprintf("step %d of the first", step))
 		publish(t, old, dir, step)
@@ -330,7 +343,7 @@ func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
 		r   checkpoint.Restored
 		err error
 	}
-	got, mine := make(chan result, 1), t.TempDir()
+	got, mine := make(chan result, 1), fast.Dir(t)
 	looked := make(chan struct{}, 1000)
 	hook := hooked(t, b, func(op blobtest.Op) error {
 		select {
@@ -377,7 +390,8 @@ func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
 
 // A checkpoint of all ranks is for as many: another number is told so, and loses nothing.
 func TestPartsFitTheirNumberOfRanksOnly(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)
 	g.save(t, 1)
 	if err := g.share(t, 1, 1); err != nil {
@@ -387,7 +401,7 @@ func TestPartsFitTheirNumberOfRanksOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := claim(t, open(b).Of(0, 3), 2)
-	if _, err := w.Restore(t.Context(), filepath.Join(t.TempDir(), "c")); !errors.Is(err, checkpoint.ErrRanks) {
+	if _, err := w.Restore(t.Context(), filepath.Join(fast.Dir(t), "c")); !errors.Is(err, checkpoint.ErrRanks) {
 		t.Errorf("three ranks begin from the parts of two: %v", err)
 	}
 	holds(t, b, 3, 2, 1)

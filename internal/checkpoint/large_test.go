@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	ours "scrimp/internal/blob"
+	"scrimp/internal/test/fast"
 )
 
 // A manifest that is no manifest is not read into memory, however large it is.
 func TestAManifestOfAnySizeIsRefused(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir := fast.Dir(t)
 	for _, name := range []string{"manifests/000001-000001", "outputs/a/000001"} {
 		path := filepath.Join(dir, "jobs", "a", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"scrimp/internal/test/fast"
+
 	"gocloud.dev/blob/memblob"
 )
 
 // A list says how many files each checkpoint has, and keeps none of them: of many large manifests one is in memory.
 func TestAListHasOneManifestInMemory(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir := fast.Dir(t)
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
 	s := Open(bucket, "")

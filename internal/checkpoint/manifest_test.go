@@ -21,6 +21,7 @@ func sample() Manifest {
 
 // Nothing that a manifest can say leads out of the folder, or to another object than its parts.
 func TestManifestIsHeldToItsForm(t *testing.T) {
+	t.Parallel()
 	if err := sample().check("000003-000017"); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +94,7 @@ func FuzzDecode(f *testing.F) {
 
 // Names sort by their counts and are read back, also beyond six digits.
 func TestPairs(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		ok   bool

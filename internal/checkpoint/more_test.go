@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
 )
 
 // hooked is the same folder, with a hook before each operation.
@@ -63,7 +64,7 @@ func keys(t testing.TB, b *gocloud.Bucket, prefix string) []string {
 
 func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	w := claim(t, s, 1)
 	loss := []float64{9, 3, 1, 4, 5, 6, 7}
 	for i, l := range loss {
@@ -112,7 +113,7 @@ func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 
 func testPruneNeedsAWholeNewest(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	w := claim(t, s, 1)
 	put(t, dir, "f", "old")
 	old, _ := publish(t, w, dir, 1)
@@ -130,7 +131,7 @@ func testPruneNeedsAWholeNewest(t *testing.T, b *gocloud.Bucket) {
 
 func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	base := t.TempDir()
+	base := fast.Dir(t)
 	put(t, base, "out/model", "0123456789")
 	put(t, base, "deep/er/log", "text")
 	put(t, base, "deep/other", "not kept")
@@ -151,7 +152,7 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 	for _, p := range []string{"deep/other", "out/away", "venv"} {
 		delete(want, p)
 	}
-	to := filepath.Join(t.TempDir(), "got")
+	to := filepath.Join(fast.Dir(t), "got")
 	if _, err := s.Fetch(t.Context(), "final", to); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 	if _, stats, err := s.Keep(t.Context(), confined.Folder{Path: base}, []string{"out"}, "final"); err != nil || stats.Uploaded != 2 {
 		t.Errorf("kept again: %+v, %v", stats, err)
 	}
-	to = filepath.Join(t.TempDir(), "again")
+	to = filepath.Join(fast.Dir(t), "again")
 	if _, err := s.Fetch(t.Context(), "final", to); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +188,9 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 
 // A store that does not answer is an error, never a reason to take an older checkpoint.
 func TestSilentStoreRestoresNothing(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
-	dir := t.TempDir()
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	dir := fast.Dir(t)
 	put(t, dir, "f", "x")
 	publish(t, claim(t, open(b), 1), dir, 1)
 	silent := errors.New("connection refused")

@@ -8,9 +8,10 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
+	"scrimp/internal/test/lane"
 )
 
 // mount puts a small file system at dir.
@@ -20,7 +21,7 @@ func mount(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("scrimp", dir, "tmpfs", 0, "size=1m"); err != nil {
-		blobtest.Missing(t, "the right to mount a tmpfs ("+err.Error()+")")
+		t.Skipf("the right to mount a tmpfs is not installed: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {
@@ -32,7 +33,8 @@ func mount(t testing.TB, dir string) {
 // A checkpoint folder that is a mount, and so cannot be renamed, is captured
 // and restored all the same.
 func TestFolderThatIsAMount(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	lane.Component(t, "host")
+	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(t.TempDir(), "mount")
 	mount(t, dir)
 	put(t, dir, "a/f", "one")
@@ -51,6 +53,7 @@ func TestFolderThatIsAMount(t *testing.T) {
 
 // A copy for which there is no room does not take what the program has left for its own next save.
 func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
+	lane.Component(t, "host")
 	disk := filepath.Join(t.TempDir(), "disk")
 	mount(t, disk)
 	dir := filepath.Join(disk, "c")
@@ -79,7 +82,8 @@ func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
 
 // A machine whose disk is full says so and how to mend it, and the folder stays as it was.
 func TestRestoreToAFullDisk(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	lane.Component(t, "host")
+	b := openFolder(t, fast.Dir(t))
 	big := filepath.Join(t.TempDir(), "c")
 	put(t, big, "f", strings.Repeat("x", 2<<20))
 	s := checkpoint.Open(b, "jobs/j1")
@@ -99,6 +103,7 @@ func TestRestoreToAFullDisk(t *testing.T) {
 
 // A store whose disk is full says so, nothing of the checkpoint shows, and the one before is restored.
 func TestPublishToAFullDisk(t *testing.T) {
+	lane.Component(t, "host")
 	disk := filepath.Join(t.TempDir(), "disk")
 	mount(t, disk)
 	s := checkpoint.Open(openFolder(t, disk), "jobs/j1")

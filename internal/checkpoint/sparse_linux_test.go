@@ -11,6 +11,7 @@ import (
 	"gocloud.dev/blob/memblob"
 
 	"scrimp/internal/confined"
+	"scrimp/internal/test/fast"
 )
 
 // sparse makes a file of a size that holds some bytes in its middle and nothing else.
@@ -31,9 +32,10 @@ func sparse(t *testing.T, path string, size int64) {
 
 // A file that costs its program nothing, as it is all holes, costs the agent nothing either: a copy has the same holes.
 func TestACopyOfHolesTakesNoDisk(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir := fast.Dir(t)
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-	const size = 256<<20 + 7
+	const size = 16<<20 + 7
 	sparse(t, from, size)
 	in, err := os.Open(from)
 	if err != nil {
@@ -59,7 +61,8 @@ func TestACopyOfHolesTakesNoDisk(t *testing.T) {
 
 // Of a file with more parts than a manifest lists nothing is made in memory, and nothing read.
 func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
-	work := t.TempDir()
+	t.Parallel()
+	work := fast.Dir(t)
 	if err := os.MkdirAll(filepath.Join(work, "out"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // part is small, so that a few bytes are a large file.
@@ -43,8 +44,12 @@ var suite = []struct {
 }
 
 func TestFolder(t *testing.T) {
+	t.Parallel()
 	for _, s := range suite {
-		t.Run(s.name, func(t *testing.T) { s.test(t, openFolder(t, blobtest.Fast(t))) })
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.test(t, openFolder(t, fast.Dir(t)))
+		})
 	}
 }
 
@@ -90,7 +95,7 @@ func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (checkp
 // restored restores to a new folder and returns the manifest's name, "" for none.
 func restored(t testing.TB, s *checkpoint.Store) (string, tree, []checkpoint.Refused) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "ckpt")
+	dir := filepath.Join(fast.Dir(t), "ckpt")
 	r, err := s.Restore(t.Context(), 0, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +108,7 @@ func restored(t testing.TB, s *checkpoint.Store) (string, tree, []checkpoint.Ref
 
 func testRestoresWhatWasPublished(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	top := t.TempDir()
+	top := fast.Dir(t)
 	dir := filepath.Join(top, "ckpt")
 	put(t, dir, "model.bin", "0123456789abcdef!")
 	put(t, dir, "a/b/deep", "x")
@@ -144,7 +149,7 @@ func testRestoresWhatWasPublished(t *testing.T, b *gocloud.Bucket) {
 	delete(want, "cache")
 	delete(want, "cache/x")
 	want["a/absolute"] = strings.Replace(want["a/absolute"], filepath.Join(dir, "model.bin"), "../model.bin", 1)
-	to := filepath.Join(t.TempDir(), "ckpt")
+	to := filepath.Join(fast.Dir(t), "ckpt")
 	put(t, to, "left/over", "of another attempt")
 	r, err := s.Restore(t.Context(), 0, to)
 	if err != nil || r.Manifest == nil || r.Manifest.Step != 7 || len(r.Refused) != 0 {
@@ -165,7 +170,7 @@ func testRestoresWhatWasPublished(t *testing.T, b *gocloud.Bucket) {
 }
 
 func testNothingToRestore(t *testing.T, b *gocloud.Bucket) {
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "mine", "stays")
 	r, err := open(b).Restore(t.Context(), 0, dir)
 	if err != nil || r.Manifest != nil || len(r.Refused) != 0 {
@@ -178,7 +183,7 @@ func testNothingToRestore(t *testing.T, b *gocloud.Bucket) {
 
 func testStoresUnchangedPartsOnce(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "big", "aaaaaaaabbbbbbbbaaaaaaaacccccccc") // a twice
 	w := claim(t, s, 1)
 	if _, stats := publish(t, w, dir, 1); stats.Uploaded != 3*part || stats.Stored != 3 || stats.Parts != 4 {
@@ -207,7 +212,7 @@ func testStoresUnchangedPartsOnce(t *testing.T, b *gocloud.Bucket) {
 
 func testNewerClaimFencesOlder(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "one")
 	w1 := claim(t, s, 1)
 	publish(t, w1, dir, 1)
@@ -236,7 +241,7 @@ func testNewerClaimFencesOlder(t *testing.T, b *gocloud.Bucket) {
 // when the network was slow, is never restored, not by later attempts either.
 func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "good")
 	publish(t, claim(t, s, 1), dir, 1)
 	put(t, dir, "f", "stale")
@@ -258,9 +263,10 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 
 // The same with a publish that is cut in two by the claim.
 func TestStalePublishIsNeverRestored(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "good")
 	publish(t, claim(t, s, 1), dir, 1)
 	var once sync.Once
@@ -294,7 +300,7 @@ func checkStale(t *testing.T, b *gocloud.Bucket, stale string) {
 	check("000001-000001")
 	w4 := claim(t, s, 4)
 	check("000001-000001")
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "new")
 	m, _ := publish(t, w4, dir, 3)
 	check(m.Name)
@@ -314,7 +320,7 @@ func checkStale(t *testing.T, b *gocloud.Bucket, stale string) {
 // was, and fences out what is left of itself.
 func testSameAttemptClaimsAgain(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "one")
 	w1 := claim(t, s, 1)
 	publish(t, w1, dir, 1)
@@ -334,7 +340,7 @@ func testSameAttemptClaimsAgain(t *testing.T, b *gocloud.Bucket) {
 // has claimed again, is not restored, and is not in the way.
 func testLateManifestOfAnEarlierSession(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	put(t, dir, "f", "one")
 	w := claim(t, s, 1)
 	publish(t, w, dir, 1)

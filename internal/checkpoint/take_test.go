@@ -4,14 +4,15 @@ import (
 	"errors"
 	"testing"
 
-	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/test/fast"
 )
 
 // What a job begins with of another is all of that checkpoint and nothing else, counts
 // until the job has one of its own, and stays whatever becomes of the other.
 func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
 	from := open(b)
 	w := claim(t, from, 1)
 	dir := folder(t, "a", "the same in both, and long", "b", "one")
@@ -55,7 +56,8 @@ func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
 
 // To remove one leaves what the others need.
 func TestRemovalLeavesTheOthersWhole(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
 	s := open(b)
 	w := claim(t, s, 1)
 	var all []checkpoint.Manifest
@@ -79,7 +81,7 @@ func TestRemovalLeavesTheOthersWhole(t *testing.T) {
 // folder is a new one with files, each given by its path and content.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	for i := 0; i < len(files); i += 2 {
 		put(t, dir, files[i], files[i+1])
 	}

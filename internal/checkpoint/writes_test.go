@@ -8,6 +8,7 @@ import (
 
 // A rank above 0 writes its outputs, and its parts where all ranks have some.
 func TestWhatARankWrites(t *testing.T) {
+	t.Parallel()
 	const own, other = "000002-000001-000003-000000000100", "000002-000001-000004-000000000100"
 	for key, want := range map[string]string{ // always, parts (only with a part of each rank), never
 		"outputs/j-3/000001": "always", "objects/kept/ab": "always",

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"scrimp/internal/test/fast"
+	"scrimp/internal/test/lane"
 )
 
 // A program makes folders within one another, or files, without end: a walk of them ends all the same, in a time that does not
@@ -21,8 +24,8 @@ func TestAWalkOfATreeWithoutEndEnds(t *testing.T) {
 		err = tree.Walk(".", func(_ string, _ fs.DirEntry, err error) error { n++; return err })
 		return n, err
 	}
-	for _, deep := range []int{50, 2000} {
-		root, err := os.OpenRoot(t.TempDir())
+	for _, deep := range []int{50, lane.Pick(mostDeep+50, 2000)} {
+		root, err := os.OpenRoot(fast.Dir(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +47,7 @@ func TestAWalkOfATreeWithoutEndEnds(t *testing.T) {
 	}
 	defer func(n int) { mostEntries = n }(mostEntries)
 	mostEntries = 100
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	for i := range 101 {
 		if n, err := count(dir); err != nil || n != i+1 {
 			t.Errorf("%d files: %d were visited, %v", i, n, err)

@@ -14,6 +14,7 @@ import (
 // Whatever is swapped for a link while it is read, nothing outside is. A reader that goes by
 // paths is led out meanwhile: the swapping is fast enough.
 func TestNothingOutsideIsRead(t *testing.T) {
+	t.Parallel()
 	f, outside := folders(t)
 	links := []string{f.Path + "-link", filepath.Join(f.Within, "sub-link")}
 	if err := errors.Join(os.Symlink(outside, links[0]), os.Symlink(filepath.Join(outside, "sub"), links[1])); err != nil {

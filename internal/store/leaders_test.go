@@ -17,6 +17,8 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/pgtest"
 	"scrimp/internal/store/storetest"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // replicaVariable holds the lease and the place of a child that leads when it can.
@@ -68,9 +70,7 @@ func replicaChild(lease, place string) error {
 }
 
 // server is a child.
-type server struct {
-	cmd *exec.Cmd
-}
+type server struct{ *proc.Process }
 
 // said is a line of a child, or its end.
 type said struct {
@@ -81,13 +81,13 @@ type said struct {
 
 func startServer(t testing.TB, lease time.Duration, place string, heard chan<- said) *server {
 	t.Helper()
-	s := &server{cmd: exec.Command(os.Args[0], "-test.run=^$")}
-	s.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%v %s", replicaVariable, lease, place))
-	s.cmd.Stderr = os.Stderr
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := s.cmd.StdoutPipe()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%v %s", replicaVariable, lease, place))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
 	must(t, err)
-	must(t, s.cmd.Start())
+	s := &server{proc.Start(t, cmd)}
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
@@ -97,22 +97,32 @@ func startServer(t testing.TB, lease time.Duration, place string, heard chan<- s
 			}
 			heard <- what
 		}
-		_ = s.cmd.Wait() // most are killed
+		_ = s.Wait() // most are killed
 		heard <- said{by: s, word: "gone"}
 	}()
 	return s
 }
 
-func killedLeaders(t *testing.T, c *pgtest.Cluster) { leaders(t, c, time.Second, 6) }
+func killedLeaders(t *testing.T, c *pgtest.Cluster) {
+	leaders(t, c, time.Second, lane.Pick(2, 6), func(takeover func()) { takeover() })
+}
 
-func usualTakeover(t *testing.T, c *pgtest.Cluster) {
-	leaders(t, c, store.DefaultPostgres("", "").Lease, 1)
+// A takeover takes less than 10 s with the settings that a server has.
+func TestAPostgresTakeoverIsQuick(t *testing.T) {
+	lane.Nightly(t, "measures how long a takeover takes")
+	leaders(t, pgtest.Start(t), store.DefaultPostgres("", "").Lease, 1, func(takeover func()) {
+		began := time.Now()
+		takeover()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("a takeover took %v", took)
+		}
+	})
 }
 
 // leaders runs three servers and takes the leader away, by kill -9 and by
 // freezing it past its lease in turn. What a frozen one does when it thaws must
-// change nothing.
-func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
+// change nothing. Each takeover happens within a call of around.
+func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int, around func(takeover func())) {
 	place := placeOf(t, c.Database(t))
 	heard := make(chan said, 1000)
 	running := map[*server]bool{}
@@ -154,7 +164,7 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
 	}
 	defer func() {
 		for s := range running {
-			_ = s.cmd.Process.Kill()
+			_ = s.Signal(syscall.SIGKILL)
 		}
 		for len(running) > 0 {
 			hear()
@@ -171,22 +181,18 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
 			continue
 		}
 		freeze := round%2 == 1
-		began := time.Now()
+		around(func() {
+			if freeze {
+				must(t, old.Signal(syscall.SIGSTOP))
+			} else {
+				must(t, old.Signal(syscall.SIGKILL))
+			}
+			for epoch == before {
+				hear()
+			}
+		})
 		if freeze {
-			must(t, old.cmd.Process.Signal(syscall.SIGSTOP))
-		} else {
-			must(t, old.cmd.Process.Kill())
-		}
-		for epoch == before {
-			hear()
-		}
-		took := time.Since(began)
-		t.Logf("round %d: leader of epoch %d %s; the next wrote after %v", round, before, map[bool]string{true: "frozen", false: "killed"}[freeze], took.Round(time.Millisecond))
-		if took > 10*time.Second {
-			t.Errorf("a takeover took %v", took)
-		}
-		if freeze {
-			must(t, old.cmd.Process.Signal(syscall.SIGCONT))
+			must(t, old.Signal(syscall.SIGCONT))
 			for running[old] {
 				hear()
 			}
@@ -198,7 +204,7 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
 		round++
 	}
 	for s := range running {
-		_ = s.cmd.Process.Kill()
+		_ = s.Signal(syscall.SIGKILL)
 	}
 	for len(running) > 0 {
 		hear()

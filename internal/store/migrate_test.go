@@ -8,13 +8,15 @@ import (
 	"slices"
 	"testing"
 	"testing/fstest"
+
+	"scrimp/internal/test/fast"
 )
 
 // Before the schema of a database that holds something changes, a copy is made,
 // also where an earlier try was cut short; a new one is not copied. What is there
 // already is not applied again.
 func TestACopyIsKeptBeforeASchemaChanges(t *testing.T) {
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	s, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)

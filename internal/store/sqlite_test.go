@@ -11,11 +11,13 @@ import (
 
 	"scrimp/internal/store"
 	"scrimp/internal/store/storetest"
+	"scrimp/internal/test/fast"
+	"scrimp/internal/test/lane"
 )
 
 var sqlite = storetest.Backend{
 	Name:  "sqlite",
-	Place: func(t testing.TB) string { return t.TempDir() },
+	Place: func(t testing.TB) string { return fast.Dir(t) },
 	Open: func(_ context.Context, place string) (store.Store, error) {
 		s, err := store.Open(place)
 		if err != nil {
@@ -29,7 +31,21 @@ var sqlite = storetest.Backend{
 	Size: sizeSQLite,
 }
 
-func TestSQLite(t *testing.T) { storetest.Run(t, sqlite) }
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, sqlite)
+}
+
+func TestSQLiteOnAFullDisk(t *testing.T) {
+	lane.Component(t, "host")
+	storetest.FullDisk(t, sqlite)
+}
+
+// More records than the other lanes have time for, and more often.
+func TestSQLiteAtLength(t *testing.T) {
+	lane.Nightly(t, "a hundred thousand records")
+	storetest.Run(t, sqlite)
+}
 
 func execSQLite(t testing.TB, place, text string) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(place, "scrimp.db")+"?_pragma=busy_timeout(5000)")
@@ -41,11 +57,11 @@ func execSQLite(t testing.TB, place, text string) error {
 	return err
 }
 
-// fullFolder mounts a file system of its own, which the test's user may not be allowed to.
+// fullFolder mounts a file system of its own.
 func fullFolder(t testing.TB, bytes int64) string {
 	dir := t.TempDir()
 	if err := syscall.Mount("scrimp", dir, "tmpfs", 0, "size="+strconv.FormatInt(bytes, 10)); err != nil {
-		storetest.Missing(t, "the right to mount a tmpfs ("+err.Error()+")")
+		t.Skipf("the right to mount a tmpfs is not installed: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {
@@ -57,7 +73,7 @@ func fullFolder(t testing.TB, bytes int64) string {
 
 // oldSQLite makes a database as an early release left it.
 func oldSQLite(t testing.TB) string {
-	dir := t.TempDir()
+	dir := fast.Dir(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "sqlite-1.sql"))
 	if err != nil {
 		t.Fatal(err)

@@ -221,36 +221,28 @@ func deadLines(t *testing.T, c *pgtest.Cluster) {
 	address := c.Database(t)
 	wire := newWire(t, c)
 	cfg := settings(placeOf(t, address))
-	cfg.Lease, cfg.Patience = time.Second, time.Minute
+	cfg.Lease, cfg.Patience = time.Hour, time.Minute
 	first := replica(t, cfg)
 	must(t, first.TryLead(t.Context()))
-	cfg.URL = wire.address(address)
+	cfg.URL, cfg.Lease = wire.address(address), time.Second
 	next := replica(t, cfg)
 	if err := next.TryLead(t.Context()); !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("a second leader: %v", err)
 	}
 	wire.forget()
 	must(t, first.Close())
-	began := time.Now()
 	must(t, next.Lead(t.Context()))
-	t.Logf("a server with dead lines leads after %v", time.Since(began).Round(time.Millisecond))
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v until it led", took)
-	}
 	var w storetest.Writer
 	must(t, next.Append(t.Context(), w.Make(7)))
 	wire.forget()
-	began = time.Now()
-	err := next.Append(t.Context(), w.Make(3))
-	t.Logf("a leader with dead lines has written after %v: %v", time.Since(began).Round(time.Millisecond), err)
-	must(t, err) // nobody else wanted to lead
+	must(t, next.Append(t.Context(), w.Make(3))) // nobody else wants to lead
 	wantWritten(t, next, 10)
 	must(t, next.Close())
 	cfg.Patience = 0
 	last := replica(t, cfg)
 	must(t, last.TryLead(t.Context()))
 	wire.frozen.Store(true)
-	err = last.PutMeta(t.Context(), "a", "b")
+	err := last.PutMeta(t.Context(), "a", "b")
 	close(wire.thaw)
 	if !store.Away(err) {
 		t.Errorf("a write that had no answer is taken for another fault: %v", err)

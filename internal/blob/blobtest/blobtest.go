@@ -2,42 +2,18 @@
 package blobtest
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
+
+	"scrimp/internal/await"
+	"scrimp/internal/test/proc"
 )
-
-// Missing skips a test for want of a component, and fails it in CI, where all are installed.
-func Missing(t testing.TB, name string) {
-	t.Helper()
-	message := "skipped: " + name + " is not installed; .ci/run installs it"
-	if os.Getenv("SCRIMP_CI") == "1" {
-		t.Fatal(message)
-	}
-	t.Skip(message)
-}
-
-// Fast returns a new folder in memory, where the system has one: a sync costs nothing there.
-func Fast(t testing.TB) string {
-	t.Helper()
-	if stat, err := os.Stat("/dev/shm"); err != nil || !stat.IsDir() {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp("/dev/shm", "scrimp-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
 
 // bucket is the one that a server begins with.
 const bucket = "scrimp-test"
@@ -53,12 +29,13 @@ func S3(t testing.TB) (address, dir string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
-	serve(t, port, path, "--access", "testkey", "--secret", "testsecret", "--port", port, "--quiet", "posix", root)
+	at := serve(t, path, func(at string) []string {
+		return []string{"--access", "testkey", "--secret", "testsecret", "--port", at, "--quiet", "posix", root}
+	})
 	t.Setenv("AWS_ACCESS_KEY_ID", "testkey")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "testsecret")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	return fmt.Sprintf("s3://%s?endpoint=http://%s&region=us-east-1", bucket, port), dir
+	return fmt.Sprintf("s3://%s?endpoint=http://%s&region=us-east-1", bucket, at), dir
 }
 
 // program is the path of a server that tests run: what a variable says, or what is in the path.
@@ -69,50 +46,48 @@ func program(t testing.TB, variable, name string) string {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		Missing(t, name)
+		t.Skip(name + " is not installed; .ci/run installs it")
 	}
 	return path
 }
 
-// serve runs a server until the test ends, and returns when it answers at an address.
-func serve(t testing.TB, address, path string, args ...string) {
+// serve runs a server until the test ends, and returns the address at which it answers. The servers take no listener
+// that is open already, so one whose port another program takes first is started again with the next.
+func serve(t testing.TB, path string, args func(address string) []string) (address string) {
 	t.Helper()
-	cmd := exec.Command(path, args...)
-	cmd.SysProcAttr = tied()
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	})
-	for until := time.Now().Add(time.Minute); ; {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = c.Close()
-			return
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("%s ended: %v", path, err)
-		case <-time.After(20 * time.Millisecond):
+		address = l.Addr().String()
+		_ = l.Close()
+		var said bytes.Buffer
+		cmd := exec.Command(path, args(address)...)
+		cmd.SysProcAttr = tied()
+		cmd.Stdout, cmd.Stderr = &said, &said
+		p := proc.Start(t, cmd)
+		ended := make(chan error, 1)
+		go func() { ended <- p.Wait() }()
+		up := false
+		await.True(t, path+" answers at "+address+" or ends", func() bool {
+			select {
+			case err = <-ended:
+				return true
+			default:
+			}
+			c, dialled := net.Dial("tcp", address)
+			if up = dialled == nil; up {
+				_ = c.Close()
+			}
+			return up
+		})
+		if up {
+			return address
 		}
-		if time.Now().After(until) {
-			t.Fatalf("%s does not answer on %s: %v", path, address, err)
+		text := strings.ToLower(said.String())
+		if !strings.Contains(text, "in use") && !strings.Contains(text, "eaddrinuse") {
+			t.Fatalf("%s ended: %v\n%s", path, err, text)
 		}
 	}
-}
-
-// freePort returns an address on this machine that nobody listens on.
-func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

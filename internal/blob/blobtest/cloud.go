@@ -21,13 +21,11 @@ const (
 func GCS(t testing.TB) (address string) {
 	t.Helper()
 	path := program(t, "SCRIMP_FAKE_GCS_SERVER", "fake-gcs-server")
-	at := freePort(t)
-	_, port, err := net.SplitHostPort(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve(t, at, path, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
-		"-external-url", "http://"+at, "-public-host", at, "-log-level", "error")
+	at := serve(t, path, func(at string) []string {
+		_, port, _ := net.SplitHostPort(at)
+		return []string{"-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
+			"-external-url", "http://" + at, "-public-host", at, "-log-level", "error"}
+	})
 	r, err := http.Post("http://"+at+"/storage/v1/b?project=test", "application/json",
 		strings.NewReader(`{"name":"`+bucket+`"}`))
 	if err != nil {
@@ -45,13 +43,11 @@ func GCS(t testing.TB) (address string) {
 func Azure(t testing.TB) (address string) {
 	t.Helper()
 	path := program(t, "SCRIMP_AZURITE", "azurite-blob")
-	at := freePort(t)
-	host, port, err := net.SplitHostPort(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve(t, at, path, "--blobHost", host, "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry",
-		"--skipApiVersionCheck")
+	at := serve(t, path, func(at string) []string {
+		host, port, _ := net.SplitHostPort(at)
+		return []string{"--blobHost", host, "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry",
+			"--skipApiVersionCheck"}
+	})
 	t.Setenv("AZURE_STORAGE_ACCOUNT", azuriteAccount)
 	t.Setenv("AZURE_STORAGE_KEY", azuriteKey)
 	endpoint := "http://" + at + "/" + azuriteAccount

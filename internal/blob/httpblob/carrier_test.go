@@ -60,6 +60,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Who is on this machine is known by both sides.
 func TestWhoIsNearby(t *testing.T) {
+	t.Parallel()
 	for from, want := range map[string]bool{"@": true, "": true, "127.0.0.1:99": false, "[2001:db8::1]:99": false} {
 		if got := bySocket(&http.Request{RemoteAddr: from}); got != want {
 			t.Errorf("from %q: %v", from, got)

@@ -6,13 +6,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"gocloud.dev/blob/driver"
 	"gocloud.dev/blob/drivertest"
 
+	"scrimp/internal/await"
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/test/fast"
 )
 
 // handler is the store without a server around it.
@@ -41,7 +42,7 @@ func routes(h func(*http.Request) httpblob.Handler) http.Handler {
 // bucket is the driver of a store that answers at an address.
 func bucket(address string) *httpblob.Bucket {
 	return &httpblob.Bucket{Base: address, Client: &http.Client{Transport: &http.Transport{}},
-		Token: func() string { return "token" }, Wire: 1, Patience: 10 * time.Second, Stall: 10 * time.Second}
+		Token: func() string { return "token" }, Wire: 1, Patience: await.Limit, Stall: await.Limit}
 }
 
 type harness struct{ server *httptest.Server }
@@ -56,13 +57,14 @@ func (h harness) MakeDriverForNonexistentBucket(context.Context) (driver.Bucket,
 
 // The store behind a server passes gocloud's conformance suite, but for what a folder does not keep.
 func TestBucketConforms(t *testing.T) {
+	t.Parallel()
 	drivertest.RunConformanceTests(t, func(_ context.Context, t *testing.T) (drivertest.Harness, error) {
 		name := t.Name()
 		if strings.Contains(name, "ContentType") || strings.HasSuffix(name, "TestAttributes") ||
 			strings.Contains(name, "TestMetadata/") || strings.HasSuffix(name, "TestCopy/Works") {
 			t.Skip("a folder keeps no content type and no metadata")
 		}
-		folder, err := blob.NewFolder(t.TempDir())
+		folder, err := blob.NewFolder(fast.Dir(t))
 		if err != nil {
 			return nil, err
 		}

@@ -2,14 +2,16 @@ package local
 
 import (
 	"log/slog"
-	"scrimp/internal/engine"
 	"testing"
 	"time"
+
+	"scrimp/internal/engine"
 )
 
 // A market that is opened for a log which is ahead of the wall begins where the log
 // has come to, and goes on from there after a restart; time never runs backwards.
 func TestAMarketBeginsWhereTheLogHasCome(t *testing.T) {
+	t.Parallel()
 	wall := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct{ after, begins time.Time }{
 		"no log":               {time.Time{}, wall},

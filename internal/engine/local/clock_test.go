@@ -19,6 +19,7 @@ func (j *jumping) now() time.Time { return time.Now().Add(time.Duration(j.ahead.
 func (j *jumping) by(d time.Duration) { j.ahead.Add(int64(d)) }
 
 func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		name := map[bool]string{false: "while the daemon runs", true: "while none runs"}[restart]
 		t.Run(name, func(t *testing.T) {

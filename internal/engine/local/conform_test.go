@@ -1,20 +1,31 @@
 package local
 
 import (
+	"slices"
 	"testing"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine/enginetest"
 )
 
 // The market is held to the contract by its real daemon, and its page says by which cases.
 func TestDriverConforms(t *testing.T) {
-	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
-		c := newCloud(t, testTrace(60))
-		return enginetest.Rig{
-			Driver: c, Granted: always, Empty: never, Fails: fleeing,
-			Restart: func(testing.TB) { c.kill(); c.start() },
-			Foreign: func(t testing.TB) string { return newCloud(t, testTrace(60)).launch("a.1", always).ID },
+	cases := enginetest.Cases()
+	results := make([]enginetest.Result, len(cases))
+	t.Run("cases", func(t *testing.T) {
+		for n, held := range cases {
+			t.Run(held.Name, func(t *testing.T) {
+				t.Parallel()
+				results[n] = enginetest.Result{Case: held.Name, Skipped: "failed"}
+				c := newCloud(t, testTrace(3600))
+				results[n].Skipped = held.Hold(t, enginetest.Rig{
+					Driver: c, Granted: always, Empty: never, Fails: fleeing, Limit: await.Limit,
+					Restart: func(testing.TB) { c.kill(); c.start() },
+					Foreign: func(t testing.TB) string { return newCloud(t, testTrace(60)).launch("a.1", always).ID },
+				})
+			})
 		}
 	})
+	results = slices.DeleteFunc(results, func(r enginetest.Result) bool { return r.Case == "" }) // not chosen by -run
 	enginetest.Page(t, "../../../docs/engines/local.md", results)
 }

@@ -8,19 +8,18 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/fast"
 )
 
 // A market whose folder was copied while machines ran leaves them to the folder that they
 // are of: it ends none by itself, neither those that it knows of nor those that it never
 // heard of, names its own otherwise, and ends one of them only where it is asked to.
 func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
+	t.Parallel()
 	c := newCloud(t, testTrace(1))
 	first, second := c.launch("job.1", always), c.launch("job.2", always)
 	c.kill()
-	dir, err := os.MkdirTemp("", "m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := fast.Dir(t)
 	for _, name := range []string{journalName, "trace.json"} {
 		b, err := os.ReadFile(filepath.Join(c.dir, name))
 		if err == nil {

@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/lane"
 )
 
 // restless asks again soon, since its daemon dies all the time.
@@ -31,7 +31,84 @@ func restless(d engine.Driver, seed uint64) *engine.Client {
 	return engine.NewClient(d, cfg)
 }
 
+// A launch of three machines and the end of one, with the daemon dying at each step on the way: the machines are
+// rented as one and once, and the end is billed once.
+func TestADaemonKilledAtAnyStepLeavesALaunchWholeAndBillsItOnce(t *testing.T) {
+	steps := []string{"write the launch", "sync the launch", "write the processes", "sync the processes",
+		"write the end", "sync the end", "between the starts of two machines"}
+	for n, step := range steps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			const nodes, key = 3, "g.1"
+			c := newCloud(t, testTrace(60))
+			beside := c.launch("beside", always)
+			died := 0
+			insist := func(ask func() error) {
+				for err := ask(); err != nil; err = ask() {
+					if _, err := c.Clock(t.Context()); err == nil {
+						t.Fatalf("the daemon answers, and yet: %v", err)
+					}
+					died++
+					c.start()
+					if list := c.of(key); len(list) != 0 && len(list) != nodes {
+						t.Fatalf("%d machines of %d are rented", len(list), nodes)
+					}
+				}
+			}
+			request := gangOf(key, nodes)
+			if n < 6 {
+				c.steer(dieName, strconv.Itoa(n+1))
+			} else {
+				c.steer(killName, "")
+				request.Env = map[string]string{"PLAY": "kill"}
+			}
+			var gang, again []engine.Instance
+			launch := func(list *[]engine.Instance) func() error {
+				return func() (err error) { *list, err = c.Launch(t.Context(), request); return err }
+			}
+			insist(launch(&gang))
+			insist(func() error {
+				if err := c.Terminate(t.Context(), gang[1].ID); !engine.Refused(err) {
+					return err
+				}
+				return nil // it had ended before the daemon died
+			})
+			insist(launch(&again))
+			if died != 1 {
+				t.Errorf("the daemon died %d times", died)
+			}
+			if !slices.Equal(ids(again), ids(gang)) {
+				t.Errorf("%s rented %v, and later %v", key, ids(gang), ids(again))
+			}
+			c.until("the end of what has no process", func() bool {
+				return !slices.ContainsFunc(c.of(key), func(i engine.Instance) bool {
+					return i.State == engine.Running && len(procs.Members(i.ID, 0, "")) == 0
+				})
+			})
+			before := c.of(key)
+			for _, i := range before {
+				n := len(procs.Members(i.ID, 0, ""))
+				switch {
+				case i.State == engine.Running && (n != 1 || i.ID == gang[1].ID):
+					t.Errorf("%s runs, with %d processes", i.ID, n)
+				case i.State == engine.Ended && (n != 0 || len(i.Bill) != 1 || i.Bill[0].Amount != i.Rate.Until(i.Ended.Sub(i.Launched))):
+					t.Errorf("%s ended, with %d processes: %+v", i.ID, n, i)
+				}
+			}
+			c.kill()
+			c.start()
+			if after := c.of(key); !reflect.DeepEqual(before, after) {
+				t.Errorf("listed were %+v, and for the next daemon %+v", before, after)
+			}
+			if i := c.instance(beside.ID); i.State != engine.Running || len(procs.Members(i.ID, 0, "")) != 1 {
+				t.Errorf("the machine beside them is %+v", i)
+			}
+		})
+	}
+}
+
 func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T) {
+	lane.Nightly(t, "kills daemons at random moments")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			c := newCloud(t, testTrace(60))
@@ -139,12 +216,15 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 	}
 }
 
-// pause waits for a random moment: what happens then is what is tested.
+// pause waits for a random number of milliseconds.
 func pause(t *testing.T, chance *rand.Rand, most int) {
-	await.Past(t, time.Now().Add(time.Duration(chance.IntN(most))*time.Millisecond))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(chance.IntN(most))*time.Millisecond)
+	defer cancel()
+	<-ctx.Done()
 }
 
 func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
+	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
 	lost := c.launch("a.2", fleeing)
@@ -153,7 +233,7 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await.Past(t, time.Now().Add(95*time.Second/60)) // the other one's 90 s at speed 60 pass while nobody looks
+	c.ahead(time.Hour) // the other one's 90 s pass while no daemon runs
 	c.start()
 	c.until("both ends", func() bool {
 		return c.instance(i.ID).State == engine.Ended && c.instance(lost.ID).State == engine.Ended
@@ -193,6 +273,7 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCloud(t, testTrace(60))
 			i := c.launch("a.1", always, "PLAY=family")
 			other := c.launch("a.2", always, "PLAY=family")
@@ -216,6 +297,7 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 }
 
 func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
 	a, b := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
 	one, two := a.launch("job.1", always, "PLAY=env"), b.launch("job.1", always, "PLAY=env")
 	if one.ID == two.ID {
@@ -244,6 +326,7 @@ func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
 }
 
 func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
+	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i, lost := c.launch("a.1", always), c.launch("a.2", fleeing)
 	all := append(append(procs.Members(i.ID, 0, ""), procs.Members(lost.ID, 0, "")...), c.pid())
@@ -252,7 +335,7 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 			t.Fatal(err)
 		}
 	}
-	await.Past(t, time.Now().Add(2*time.Minute/60)) // two market minutes
+	c.ahead(time.Hour)
 	for _, pid := range all {
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -268,6 +351,7 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 }
 
 func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
+	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
 	pid := c.pid()
@@ -288,6 +372,7 @@ func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
 // A cleaner of temporary folders takes sockets too: whoever starts then must not
 // find the folder locked for ever by a daemon that nobody can reach.
 func TestADaemonWhoseSocketIsGoneMakesRoom(t *testing.T) {
+	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
 	pid := c.pid()
@@ -302,6 +387,7 @@ func TestADaemonWhoseSocketIsGoneMakesRoom(t *testing.T) {
 }
 
 func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
+	t.Parallel()
 	c, other := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
 	kept, theirs := c.launch("a.1", always), other.launch("a.1", always)
 	journal := filepath.Join(c.dir, journalName)
@@ -328,15 +414,14 @@ func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
 // Of a machine that has ended nothing runs on, however it left its session and its environment, and nothing lies
 // on its disk but what its first process said.
 func TestNothingOfAMachineIsLeft(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("skipped: needs setsid")
-	}
+	t.Parallel()
+	span := fmt.Sprintf("97531.%d", os.Getpid()) // another run of this test may be under way
 	c := newCloud(t, testTrace(1))
-	i := c.launch("a.1", always, "PLAY=daemon")
+	i := c.launch("a.1", always, "PLAY=daemon", "SPAN="+span)
 	running := func() (n int) {
 		names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, name := range names {
-			if b, _ := os.ReadFile(name); string(b) == "sleep\x0097531.24\x00" {
+			if b, _ := os.ReadFile(name); string(b) == "sleep\x00"+span+"\x00" {
 				n++
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/fast"
+	"scrimp/internal/test/lane"
 )
 
 // fullDisk takes so many bytes more, and then none.
@@ -58,9 +60,10 @@ func (f fullDisk) Truncate(size int64) error {
 }
 
 func TestADiskFullAtAnyByteLeavesWholeRecordsOnly(t *testing.T) {
+	t.Parallel()
 	text, records := written(t)
-	path := filepath.Join(t.TempDir(), "j")
-	for room := 0; room <= len(text); room += 23 {
+	path := filepath.Join(fast.Dir(t), "j")
+	for room := 0; room <= len(text); room += lane.Pick(101, 23) {
 		for _, stuck := range []bool{false, true} {
 			f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err != nil {
@@ -96,6 +99,7 @@ func TestADiskFullAtAnyByteLeavesWholeRecordsOnly(t *testing.T) {
 }
 
 func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	dir, full := folder(t), newFullDisk(1<<20)
 	wrap := func(o *Options) { o.disk = func(d disk) disk { f := full; f.disk = d; return f } }
 	s := serveHere(t, dir, testTrace(60), wrap)
@@ -165,6 +169,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 }
 
 func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
+	t.Parallel()
 	dir, full := folder(t), newFullDisk(1<<20)
 	s := serveHere(t, dir, testTrace(60), func(o *Options) {
 		o.disk = func(d disk) disk { f := full; f.disk = d; return secondFails{f, new(int)} }

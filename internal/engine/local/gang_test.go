@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/lane"
 )
 
 func gangOf(key string, nodes int) engine.Request {
@@ -32,6 +33,7 @@ func ids(list []engine.Instance) (names []string) {
 
 // Four machines with an address each; the next daemon knows them as one launch.
 func TestAGangIsRentedAsOneAndKnownToTheNextDaemon(t *testing.T) {
+	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	list, err := c.Launch(t.Context(), gangOf("g.1", 4))
 	if err != nil || len(list) != 4 {
@@ -70,6 +72,7 @@ func TestAGangIsRentedAsOneAndKnownToTheNextDaemon(t *testing.T) {
 
 // A daemon that is killed at any moment of a launch of several leaves all of them or none.
 func TestADaemonKilledWhileItRentsAGangLeavesAllOrNone(t *testing.T) {
+	lane.Nightly(t, "kills daemons at random moments")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			const gangs, nodes, kills = 6, 4, 8
@@ -121,6 +124,7 @@ func TestADaemonKilledWhileItRentsAGangLeavesAllOrNone(t *testing.T) {
 
 // Whatever byte the write of a launch ends at, all of its machines stand in the journal or none.
 func TestATornWriteOfAGangLeavesNoneOfIt(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	var gang []*machine
 	for n := range 4 {
@@ -159,6 +163,7 @@ func TestATornWriteOfAGangLeavesNoneOfIt(t *testing.T) {
 
 // A disk that is full when a gang is written down, and one that is when its start is.
 func TestAGangOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir, full := folder(t), newFullDisk(1<<20)
 	s := serveHere(t, dir, testTrace(60), func(o *Options) {
 		o.disk = func(d disk) disk { f := full; f.disk = d; return f }
@@ -178,6 +183,7 @@ func TestAGangOnAFullDisk(t *testing.T) {
 
 // The others that were started by then are ended, and nothing is billed.
 func TestAGangOneOfWhichDoesNotStartIsNotRented(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serveHere(t, dir, testTrace(60), nil)
 	one, err := s.rent("a.1", always)
@@ -213,6 +219,7 @@ func TestAGangOneOfWhichDoesNotStartIsNotRented(t *testing.T) {
 
 // A market that an older program has started answers with one machine.
 func TestAnOlderMarketsAnswerIsRead(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int{`{"id":"a","key":"k"}`: 1, ` [{"id":"a"},{"id":"b"}]`: 2, "[]": 0} {
 		var list granted
 		if err := list.UnmarshalJSON([]byte(text)); err != nil || len(list) != want || want > 0 && list[0].ID != "a" {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,10 +23,8 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
+	"scrimp/internal/test/fast"
 )
-
-// patience ends a hang, and is no measure of speed.
-const patience = 40 * time.Second
 
 // The test's own binary is the daemon and the machines' program too.
 func TestMain(m *testing.M) {
@@ -50,13 +49,68 @@ func serve(dir string) int {
 		self, _ := os.Executable()
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		err = Serve(ctx, Options{Dir: dir, Trace: t, Machine: []string{self, "machine"}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		err = Serve(ctx, Options{Dir: dir, Trace: t, Machine: []string{self, "machine"}, Idle: 15 * time.Minute, // no test lasts so long
+			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), now: clockOf(dir),
+			disk: func(d disk) disk { return &mortal{disk: d, dir: dir} }})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// clockOf returns the clock of a daemon: the machine's own, set ahead by what the test has written with cloud.ahead.
+func clockOf(dir string) func() time.Time {
+	return func() time.Time {
+		text, _ := os.ReadFile(filepath.Join(dir, aheadName))
+		by, _ := time.ParseDuration(string(text)) // there is no file until a test sets the clock
+		return time.Now().Add(by)
+	}
+}
+
+// Files by which a test steers its daemon.
+const (
+	aheadName = "ahead" // how far the clock is ahead
+	dieName   = "die"   // the step of the journal's disk at which the daemon dies, counted from 1
+	killName  = "kill"  // the first machine that finds it kills the daemon
+)
+
+// mortal is a disk on which the daemon dies as by kill -9: half-way through a write, or before a sync.
+type mortal struct {
+	disk
+	dir  string
+	done int // steps since the test armed it
+}
+
+func (m *mortal) dies() bool {
+	text, err := os.ReadFile(filepath.Join(m.dir, dieName))
+	if err != nil {
+		return false
+	}
+	m.done++
+	return strconv.Itoa(m.done) == string(text)
+}
+
+func (m *mortal) die() {
+	_ = os.Remove(filepath.Join(m.dir, dieName)) // the next daemon lives
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+func (m *mortal) Write(b []byte) (int, error) {
+	if m.dies() {
+		_, _ = m.disk.Write(b[:len(b)/2])
+		m.die()
+	}
+	return m.disk.Write(b)
+}
+
+func (m *mortal) Sync() error {
+	if m.dies() {
+		m.die()
+	}
+	return m.disk.Sync()
 }
 
 // play is what a machine of a test does.
@@ -69,17 +123,23 @@ func play(what string) int {
 		cmd := exec.Command("sh", "-c", script)
 		_ = cmd.Run() // it is killed
 		return 0
+	case "kill": // the machine outlives the daemon that starts it, which starts no further one
+		if os.Remove(filepath.Join("..", "..", killName)) == nil {
+			_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
+		}
 	case "daemon": // an agent, which adopts; its program's log and work; and a daemon as daemons are made
 		adopt()
 		_ = os.MkdirAll("tasks/a.1/work", 0o700)
 		_ = os.WriteFile("tasks/a.1/log", []byte("hf_unmasked"), 0o600)
 		_ = os.WriteFile("tasks/a.1/work/model", []byte("hf_unmasked"), 0o600)
-		script := `env -i setsid sh -c 'env -i setsid sh -c "env -i setsid sleep 97531.24 & exit 0" & exit 0'; echo ready > ready`
-		_ = exec.Command("sh", "-c", script).Run()
+		script := `env -i setsid sh -c 'env -i setsid sh -c "env -i setsid sleep $0 & exit 0" & exit 0'; echo ready > ready`
+		_ = exec.Command("sh", "-c", strings.ReplaceAll(script, "$0", os.Getenv("SPAN"))).Run()
 	case "env":
 		_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 	}
-	<-time.After(10 * time.Minute) // it is killed; a test that dies leaves nothing for long
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // a test that dies leaves nothing for long
+	defer cancel()
+	<-ctx.Done() // it is killed
 	return 0
 }
 
@@ -130,10 +190,7 @@ type cloud struct {
 
 func newCloud(t testing.TB, trace market.Trace) *cloud {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "m") // short: the path of a socket is
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := fast.Dir(t)
 	b, err := json.Marshal(trace)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "trace.json"), b, 0o600)
@@ -185,7 +242,7 @@ func (c *cloud) kill() {
 
 // clean ends the machines and the daemon, and checks that nothing is left.
 func (c *cloud) clean() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	if _, err := c.Clock(ctx); err != nil {
 		c.start()
@@ -216,10 +273,25 @@ func (c *cloud) clean() {
 		log, _ := os.ReadFile(filepath.Join(c.dir, "market.log"))
 		c.t.Logf("the daemon's log:\n%s", log)
 	}
-	_ = os.RemoveAll(c.dir)
 }
 
-// until waits for another process; the limit only ends a hang.
+// ahead sets the daemon's clock ahead of the machine's, for now and for the daemons that follow.
+func (c *cloud) ahead(by time.Duration) { c.steer(aheadName, by.String()) }
+
+// steer writes a file that the daemon reads at any moment, so it is there as a whole or not at all.
+func (c *cloud) steer(name, text string) {
+	c.t.Helper()
+	path := filepath.Join(c.dir, name)
+	err := os.WriteFile(path+".new", []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// until waits for another process.
 func (c *cloud) until(what string, ok func() bool) {
 	c.t.Helper()
 	await.True(c.t, what, ok)
@@ -257,4 +329,14 @@ func (c *cloud) instance(id string) engine.Instance {
 func (c *cloud) machineFile(id, name string) string {
 	b, _ := os.ReadFile(filepath.Join(c.dir, "machines", id, name))
 	return string(bytes.TrimSpace(b))
+}
+
+// of returns the machines that a key rented.
+func (c *cloud) of(key string) []engine.Instance {
+	c.t.Helper()
+	list, err := c.List(context.Background())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return slices.DeleteFunc(list, func(i engine.Instance) bool { return i.Key != key })
 }

@@ -40,7 +40,7 @@ func TestAMemberWithoutEndIsDamaged(t *testing.T) {
 	}
 	for what, head := range map[string][]byte{"large": large.Bytes(), "sparse": sparse} {
 		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
+		z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 		_, _ = z.Write(head)
 		_, _ = z.Write(make([]byte, 64<<20))
 		_ = z.Close()

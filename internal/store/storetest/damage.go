@@ -152,6 +152,7 @@ func damaged(t *testing.T, b Backend) {
 		"all of one deleted": "DELETE FROM posting WHERE event = 5",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			place := b.Place(t)
 			s := b.open(t, place)
 			must(t, s.Append(t.Context(), new(Writer).Make(12)))
@@ -266,7 +267,9 @@ func logs(t *testing.T, b Backend) {
 	}
 }
 
-func full(t *testing.T, b Backend) {
+// FullDisk holds a backend to what it says of a full disk: a clear error, and what was there stays. It needs the right
+// to mount.
+func FullDisk(t *testing.T, b Backend) {
 	place := b.Full(t, 6<<20)
 	s := b.open(t, place)
 	var w Writer

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // childVariable names the place that a child process appends to.
@@ -86,7 +88,7 @@ func killed(t *testing.T, b Backend) {
 	place := b.Place(t)
 	var want Writer
 	acked := uint64(0)
-	for round := range 4 {
+	for round := range lane.Pick(2, 4) {
 		acked = max(acked, runChild(t, b, place, acked+uint64(100+37*round)))
 		s := b.open(t, place) // the dead hold no lock
 		got := all(t, s)
@@ -117,7 +119,7 @@ func runChild(t *testing.T, b Backend, place string, until uint64) (acked uint64
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	must(t, err)
-	must(t, cmd.Start())
+	p := proc.Start(t, cmd)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		n, err := strconv.ParseUint(lines.Text(), 10, 64)
@@ -128,7 +130,7 @@ func runChild(t *testing.T, b Backend, place string, until uint64) (acked uint64
 			_ = cmd.Process.Kill() // and read on: what it said before it died counts
 		}
 	}
-	_ = cmd.Wait() // it was killed
+	_ = p.Wait() // it was killed
 	if acked < until {
 		t.Fatalf("the child ended at %d before it was killed", acked)
 	}

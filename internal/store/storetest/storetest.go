@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,16 +31,6 @@ type Backend struct {
 	Old func(t testing.TB) string
 	// Size is how many bytes the log of a place takes on the disk, its indexes with it.
 	Size func(t testing.TB, place string) int64
-}
-
-// Missing skips a test for want of a component, and fails it in CI, where all are installed.
-func Missing(t testing.TB, name string) {
-	t.Helper()
-	message := "skipped: " + name + " is not installed; .ci/run installs it"
-	if os.Getenv("SCRIMP_CI") == "1" {
-		t.Fatal(message)
-	}
-	t.Skip(message)
 }
 
 // Writer makes records that continue a log, with the heads of its chains.
@@ -171,11 +160,12 @@ func bare(list []Record) []Record {
 	return out
 }
 
-// all reads the whole log in small pages.
+// all reads the whole log in pages that grow.
 func all(t testing.TB, s store.Store) (list []Record) {
 	t.Helper()
-	for after := uint64(0); ; {
-		page, err := s.WholeRecords(context.Background(), after, 7)
+	after := uint64(0)
+	for limit := 7; ; limit += limit / 2 {
+		page, err := s.WholeRecords(context.Background(), after, limit)
 		must(t, err)
 		if len(page) == 0 {
 			return list
