@@ -105,7 +105,7 @@ func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t
 	driver, i, dir := rented(t, map[string]string{"TEST_PROGRAM": "agent", "TEST_CLOCK": clock, "SCRIMP_SERVER": server.URL,
 		"SCRIMP_TOKEN": "bootstrap-token"})
 	server.wait("the program's first output", func() bool { return len(server.log) > 0 })
-	server.order(func() { server.down = true })
+	server.goAway()
 	if err := os.WriteFile(clock, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

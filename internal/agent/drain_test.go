@@ -213,7 +213,7 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 	a := assign(t, "train")
 	a.Silence = silenceOfJump
 	r := running(t, a, nil)
-	r.server.order(func() { r.server.down = true })
+	r.server.goAway()
 	r.jump()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func TestAgentThatIsStartedAgainRunsNothingTwice(t *testing.T) {
 	a := assign(t, "train")
 	a.Silence = silenceOfJump
 	r := running(t, a, nil)
-	r.server.order(func() { r.server.down = true }) // the last words are not heard
+	r.server.goAway() // the last words are not heard
 	r.jump()
 	if err := r.end(); err != nil {
 		t.Fatal(err)

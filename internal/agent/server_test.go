@@ -63,6 +63,7 @@ type fakeServer struct {
 	turned     int  // output that was turned away then
 	parted     bool // an answer said that the end and the whole log have arrived
 	refused    int  // requests while it was down
+	missed     map[string]bool // paths that were asked for then
 	fenced     bool
 	kept       string // folder of the server's own store; "" for none
 	work       string // the work folder
@@ -139,6 +140,10 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	if s.down {
 		fault = "refused"
 		s.refused++
+		if s.missed == nil {
+			s.missed = map[string]bool{}
+		}
+		s.missed[r.URL.Path] = true
 	}
 	if fault == "refused" { // nothing was done
 		http.Error(w, "away", http.StatusServiceUnavailable)
@@ -152,6 +157,9 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	status, answer := s.handle(r, body)
 	if fault == "twice" { // the network delivered it twice
 		status, answer = s.handle(r, body)
+	}
+	if s.down { // it went away meanwhile
+		fault = "error after"
 	}
 	switch fault {
 	case "lost answer":
@@ -346,6 +354,14 @@ func (s *fakeServer) order(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
+}
+
+// goAway takes the server down, and returns once the agent has nothing of it any more that it has not read: a report and a
+// pull have failed.
+func (s *fakeServer) goAway() {
+	s.t.Helper()
+	s.order(func() { s.down, s.missed = true, nil })
+	s.wait("the agent misses the server", func() bool { return s.missed["/v1/agent/report"] && s.missed["/v1/agent/pull"] })
 }
 
 // messages returns what was applied.
