@@ -67,8 +67,7 @@ type Config struct {
 	works  func(ctx context.Context, refused string) (api.WorkBlob, error)
 	setups *setup.Cache // what set-ups made here; nil: none is kept
 	keep   bool         // for tests: leave what a task had on the machine
-	// lookUsage is for tests: how often the machine is measured; 0 is 5 s.
-	lookUsage time.Duration
+	pace   pace         // the zero value is usualPace
 }
 
 // Default values of Config.
@@ -107,6 +106,9 @@ func (c *Config) Validate() error {
 	}
 	if c.open == nil {
 		c.open = openKeeper
+	}
+	if c.pace == (pace{}) {
+		c.pace = usualPace
 	}
 	return nil
 }

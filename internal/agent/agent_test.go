@@ -14,9 +14,11 @@ import (
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/api"
+	"scrimp/internal/test/lane"
 )
 
 func TestProgramRunsToItsEndAndAllIsSaid(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "train", "TEST_STEPS=60", "TEST_EVERY=20")
 	a.Progress.Pattern = `step=(?P<step>\d+) loss=(?P<loss>\S+)`
 	a.Outputs, a.OutputsURL = []string{"out"}, "mem://outputs"
@@ -48,8 +50,9 @@ func TestProgramRunsToItsEndAndAllIsSaid(t *testing.T) {
 }
 
 func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]int{}
-	for seed := range uint64(6) {
+	for seed := range uint64(lane.Pick(3, 30)) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			a := assign(t, "print", "TEST_LINES=8000", "TEST_TAIL=no newline at the end", "TEST_EXIT=0")
 			a.Report = 5 * time.Millisecond
@@ -89,6 +92,7 @@ func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
 }
 
 func TestExitsAreReportedAsTheyWere(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, command string
 		want          string
@@ -119,6 +123,7 @@ func TestExitsAreReportedAsTheyWere(t *testing.T) {
 }
 
 func TestSetupRunsFirstAndItsFailureIsSaid(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "print", "TEST_TAIL=program\n")
 	a.Setup = "echo set-up; exit 4"
 	r := newRig(t, a)
@@ -135,6 +140,7 @@ func TestSetupRunsFirstAndItsFailureIsSaid(t *testing.T) {
 }
 
 func TestProgramFindsItsSurroundings(t *testing.T) {
+	t.Parallel()
 	source := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(source, "data"), 0o700); err != nil {
 		t.Fatal(err)
@@ -172,7 +178,9 @@ func TestProgramFindsItsSurroundings(t *testing.T) {
 }
 
 func TestProgressOfEverySource(t *testing.T) {
+	t.Parallel()
 	t.Run("file", func(t *testing.T) {
+		t.Parallel()
 		r := newRig(t, assign(t, "progress"))
 		r.start()
 		if err := r.end(); err != nil {
@@ -187,6 +195,7 @@ func TestProgressOfEverySource(t *testing.T) {
 		}
 	})
 	t.Run("kubeflow", func(t *testing.T) {
+		t.Parallel()
 		r := newRig(t, assign(t, "hugging"))
 		r.start()
 		if err := r.end(); err != nil {
@@ -200,6 +209,7 @@ func TestProgressOfEverySource(t *testing.T) {
 }
 
 func TestHelperSavesWhenItShouldAndTheCopyIsConsistent(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "helper")
 	a.Checkpoint.Interval = time.Hour
 	r := newRig(t, a)
@@ -235,11 +245,13 @@ func TestHelperSavesWhenItShouldAndTheCopyIsConsistent(t *testing.T) {
 }
 
 func TestFencedAttemptPublishesNothingMore(t *testing.T) {
+	t.Parallel()
 	for name, fence := range map[string]func(*fakeServer){
 		"by order":         func(s *fakeServer) { s.orders.Fenced = true },
 		"by refused token": func(s *fakeServer) { s.fenced = true },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a := assign(t, "train")
 			r := newRig(t, a)
 			r.start()
@@ -256,6 +268,7 @@ func TestFencedAttemptPublishesNothingMore(t *testing.T) {
 }
 
 func TestStoreThatFencesEndsTheAttempt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, assign(t, "train", "TEST_EVERY=1000000", "TEST_STEPS=20"))
 	r.keeper.fail = func(int) error { return ErrFenced }
 	r.start()
@@ -269,6 +282,7 @@ func TestStoreThatFencesEndsTheAttempt(t *testing.T) {
 
 // Of a command that prints without end the first part is kept, and it ends.
 func TestExecKeepsTheFirstOfMuchOutput(t *testing.T) {
+	t.Parallel()
 	got := execute(t.Context(), []string{"head", "-c", "5000000", "/dev/zero"}, t.TempDir(), os.Environ(), 0, logship.Masker{}, time.Minute)
 	if len(got.Output) != execOutput || got.Exit != 0 || !strings.Contains(got.Error, "cut at 1048576") {
 		t.Errorf("%d bytes, exit %d, %q", len(got.Output), got.Exit, got.Error)
@@ -276,6 +290,7 @@ func TestExecKeepsTheFirstOfMuchOutput(t *testing.T) {
 }
 
 func TestExecRunsBesideTheProgramOnce(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "train")
 	a.Secrets = map[string]string{"API_KEY": "s3cr3t-value"}
 	r := newRig(t, a)
@@ -286,7 +301,9 @@ func TestExecRunsBesideTheProgramOnce(t *testing.T) {
 		r.server.orders.Exec = []api.Exec{{ID: "e1", Command: []string{"/bin/sh", "-c", "echo x >> " + marker + "; pwd; echo $SCRIMP_JOB $API_KEY; exit 5"}}}
 	})
 	r.server.wait("the result", func() bool { _, ok := r.server.results["e1"]; return ok })
-	r.server.wait("two more reports", func() bool { return r.server.reports > 20 })
+	again := 0
+	r.server.order(func() { again = r.server.reports + 2 })
+	r.server.wait("two more reports", func() bool { return r.server.reports > again })
 	r.server.order(func() { r.server.orders.Off = true })
 	if err := r.end(); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scrimp/internal/api"
+	"scrimp/internal/test/lane"
 )
 
 func init() { programs["attack"], programs["swap"] = playAttack, playSwap }
@@ -77,6 +78,8 @@ func playSwap() int {
 // A program that swaps its folders for links all the time, also when it is over, gets
 // nothing kept, reported or changed that root alone may read.
 func TestNoLinkLeadsTheAgentOutOfATask(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	r := separated(t, "")
 	top := filepath.Dir(r.config.MachineDir)
 	vault := filepath.Join(top, "vault")

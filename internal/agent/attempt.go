@@ -122,6 +122,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
 	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)
+	g.ship.Poll = c.pace.log
 	return g, nil
 }
 
@@ -281,13 +282,13 @@ func (g *attempt) noticed(n notice.Notice) {
 
 // watchServer asks for the end when the server has been away for too long.
 func (g *attempt) watchServer(life context.Context) {
-	for wait.For(life, time.Second) == nil {
+	for wait.For(life, g.pace.silence) == nil {
 		g.mu.Lock()
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
 		if due {
 			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace,
-				farewell: 5 * time.Second})
+				farewell: g.pace.farewell})
 			return
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
 )
 
 // calm is a backend that takes all.
@@ -80,6 +81,7 @@ func TestConnectionsWithoutEndTakeNoFilesOfTheAgent(t *testing.T) {
 // What a task's user leaves on a disk that all may write to, wherever it is mounted, is removed; a disk that machines share
 // is another's too, and nobody else's files are touched.
 func TestWhatIsLeftOnAScratchDiskIsRemoved(t *testing.T) {
+	lane.Component(t, "host")
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root makes files of other users")
 	}
@@ -121,6 +123,7 @@ func TestWhatIsLeftOnAScratchDiskIsRemoved(t *testing.T) {
 // An agent takes another program only from whom it can tell that it is its server: over plain HTTP whoever is between
 // sends both the program and the hash that it is held against.
 func TestAnAgentTakesNoProgramThatSomebodyBetweenMayHaveChanged(t *testing.T) {
+	t.Parallel()
 	for server, takes := range map[string]bool{
 		"https://scrimp.example:7077": true, "unix:///run/server.sock": true, "http://127.0.0.1:7077": true,
 		"http://[::1]:7077": true, "http://localhost:7077": true, "http://10.0.0.5:7077": false, "http://scrimp.internal": false,
@@ -138,6 +141,7 @@ func TestAnAgentTakesNoProgramThatSomebodyBetweenMayHaveChanged(t *testing.T) {
 
 // Set-up commands that name files by the thousand are not looked through for minutes: beyond a bound the environment is made.
 func TestASetupThatNamesManyFilesIsNotReadWhole(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, make([]byte, mostScript), 0o600); err != nil {

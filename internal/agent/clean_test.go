@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/test/lane"
 )
 
 // shell is a task of its own job that runs a command.
@@ -48,6 +49,7 @@ func (r *rig) played(t *testing.T) []string {
 // Pulls say that the machine is clean where no task runs, and at once when one has ended:
 // this server answers a pull that waits only when the agent gives it up.
 func TestTheServerHearsAtOnceThatTheMachineIsClean(t *testing.T) {
+	t.Parallel()
 	r := inLine(t, shell(t, "job-1", "echo one"), shell(t, "job-2", "echo two"), shell(t, "job-3", "echo three"))
 	if logs := r.played(t); !slices.Equal(logs, []string{"one\n", "two\n", "three\n"}) {
 		t.Errorf("the tasks say %q", logs)
@@ -62,6 +64,7 @@ func TestTheServerHearsAtOnceThatTheMachineIsClean(t *testing.T) {
 // What the server has not heard for good stays, and the machine is not clean for so long.
 // When the server hands the attempt out no more, it has what it wants, and the rest goes.
 func TestAMachineIsNotCleanBeforeTheServerHasHeardAll(t *testing.T) {
+	t.Parallel()
 	a := shell(t, "job-1", "echo one")
 	a.Silence = time.Second // how long the agent waits for the server to take all
 	r := inLine(t, a, shell(t, "job-2", `find "$PWD/../../.." -name '*job-1*'; echo two`))
@@ -78,6 +81,7 @@ func TestAMachineIsNotCleanBeforeTheServerHasHeardAll(t *testing.T) {
 
 // An attempt of which nothing is left on the machine does not run a second time.
 func TestAnAttemptThatWasDroppedDoesNotRunAgain(t *testing.T) {
+	t.Parallel()
 	a := shell(t, "job-1", "echo one")
 	a.Silence = time.Second
 	r := inLine(t, a, a)
@@ -108,6 +112,7 @@ func (r *rig) unclean(t *testing.T, what string) {
 
 // A folder that the agent does not remove is a reason never to be clean.
 func TestAMachineWithCheckpointsOutsideIsNotClean(t *testing.T) {
+	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "mine")
 	a := shell(t, "job-1", `echo 7 > "$SCRIMP_CHECKPOINT_DIR/state"`)
 	a.Checkpoint.Dir = outside
@@ -125,6 +130,7 @@ func TestAMachineWithCheckpointsOutsideIsNotClean(t *testing.T) {
 // An agent that is started again did not see what programs left behind before; only another
 // boot of the machine ends it for sure.
 func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := &daemon{Config: Config{MachineDir: dir, Instance: "i-1"}}
 	d.accelerators.path = filepath.Join(dir, "a")
@@ -147,6 +153,7 @@ func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
 // A process that left group, session and environment behind is found all the same: it
 // descends from the agent, and is gone before the next task.
 func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
+	t.Parallel()
 	name := "sleep 1000." + digits(newToken())
 	exe, err := os.Executable()
 	if err != nil {
@@ -225,14 +232,11 @@ func TestAMachineWhoseAcceleratorIsInUseIsNotClean(t *testing.T) {
 	set(state, "5")
 	set(state+".apps", "")
 	r := inLine(t, shell(t, "job-1", "echo 900 > "+state), shell(t, "job-2", "echo two"))
-	go func() { // the driver takes its time
-		r.server.mu.Lock()
-		defer r.server.mu.Unlock()
-		for len(r.server.applied) == 0 || r.server.applied[len(r.server.applied)-1].Ended == nil {
-			r.server.changed.Wait()
+	r.server.heard = func(m api.Message) { // the driver takes its time
+		if m.Ended != nil {
+			set(state, "6")
 		}
-		_ = os.WriteFile(state, []byte("6"), 0o600) // seen below
-	}()
+	}
 	if logs := r.played(t); len(logs) != 2 || logs[1] != "two\n" {
 		t.Errorf("once the memory is released: %q", logs)
 	}
@@ -241,6 +245,8 @@ func TestAMachineWhoseAcceleratorIsInUseIsNotClean(t *testing.T) {
 // Where programs run as users of their own, what such a user wrote where all users may
 // write is gone before the next task.
 func TestNothingOfATasksUserStaysInSharedFolders(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	mark := "scrimp-shared-" + digits(newToken())
 	r := separated(t, `for d in /tmp /var/tmp /dev/shm; do mkdir $d/`+mark+` && echo x > $d/`+mark+`/f && chmod 500 $d/`+mark+
 		`; done; ln -s /etc/passwd /tmp/`+mark+`.link; echo wrote`)

@@ -14,11 +14,12 @@ func BenchmarkMeasuring(b *testing.B) {
 	smi(b)
 	for b.Loop() {
 		var share [2]float64
-		for n, pause := range []time.Duration{lookUsage, time.Hour} {
+		for n, pause := range []time.Duration{usualPace.usage, time.Hour} {
 			a := assign(b, "")
 			a.Args, a.Command, a.Report = nil, "sleep 50", time.Second
 			r := newRig(b, a)
-			r.config.lookUsage = pause
+			r.config.pace = usualPace
+			r.config.pace.usage = pause
 			before, begun := processorTime(b), time.Now()
 			r.start()
 			if err := r.end(); err != nil {

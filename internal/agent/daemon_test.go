@@ -14,6 +14,7 @@ import (
 // A machine runs one task after the other, and nothing of the first is left when the second
 // begins: no process, no folder, no secret.
 func TestAMachineIsCleanBetweenTasks(t *testing.T) {
+	t.Parallel()
 	marker := newToken()
 	first := assign(t, "")
 	first.Args, first.Secrets = nil, map[string]string{"MINE": "s3cr3t-value"}
@@ -58,6 +59,7 @@ func digits(token string) string {
 
 // An agent that is started again on its machine goes on with its key, and needs no token.
 func TestAnAgentThatIsStartedAgainGoesOnWithItsKey(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, assign(t, "print", "TEST_TAIL=x"))
 	if err := KeepToken(r.config.MachineDir, r.config.Token); err != nil {
 		t.Fatal(err)
@@ -92,6 +94,7 @@ func TestAnAgentThatIsStartedAgainGoesOnWithItsKey(t *testing.T) {
 
 // A machine that was never told a token, or whose key another has, takes nothing.
 func TestAMachineWithoutATokenTakesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, assign(t, "print"))
 	r.config.Token = ""
 	r.start()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/api"
+	"scrimp/internal/test/lane"
 )
 
 // smallDisk is a folder with so much room, which goes with the test.
@@ -26,6 +27,8 @@ func smallDisk(t *testing.T, size string) string {
 }
 
 func TestAMachineWhoseDiskIsFullSaysSoAndSavesOnceThereIsRoom(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	store := t.TempDir()
 	a := stored(t, store, 1, "burn", "TEST_ROUNDS=1000000") // it saves 1 MiB, aside
 	r := newRig(t, a)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // market serves EC2's form of a spot notice once it is told to.
@@ -37,7 +40,7 @@ func newMarket(t testing.TB) *market {
 		case r.URL.Path == "/latest/api/token":
 			_, _ = fmt.Fprint(w, "token")
 		case r.URL.Path == "/latest/meta-data/spot/instance-action" && until != nil:
-			_, _ = fmt.Fprintf(w, `{"action":"terminate","time":"%s"}`, until.UTC().Format(time.RFC3339))
+			_, _ = fmt.Fprintf(w, `{"action":"terminate","time":"%s"}`, until.UTC().Format(time.RFC3339Nano))
 		default:
 			http.NotFound(w, r)
 		}
@@ -75,9 +78,10 @@ func lastSaved(t *testing.T, r *rig) string {
 }
 
 func TestNoticeLosesNoWork(t *testing.T) {
+	t.Parallel()
 	m := newMarket(t)
 	// Hugging Face's trainer waits 3 s after the signal before it saves; here it is shorter.
-	r := running(t, assign(t, "train", "TEST_SAVE=500ms"), func(r *rig) { r.config.Metadata.AWS = m.URL + "/" })
+	r := running(t, assign(t, "train", "TEST_SAVE=50ms"), func(r *rig) { r.config.Metadata.AWS = m.URL + "/" })
 	m.notice(2 * time.Minute)
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -94,6 +98,7 @@ func TestNoticeLosesNoWork(t *testing.T) {
 }
 
 func TestEveryReasonToStopSavesFirst(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		stop func(*rig)
@@ -109,7 +114,7 @@ func TestEveryReasonToStopSavesFirst(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := assign(t, "train", "TEST_SAVE=300ms")
+			a := assign(t, "train", "TEST_SAVE=30ms")
 			if strings.Contains(c.name, "shell") {
 				a.Command, a.Args = "'"+a.Args[0]+"'; true", nil
 			}
@@ -129,8 +134,9 @@ func TestEveryReasonToStopSavesFirst(t *testing.T) {
 }
 
 func TestProgramThatOverstaysIsKilledAndItsTornSaveIsNotPublished(t *testing.T) {
-	r := running(t, assign(t, "deaf"), nil)
-	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test", Grace: 300 * time.Millisecond} })
+	t.Parallel()
+	r := running(t, assign(t, "deaf"), func(r *rig) { r.config.Quiet = time.Hour }) // it is never seen at rest
+	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test", Grace: 50 * time.Millisecond} })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +146,12 @@ func TestProgramThatOverstaysIsKilledAndItsTornSaveIsNotPublished(t *testing.T) 
 }
 
 func TestLeadGivesTheConfiguredSignalLater(t *testing.T) {
+	t.Parallel()
 	m := newMarket(t)
 	a := assign(t, "train")
 	a.Signal, a.SignalLead = "USR1", 10*time.Second
 	r := running(t, a, func(r *rig) { r.config.Metadata.AWS = m.URL })
-	m.notice(13 * time.Second) // EC2's form has whole seconds
+	m.notice(10*time.Second + 300*time.Millisecond)
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +171,8 @@ func TestLeadGivesTheConfiguredSignalLater(t *testing.T) {
 }
 
 func TestServerThatStaysAwayIsReportedToLater(t *testing.T) {
-	a := assign(t, "train", "TEST_EVERY=500")
+	t.Parallel()
+	a := assign(t, "train", "TEST_EVERY=100")
 	r := running(t, a, nil)
 	r.server.order(func() { r.server.down = true })
 	r.server.wait("checkpoints meanwhile", func() bool { r.keeper.mu.Lock(); defer r.keeper.mu.Unlock(); return len(r.keeper.versions) >= 1 })
@@ -180,15 +188,13 @@ func TestServerThatStaysAwayIsReportedToLater(t *testing.T) {
 }
 
 func TestLaptopThatSleptForHoursGoesOn(t *testing.T) {
-	var slept atomic.Int64
-	r := running(t, assign(t, "train"), func(r *rig) {
-		r.config.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
-	})
+	t.Parallel()
+	r := running(t, assign(t, "train"), nil)
 	r.server.order(func() { r.server.down = true }) // the network comes back some seconds after the machine
-	slept.Store(int64(3 * time.Hour))
+	r.ahead.Store(int64(3 * time.Hour))
 	refused := 0
 	r.server.order(func() { refused = r.server.refused })
-	r.server.wait("some more tries", func() bool { return r.server.refused >= refused+5 }) // more than 3 s
+	r.server.wait("some more tries", func() bool { return r.server.refused >= refused+2 })
 	r.server.order(func() { r.server.down = false })
 	reports := 0
 	r.server.order(func() { reports = r.server.reports })
@@ -203,10 +209,12 @@ func TestLaptopThatSleptForHoursGoesOn(t *testing.T) {
 }
 
 func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "train")
-	a.Silence = 2 * time.Second
+	a.Silence = silenceOfJump
 	r := running(t, a, nil)
-	r.server.order(func() { r.server.down = true })
+	r.server.goAway()
+	r.jump()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -235,10 +243,12 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 
 // What ends a machine may signal all that runs there, the program before its agent: that is no failure of the program.
 func TestAProgramThatIsSignalledBeforeItsAgentHasNotFailed(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "train")
 	gone := filepath.Join(t.TempDir(), "gone")
 	a.Command, a.Args = "echo begun; touch "+gone+"; kill -TERM $$", nil
 	r := newRig(t, a)
+	r.config.pace.also = time.Minute
 	r.start()
 	await.True(t, "the program ends", func() bool { _, err := os.Stat(gone); return err == nil })
 	r.stop()
@@ -251,6 +261,7 @@ func TestAProgramThatIsSignalledBeforeItsAgentHasNotFailed(t *testing.T) {
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	r := running(t, assign(t, "deaf"), nil)
 	r.stop()
 	r.server.waitFor("the notice", func(m api.Message) bool { return m.Noticed != nil })
@@ -283,6 +294,7 @@ func TestNothingOfAnAgentIsLeftBehind(t *testing.T) {
 }
 
 func TestStopDuringSetupEndsTheSetup(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "train")
 	a.Setup = "echo begun; sleep 1000"
 	r := newRig(t, a)
@@ -298,6 +310,7 @@ func TestStopDuringSetupEndsTheSetup(t *testing.T) {
 }
 
 func TestUploadThatFailsIsTriedAgainAndThenReported(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, assign(t, "train", "TEST_STEPS=5"))
 	r.keeper.fail = func(n int) error {
 		if n < 3 {
@@ -315,6 +328,7 @@ func TestUploadThatFailsIsTriedAgainAndThenReported(t *testing.T) {
 }
 
 func TestRestoredProgramGoesOn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, assign(t, "train", "TEST_STEPS=30"))
 	r.keeper.versions = []map[string]string{{"state": "25"}}
 	r.keeper.metas = []save.Meta{{Step: 25}}
@@ -335,10 +349,12 @@ func TestRestoredProgramGoesOn(t *testing.T) {
 }
 
 func TestAgentThatIsStartedAgainRunsNothingTwice(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "train")
-	a.Silence = time.Second
+	a.Silence = silenceOfJump
 	r := running(t, a, nil)
-	r.server.order(func() { r.server.down = true }) // the last words are not heard
+	r.server.goAway() // the last words are not heard
+	r.jump()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -354,32 +370,16 @@ func TestAgentThatIsStartedAgainRunsNothingTwice(t *testing.T) {
 	}
 }
 
-// component finds a program that CI installs.
-func component(t *testing.T, name, variable string) string {
-	t.Helper()
-	if p := os.Getenv(variable); p != "" {
-		return p
-	}
-	p, err := exec.LookPath(name)
-	if err == nil {
-		return p
-	}
-	if os.Getenv("SCRIMP_CI") == "1" {
-		t.Fatalf("%s is not installed, and SCRIMP_CI is set: install it, or name it in %s", name, variable)
-	}
-	t.Skipf("skipped: %s is not installed; .ci/run installs it", name)
-	return ""
-}
-
 func TestNoticeOfAmazonsOwnMetadataMock(t *testing.T) {
-	mock := component(t, "ec2-metadata-mock", "SCRIMP_EC2_METADATA_MOCK")
-	port := freePort()
+	lane.Component(t, "aws")
+	mock, err := exec.LookPath(cmp.Or(os.Getenv("SCRIMP_EC2_METADATA_MOCK"), "ec2-metadata-mock"))
+	if err != nil {
+		t.Skip("ec2-metadata-mock is not installed: install it, or name it in SCRIMP_EC2_METADATA_MOCK")
+	}
+	port := reservedPort(t)
 	until := time.Now().Add(50 * time.Second).UTC().Format(time.RFC3339)
 	cmd := exec.Command(mock, "spot", "--action", "terminate", "--imdsv2", "-n", "127.0.0.1", "-p", fmt.Sprint(port), "--mock-delay-sec", "4", "--rebalance-delay-sec", "1", "-t", until)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	proc.Start(t, cmd)
 	r := running(t, assign(t, "train"), func(r *rig) { r.config.Metadata.AWS = fmt.Sprintf("http://127.0.0.1:%d/", port) })
 	if err := r.end(); err != nil {
 		t.Fatal(err)

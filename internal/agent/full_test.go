@@ -9,6 +9,7 @@ import (
 // What a program printed while the server's disk was full arrives once there is room, and before the end: a machine
 // whose end is known is given back, with what it has.
 func TestOutputArrivesOnceTheServerHasRoom(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "print", "TEST_LINES=3")
 	r := newRig(t, a)
 	r.server.order(func() { r.server.full = true })

@@ -24,6 +24,7 @@ func ofGang(t testing.TB, play string, env ...string) api.Assignment {
 // Two machines register with addresses of their own, what listens on one is reached from the
 // other, and their programs find each other in torchrun's, Slurm's and scrimp's variables.
 func TestProgramsOfAGangFindEachOther(t *testing.T) {
+	t.Parallel()
 	gang := newGang(t)
 	a, b := gang.machine(0), gang.machine(1)
 	gang.begin(1, ofGang(t, "env", "SLURM_JOB_NAME=own"), a, b)
@@ -68,6 +69,7 @@ func TestProgramsOfAGangFindEachOther(t *testing.T) {
 // A machine's accelerators are its processes, but for those that the program is not to see; the
 // job's own word wins.
 func TestEveryAcceleratorHasAProcess(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		accelerators  int
 		machine, job  string
@@ -99,6 +101,7 @@ func TestEveryAcceleratorHasAProcess(t *testing.T) {
 // Rank 0 is asked for checkpoints, and the others only where their folders are parts of them; all
 // are told to stop.
 func TestWhoSavesIsAskedTo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		node int
 		all  bool
@@ -115,6 +118,7 @@ func TestWhoSavesIsAskedTo(t *testing.T) {
 // The other ranks restore what rank 0 does, also where they come first; rank 0 alone speaks for
 // the job and publishes, and each has a log of its own.
 func TestRankZeroSpeaksForTheGang(t *testing.T) {
+	t.Parallel()
 	gang := newGang(t)
 	first := gang.machine(0)
 	gang.begin(1, ofGang(t, "train", "TEST_STEPS=20"), first)
@@ -141,12 +145,14 @@ func TestRankZeroSpeaksForTheGang(t *testing.T) {
 
 // Where each rank's folder is a part of the checkpoint, each gets its own back.
 func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
+	t.Parallel()
 	gang := newGang(t)
 	task := ofGang(t, "")
 	task.Args, task.Checkpoint.AllRanks = nil, true
 	task.Progress.Saved = `^saved (?P<step>\d+)`
 	// A rank ends only once the whole is kept: as a program does that goes on.
-	task.Command = "echo part $SCRIMP_NODE > $SCRIMP_CHECKPOINT_DIR/part; echo saved 7; sleep 1"
+	task.Command = "echo part $SCRIMP_NODE > $SCRIMP_CHECKPOINT_DIR/part; echo saved 7; until ls " +
+		filepath.Join(gang.kept, "jobs/job-1/manifests") + "/* 2>/dev/null; do sleep 0.02; done"
 	a, b := gang.machine(0), gang.machine(1)
 	gang.begin(1, task, a, b)
 	for rank, m := range []*member{a, b} {
@@ -175,6 +181,7 @@ func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
 // saves, or has a part that waits for the other ranks': nothing of it is published any more. The
 // machine then runs its part of the next gang, not beside it.
 func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
+	t.Parallel()
 	const save = "echo 9 > $SCRIMP_CHECKPOINT_DIR/state"
 	for name, c := range map[string]struct{ first, onTerm string }{
 		"hangs": {"true", ""},
@@ -221,12 +228,13 @@ func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
 // A program hears of a notice only once the server has: what the other ranks' programs then do
 // has a reason that the server knows.
 func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
+	t.Parallel()
 	gang := newGang(t)
 	a, b := gang.machine(0), gang.machine(1)
 	asked := 0
 	gang.noticed = func() { // while this lasts nothing was heard
 		asked++
-		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			if text, _ := os.ReadFile(b.logFile); strings.Contains(string(text), "signal") {
 				t.Error("the program was signalled first")
 				return
@@ -253,6 +261,7 @@ func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
 // A rank that waits for rank 0, which never comes, ends when it is told to, and its machine takes
 // what comes next.
 func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		orders api.Orders
 		want   string
@@ -285,6 +294,7 @@ func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
 // A program that fails because another rank's has ended on a notice is drained, though its agent
 // hears of the notice only afterwards.
 func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{1, 2} {
 		a := assign(t, "print", "TEST_LINES=1", "TEST_EXIT=1")
 		a.Report, a.Nodes = time.Hour, nodes // only what is urgent is said
@@ -304,6 +314,7 @@ func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
 // What rank 0 saves on its way out counts though the agent of another rank is the only one that
 // has heard of the notice: its program hears of it from theirs and fails, or ends in order.
 func TestRankZeroSavesBeforeItsAgentHears(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		says, after string
 		step        int64
@@ -347,6 +358,7 @@ func TestRankZeroSavesBeforeItsAgentHears(t *testing.T) {
 
 // A port that somebody else has is no fault of the program, which is not started.
 func TestAGangThatCannotMeetIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
 	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/lane"
 )
 
 // lending is a real server of S3 behind a gate that evaluates the policies of sessions, which the driver of AWS gets from
@@ -113,6 +114,7 @@ func (l *lending) play(epoch int, change func(*api.Assignment), more ...func(*fa
 // those that it is lent. All that it asks of the bucket is within the job's prefix and allowed by the policy that was
 // sent to STS; the program has none of it.
 func TestAnAgentKeepsCheckpointsWithLentCredentials(t *testing.T) {
+	lane.Component(t, "objects")
 	l := newLending(t)
 	first := l.play(1, func(*api.Assignment) {})
 	saved := 0
@@ -195,6 +197,7 @@ func (l *lending) hidden(rigs ...*rig) {
 // With its credentials a job reads nothing of another one, neither by its keys nor by a list, and is told a key of its
 // own that is missing from one that is denied.
 func TestLentCredentialsReachNoOtherJob(t *testing.T) {
+	lane.Component(t, "objects")
 	l := newLending(t)
 	open := func(job, prefix string) (*checkpoint.Store, error) {
 		b, err := blob.OpenLent(t.Context(), l.store, blob.Loan{Prefix: prefix,

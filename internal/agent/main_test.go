@@ -12,29 +12,20 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 	"scrimp/internal/confined"
 )
 
-// patience is how long a test waits for a condition. It is no measure of speed.
-const patience = time.Minute
-
-var deadlines sync.Map // of waits, by test
-
-func patienceOver(t testing.TB) bool {
-	d, ok := deadlines.Load(t)
-	return ok && time.Now().After(d.(time.Time))
-}
-
-func wakeAfterPatience(s *fakeServer) (stop func()) {
-	deadlines.Store(s.t, time.Now().Add(patience))
-	timer := time.AfterFunc(patience+100*time.Millisecond, func() { s.order(func() {}) })
-	return func() { timer.Stop(); deadlines.Delete(s.t) }
-}
+// quickPace is the pace of agents in tests. A test in which a wait ends by an event makes that wait longer.
+var quickPace = pace{look: 20 * time.Millisecond, log: 20 * time.Millisecond, silence: 20 * time.Millisecond,
+	usage: 5 * time.Second, also: 50 * time.Millisecond, farewell: 300 * time.Millisecond, hangUp: 100 * time.Millisecond}
 
 // TestMain lets the test binary play the user's program.
 func TestMain(m *testing.M) {
@@ -144,6 +135,7 @@ type rig struct {
 	stop   context.CancelFunc
 	done   chan error
 	hard   func()
+	ahead  atomic.Int64 // by how much the agent's clock is ahead of the real one
 	logs   *bytes.Buffer
 }
 
@@ -172,10 +164,15 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 	r := &rig{t: t, server: newServer(t, a), keeper: &memKeeper{}, logs: &bytes.Buffer{}}
 	r.config = Config{
 		Server: r.server.URL, Token: "bootstrap-token", Instance: "i-1", MachineDir: t.TempDir(), Version: "test",
-		Environ: []string{"PATH=/usr/bin:/bin", "SCRIMP_TOKEN=bootstrap-token", "GOCOVERDIR=" + os.TempDir()}, Quiet: 200 * time.Millisecond,
+		Environ: []string{"PATH=" + os.Getenv("PATH"), "SCRIMP_TOKEN=bootstrap-token", "GOCOVERDIR=" + os.TempDir()},
+		Quiet:   100 * time.Millisecond, pace: quickPace, Metadata: notice.Endpoints{Interval: 20 * time.Millisecond},
+		Now:  func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 		keep: true,
 		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
 		open: func(context.Context, *attempt) (keeper, error) { return r.keeper, nil },
+	}
+	if _, ok := t.(*testing.B); ok {
+		r.config.pace = usualPace
 	}
 	return r
 }
@@ -212,10 +209,16 @@ func (r *rig) end() error {
 	select {
 	case err := <-r.done:
 		return err
-	case <-time.After(patience):
-		r.t.Fatalf("the agent did not end within %v; story: %s", patience, r.server.story())
+	case <-time.After(await.Limit):
+		r.t.Fatalf("the agent did not end within %v; story: %s", await.Limit, r.server.story())
 		return nil
 	}
 }
+
+// jump puts the agent's clock ahead by more than a limit of silence, and by less than a machine that slept.
+func (r *rig) jump() { r.ahead.Store(int64(silenceOfJump + time.Second)) }
+
+// silenceOfJump is a limit of silence that no test waits for: see jump.
+const silenceOfJump = 15 * time.Second
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -329,16 +329,13 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 // byTerm reports whether a program ended of SIGTERM, or says so.
 func byTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }
 
-// alsoTime is how much later than its program an agent may hear of a signal that was sent to both.
-const alsoTime = 2 * time.Second
-
 // alsoTold waits a moment, where a program ended by SIGTERM unasked, for the agent to be told to end too: what ends a
 // machine may signal all that runs there, in any order.
 func (g *attempt) alsoTold(life context.Context, exit program.Exit) *stop {
 	if !byTerm(exit) {
 		return nil
 	}
-	timer := time.NewTimer(alsoTime)
+	timer := time.NewTimer(g.pace.also)
 	defer timer.Stop()
 	select {
 	case s := <-g.stops:

@@ -27,6 +27,7 @@ var programs = map[string]func() int{
 	"burn":     playBurn,
 	"agent":    playAgent,
 	"epochs":   playEpochs,
+	"knock":    playKnock,
 }
 
 // playPrint prints TEST_LINES lines on both streams and exits with TEST_EXIT.
@@ -108,11 +109,16 @@ func playDeaf() int {
 
 // call talks to the program's API.
 func call(method, path string, body any) (int, []byte, error) {
+	return callAt(os.Getenv("SCRIMP_AGENT_URL"), method, path, body)
+}
+
+// callAt shows the program's token to a server.
+func callAt(server, method, path string, body any) (int, []byte, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
 	}
-	req, err := http.NewRequest(method, os.Getenv("SCRIMP_AGENT_URL")+path, bytes.NewReader(b))
+	req, err := http.NewRequest(method, server+path, bytes.NewReader(b))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -182,11 +188,24 @@ func playEpochs() int {
 		}
 		if code == 429 {
 			fmt.Println(string(b))
-			<-time.After(3 * time.Second) // a report with the trouble goes out
-			return 0
+			<-time.After(time.Hour) // it is told to end
 		}
 	}
 	return 5
+}
+
+// playKnock says whether it has a token of the agent's, and how the server answers its own.
+func playKnock() int {
+	env := strings.Join(os.Environ(), "\n")
+	fmt.Println(strings.Contains(env, "bootstrap-token") || strings.Contains(env, "attempt-token"))
+	for _, path := range []string{"/v1/agent/report", "/v1/agent/pull"} {
+		code, _, err := callAt(os.Getenv("TEST_SERVER"), "POST", path, map[string]any{"attempt": "job-1.1"})
+		if err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(code)
+	}
+	return 0
 }
 
 // playHugging posts as Hugging Face's callback does.

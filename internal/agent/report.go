@@ -143,7 +143,7 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		case env == nil:
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 		case e.Input || e.Terminal != nil:
-			s := session{server: g.server, id: e.ID, mask: g.mask}
+			s := session{server: g.server, id: e.ID, mask: g.mask, hangUp: g.pace.hangUp}
 			r = s.run(ctx, e, g.folders.work, env, g.user)
 		default:
 			r = execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, execTime)

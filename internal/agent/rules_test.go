@@ -18,6 +18,7 @@ func at(seconds float64) time.Time {
 }
 
 func TestStopIsPlannedWithinTheNotice(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		left, lead, upload, signal, kill float64
 	}{
@@ -48,6 +49,7 @@ func TestStopIsPlannedWithinTheNotice(t *testing.T) {
 }
 
 func TestSaveIsDue(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		since, interval time.Duration
 		asked, stopping bool
@@ -71,6 +73,7 @@ func began(limit time.Duration, seconds float64) *silence {
 }
 
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	look := func(s *silence, from, to float64) (due float64) {
 		for x := from; x <= to; x++ {
 			if s.due(at(x)) {
@@ -115,6 +118,7 @@ func TestSilence(t *testing.T) {
 }
 
 func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o, err := openOutbox(dir, "j.1")
 	if err != nil {

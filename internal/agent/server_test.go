@@ -19,6 +19,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/api/signed"
+	"scrimp/internal/await"
 )
 
 // fakeServer speaks the agent's protocol as docs describe it, keeps what it
@@ -28,7 +29,6 @@ type fakeServer struct {
 	t testing.TB
 
 	mu         sync.Mutex
-	changed    *sync.Cond
 	assignment api.Assignment
 	orders     api.Orders // given with each answer
 	once       []func(*api.Orders)
@@ -42,17 +42,18 @@ type fakeServer struct {
 	key        ed25519.PublicKey // of the machine
 	registered api.Registration
 	pulls      int
-	binary     []byte          // of the server's build; nil: it is the agent's
-	builds     []string        // that pulled, each once
-	next       *api.Assignment // given once the first has ended
-	onceClean  bool            // it has that only once its machine is clean, as of the real server
-	before     []api.Message   // what was applied of those before
-	line       []given         // given one after the other, each once the machine is clean
-	waiting    bool            // line is what decides: the machine stays until it is done
-	logs       []string        // of the tasks that are over
-	said       []api.Pull      // what the pulls said
-	held       bool            // nothing is durable
-	drainFrom  int             // how many reports come before an order to drain; 0: none is given
+	binary     []byte            // of the server's build; nil: it is the agent's
+	builds     []string          // that pulled, each once
+	next       *api.Assignment   // given once the first has ended
+	onceClean  bool              // it has that only once its machine is clean, as of the real server
+	before     []api.Message     // what was applied of those before
+	line       []given           // given one after the other, each once the machine is clean
+	waiting    bool              // line is what decides: the machine stays until it is done
+	logs       []string          // of the tasks that are over
+	heard      func(api.Message) // called with each message that is applied; nil: nobody listens
+	said       []api.Pull        // what the pulls said
+	held       bool              // nothing is durable
+	drainFrom  int               // how many reports come before an order to drain; 0: none is given
 	reports    int
 	chance     *rand.Rand
 	faults     float64 // odds of a fault, for each request
@@ -62,6 +63,7 @@ type fakeServer struct {
 	turned     int  // output that was turned away then
 	parted     bool // an answer said that the end and the whole log have arrived
 	refused    int  // requests while it was down
+	missed     map[string]bool // paths that were asked for then
 	fenced     bool
 	kept       string // folder of the server's own store; "" for none
 	work       string // the work folder
@@ -81,7 +83,6 @@ type given struct {
 
 func newServer(t testing.TB, a api.Assignment) *fakeServer {
 	s := &fakeServer{t: t, assignment: a, results: map[string]api.ExecResult{}, kinds: map[string]int{}}
-	s.changed = sync.NewCond(&s.mu)
 	s.kept = t.TempDir()
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
@@ -121,14 +122,13 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Broadcast()
 	if seen := (&signed.Seen{}); r.URL.Path == "/v1/agent/binary" && seen.Check(r, s.key, time.Now(), nil) == nil {
 		_, _ = w.Write(s.binary)
 		return
 	}
 	if s.full && r.URL.Path == "/v1/agent/logs" && r.Method == http.MethodPost {
 		s.turned++
-		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Retry-After", "0")
 		http.Error(w, "full", http.StatusInsufficientStorage)
 		return
 	}
@@ -140,6 +140,10 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	if s.down {
 		fault = "refused"
 		s.refused++
+		if s.missed == nil {
+			s.missed = map[string]bool{}
+		}
+		s.missed[r.URL.Path] = true
 	}
 	if fault == "refused" { // nothing was done
 		http.Error(w, "away", http.StatusServiceUnavailable)
@@ -153,6 +157,9 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	status, answer := s.handle(r, body)
 	if fault == "twice" { // the network delivered it twice
 		status, answer = s.handle(r, body)
+	}
+	if s.down { // it went away meanwhile
+		fault = "error after"
 	}
 	switch fault {
 	case "lost answer":
@@ -237,7 +244,6 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	}
 	s.pulls++
 	s.said = append(s.said, p)
-	s.changed.Broadcast()
 	out := api.Pulled{Wire: api.Wire, Build: p.Build}
 	if !slices.Contains(s.builds, p.Build) {
 		s.builds = append(s.builds, p.Build)
@@ -315,6 +321,9 @@ func (s *fakeServer) report(body []byte) (int, any) {
 		}
 		if m.Seq == next {
 			s.applied = append(s.applied, m)
+			if s.heard != nil {
+				s.heard(m)
+			}
 			if m.Ended != nil {
 				s.logAtEnd = len(s.log)
 			}
@@ -345,7 +354,14 @@ func (s *fakeServer) order(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
-	s.changed.Broadcast()
+}
+
+// goAway takes the server down, and returns once the agent has nothing of it any more that it has not read: a report and a
+// pull have failed.
+func (s *fakeServer) goAway() {
+	s.t.Helper()
+	s.order(func() { s.down, s.missed = true, nil })
+	s.wait("the agent misses the server", func() bool { return s.missed["/v1/agent/report"] && s.missed["/v1/agent/pull"] })
 }
 
 // messages returns what was applied.
@@ -392,19 +408,18 @@ func (s *fakeServer) story() string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// wait blocks until ok, which is called with the lock held, or the test's patience is over.
+// wait waits until ok returns true, which is called with the lock held.
 func (s *fakeServer) wait(what string, ok func() bool) {
 	s.t.Helper()
-	stop := wakeAfterPatience(s)
-	defer stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !ok() {
-		if s.t.Context().Err() != nil || patienceOver(s.t) {
-			s.t.Fatalf("not within %v: %s\nmessages: %+v\nlog: %s", patience, what, s.applied, s.log)
-		}
-		s.changed.Wait()
-	}
+	await.True(s.t, what, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return ok()
+	}, func() string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Sprintf("messages: %+v\nlog: %s", s.applied, s.log)
+	})
 }
 
 // waitFor waits for a message.

@@ -29,6 +29,7 @@ func servedBy(t *testing.T, epoch int, command string) api.Assignment {
 // or behind it, an attempt gets its work folder whole, its checkpoint is kept, the next
 // ones go on from it, and the outputs are what the program wrote.
 func TestTheServersStoreOverABadNetwork(t *testing.T) {
+	t.Parallel()
 	folder, kept := t.TempDir(), t.TempDir()
 	input := make([]byte, 300_000)
 	for i := range input {
@@ -59,7 +60,7 @@ func TestTheServersStoreOverABadNetwork(t *testing.T) {
 		if epoch > 30 {
 			t.Fatalf("too few faults to say anything: %d", cuts)
 		}
-		next := play(epoch, "mkdir out; cmp input ckpt/state && cp ckpt/state out/result")
+		next := play(epoch, "mkdir out; diff -q input ckpt/state && cp ckpt/state out/result")
 		if e := told(next.server, endedIn)[0]; e.Reason != api.EndCompleted ||
 			e.Outputs != "scrimp:?prefix=jobs/job-1/#job-1" {
 			t.Errorf("attempt %d ended %+v", epoch, e)
@@ -85,6 +86,7 @@ func TestTheServersStoreOverABadNetwork(t *testing.T) {
 
 // An agent whose attempt is over stops and publishes nothing, as with any other store.
 func TestTheServersStoreFencesAnAttemptThatIsOver(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, servedBy(t, 1, "while :; do date +%N > ckpt/x; mv ckpt/x ckpt/state; sleep 0.2; done"))
 	withStore(r)
 	r.start()
@@ -92,5 +94,23 @@ func TestTheServersStoreFencesAnAttemptThatIsOver(t *testing.T) {
 	r.server.order(func() { r.server.fenced = true })
 	if err := r.end(); err == nil || !strings.Contains(err.Error(), ErrFenced.Error()) {
 		t.Errorf("error %v, want ErrFenced", err)
+	}
+}
+
+// A job without a declared store asks for nothing but what it asked for before.
+func TestAJobWithoutADeclaredStoreAsksTheServer(t *testing.T) {
+	t.Parallel()
+	served := t.TempDir()
+	if err := os.WriteFile(filepath.Join(served, "from"), []byte("the server"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, servedBy(t, 1, "cat from"))
+	withStore(r)
+	asked := false
+	r.server.work = served
+	r.server.works = func() api.WorkBlob { asked = true; return api.WorkBlob{} }
+	r.start()
+	if err := r.end(); err != nil || string(r.server.log) != "the server" || asked {
+		t.Errorf("%v, %q, asked %v", err, r.server.log, asked)
 	}
 }

@@ -23,14 +23,12 @@ import (
 // lastWords is how long the output of a session is read whose command has ended: its children may hold the terminal.
 const lastWords = time.Second
 
-// hangUp is how long a command has to end once nobody follows it any more.
-const hangUp = 2 * time.Second
-
 // session is a command beside the program whose input comes from a user, and whose output goes to them, while it runs.
 type session struct {
 	server wire.Server
 	id     string
 	mask   logship.Masker
+	hangUp time.Duration // for the command to end once nobody follows it any more
 }
 
 // run runs the command until it ends or nobody follows it any more.
@@ -43,8 +41,8 @@ func (s *session) run(ctx context.Context, e api.Exec, dir string, env []string,
 	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
 	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: program.As(user)}
-	cmd.Cancel = func() error { return hang(cmd.Process.Pid) }
-	cmd.WaitDelay = hangUp
+	cmd.Cancel = func() error { return s.hang(cmd.Process.Pid) }
+	cmd.WaitDelay = s.hangUp
 	program.DefaultSignals()
 	out, in, err := start(cmd, e.Terminal, user)
 	if err != nil {
@@ -72,9 +70,9 @@ func (s *session) run(ctx context.Context, e api.Exec, dir string, env []string,
 }
 
 // hang tells a session's command that nobody is there any more, as a closed terminal does, and ends what stays.
-func hang(group int) error {
+func (s *session) hang(group int) error {
 	err := syscall.Kill(-group, syscall.SIGHUP)
-	time.AfterFunc(hangUp/2, func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
+	time.AfterFunc(s.hangUp/2, func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
 	return err
 }
 

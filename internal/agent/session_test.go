@@ -76,7 +76,7 @@ func (s *typist) prints(t *testing.T, text string) {
 // begin begins a session, and returns how it ends.
 func (s *typist) begin(t *testing.T, terminal *api.Terminal, command ...string) chan api.ExecResult {
 	s.changed, s.size = make(chan struct{}), terminal
-	run := session{server: s, id: "s1", mask: logship.NewMasker(map[string]string{"KEY": "sesame-street"})}
+	run := session{server: s, id: "s1", mask: logship.NewMasker(map[string]string{"KEY": "sesame-street"}), hangUp: quickPace.hangUp}
 	done := make(chan api.ExecResult, 1)
 	go func() {
 		done <- run.run(t.Context(), api.Exec{ID: "s1", Command: command, Input: true, Terminal: terminal}, t.TempDir(), os.Environ(), 0)
@@ -90,14 +90,15 @@ func over(t *testing.T, done chan api.ExecResult) api.ExecResult {
 	select {
 	case r := <-done:
 		return r
-	case <-time.After(patience):
-		t.Fatalf("the session has not ended after %v", patience)
+	case <-time.After(await.Limit):
+		t.Fatalf("the session has not ended after %v", await.Limit)
 		return api.ExecResult{}
 	}
 }
 
 // A session with a terminal has its size, also when that changes; what is typed is read, and Ctrl-C ends what runs.
 func TestASessionHasATerminalOfItsOwn(t *testing.T) {
+	t.Parallel()
 	s := &typist{}
 	done := s.begin(t, &api.Terminal{Rows: 33, Cols: 101, Kind: "vt100"}, "/bin/sh", "-c",
 		"stty size; echo $TERM sesame-street; read x; echo got $x; stty size; while :; do sleep 0.1; done")
@@ -114,6 +115,7 @@ func TestASessionHasATerminalOfItsOwn(t *testing.T) {
 
 // Without a terminal a session reads until its input ends, whole, and its exit status comes back.
 func TestASessionReadsUntilItsInputEnds(t *testing.T) {
+	t.Parallel()
 	s := &typist{}
 	done := s.begin(t, nil, "/bin/sh", "-c", "wc -c; exit 5")
 	for range 10 {
@@ -127,6 +129,7 @@ func TestASessionReadsUntilItsInputEnds(t *testing.T) {
 
 // What nobody follows any more ends, also where it does not listen to a closed terminal; what cannot be run says so.
 func TestASessionEndsWithItsReader(t *testing.T) {
+	t.Parallel()
 	for _, terminal := range []*api.Terminal{nil, {Rows: 24, Cols: 80}} {
 		s := &typist{}
 		done := s.begin(t, terminal, "/bin/sh", "-c", "trap '' HUP; echo up; while :; do sleep 0.1; done")

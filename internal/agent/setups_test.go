@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
 )
 
 // makeSetup is a set-up that writes its path into what it makes, as a virtual environment does.
@@ -70,6 +71,7 @@ func skipped(log string) (rest string, ok bool) {
 // The second task of the same set-up finds what the set-up made, whatever the first program
 // did to it, at the same path; so does the third, and one of another job.
 func TestTheSameSetupRunsOnce(t *testing.T) {
+	t.Parallel()
 	r := inLine(t, setUp(t, "job-1", nil), setUp(t, "job-2", nil), setUp(t, "job-2", func(a *api.Assignment) {
 		a.Attempt, a.Epoch = "job-2.2", 2
 	}))
@@ -87,9 +89,10 @@ func TestTheSameSetupRunsOnce(t *testing.T) {
 
 // The next gang finds the set-up of the one before, wherever its other machines are.
 func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
+	t.Parallel()
 	gang := func(other string) func(*api.Assignment) {
 		return func(a *api.Assignment) {
-			a.Nodes, a.Addresses, a.MasterPort = 2, []string{other, "127.0.0.1"}, freePort()
+			a.Nodes, a.Addresses, a.MasterPort = 2, []string{other, "127.0.0.1"}, reservedPort(t)
 		}
 	}
 	r := inLine(t, setUp(t, "job-1", gang("127.0.0.2")), setUp(t, "job-2", gang("127.0.0.3")))
@@ -105,6 +108,8 @@ func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
 
 // The same where programs are users of their own, with a home for each.
 func TestTheSameSetupRunsOnceForOtherUsers(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
 	r := separated(t, "")
 	home := func(a *api.Assignment) {
 		a.Setup += `; echo mine > ~/config`
@@ -126,24 +131,24 @@ func TestTheSameSetupRunsOnceForOtherUsers(t *testing.T) {
 // Whatever is not the same runs its set-up: another command, file, mode or variable; and so
 // does a task with secrets, or a set-up that sees whose attempt it is.
 func TestAnotherSetupRuns(t *testing.T) {
-	work := ""
+	t.Parallel()
 	for what, c := range map[string]struct {
 		change func(*api.Assignment)
-		first  func()
+		first  func(work string)
 	}{
 		"another command":  {change: func(a *api.Assignment) { a.Setup += "; true" }},
 		"another variable": {change: func(a *api.Assignment) { a.Env["MORE"] = "1" }},
 		"another rank":     {change: func(a *api.Assignment) { a.Nodes, a.Node = 2, 1 }},
 		"secrets":          {change: func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} }},
 		"its own attempt":  {change: func(a *api.Assignment) { a.Setup += `; : "$SCRIMP_ATTEMPT"` }},
-		"another file":     {first: func() { write(t, filepath.Join(work, "data"), "two") }},
-		"another name":     {first: func() { write(t, filepath.Join(work, "more"), "") }},
-		"another mode": {first: func() {
+		"another file":     {first: func(work string) { write(t, filepath.Join(work, "data"), "two") }},
+		"another name":     {first: func(work string) { write(t, filepath.Join(work, "more"), "") }},
+		"another mode": {first: func(work string) {
 			if err := os.Chmod(filepath.Join(work, "data"), 0o755); err != nil {
 				t.Error(err)
 			}
 		}},
-		"a kept copy that was changed": {first: func() {
+		"a kept copy that was changed": {first: func(work string) {
 			found, _ := filepath.Glob(filepath.Join(filepath.Dir(work), "*/setups/*/work/env/where"))
 			for _, path := range found {
 				st, err := os.Stat(path)
@@ -160,11 +165,14 @@ func TestAnotherSetupRuns(t *testing.T) {
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			twice := func(change func(*api.Assignment)) api.Assignment { return setUp(t, "job-2", change) }
 			r := inLine(t, setUp(t, "job-1", nil), twice(c.change))
-			work = r.upload(t)
+			work := r.upload(t)
 			r.config.MachineDir = t.TempDir()
-			r.server.line[0].first = c.first
+			if c.first != nil {
+				r.server.line[0].first = func() { c.first(work) }
+			}
 			logs := r.played(t)
 			if len(logs) != 2 || logs[0] != "ran\n"+made || logs[1] != "ran\n"+made {
 				t.Errorf("the tasks say %q", logs)
@@ -176,6 +184,7 @@ func TestAnotherSetupRuns(t *testing.T) {
 // What a set-up with secrets, one that failed, and one that changed more than its folders
 // made is not kept; and nothing is once the machine is switched off.
 func TestWhatIsNotKept(t *testing.T) {
+	t.Parallel()
 	for what, change := range map[string]func(*api.Assignment){
 		"nothing":                nil,
 		"secrets":                func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} },
@@ -186,6 +195,7 @@ func TestWhatIsNotKept(t *testing.T) {
 		"a program with a user":  func(a *api.Assignment) { a.Setup += "; touch suid; chmod 4755 suid" },
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			r := inLine(t, setUp(t, "job-1", change), setUp(t, "job-2", func(a *api.Assignment) {
 				a.Setup, a.Command = "", "echo two"
 			}))
@@ -208,6 +218,7 @@ func TestWhatIsNotKept(t *testing.T) {
 // A job that goes on where it ran finds its set-up and its checkpoint, though the one lies
 // within the other's folder.
 func TestAJobThatGoesOnFindsItsSetupAndItsCheckpoint(t *testing.T) {
+	t.Parallel()
 	task := func(epoch int) api.Assignment {
 		a := servedBy(t, epoch, `cat ckpt/state 2>/dev/null; cat made ckpt/note; echo spoiled > made; printf 7 > ckpt/state`)
 		a.Setup, a.Outputs = "echo ran; echo made > made", nil
@@ -230,6 +241,8 @@ func TestAJobThatGoesOnFindsItsSetupAndItsCheckpoint(t *testing.T) {
 
 // An agent that is killed while it copies what a set-up made leaves nothing that is used.
 func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
+	lane.Nightly(t, "kills agents in the middle of a copy")
+	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -285,6 +298,7 @@ func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
 
 // Tasks that run together never share a slot, and one whose folder is left keeps its own.
 func TestASlotIsOneTasks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	take := func(n int) string {
 		a := setUp(t, fmt.Sprintf("job-%d", n), nil)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"scrimp/internal/api"
+	"scrimp/internal/test/lane"
 )
 
 const printsShell = `echo "|$PGPASSWORD|$AWS_SECRET_ACCESS_KEY|$HF_HOME|$VIRTUAL_ENV|${PATH%%:*}|$https_proxy|$LC_ALL|"`
@@ -12,6 +13,7 @@ const printsShell = `echo "|$PGPASSWORD|$AWS_SECRET_ACCESS_KEY|$HF_HOME|$VIRTUAL
 // Of an environment that is the server's shell's the program gets what belongs to the machine, then what the
 // job has of its submitter's shell; of one that is the machine's own, all but the keys of stores, which are the agent's.
 func TestTheServersShellReachesNoProgram(t *testing.T) {
+	t.Parallel()
 	for borrowed, want := range map[bool]string{
 		true: "|||/hub|/mine|/mine/bin|http://proxy|C|\n", false: "|pg||/hub|/mine|/mine/bin|http://proxy|C|\n",
 	} {
@@ -32,28 +34,40 @@ func TestTheServersShellReachesNoProgram(t *testing.T) {
 	}
 }
 
-// A user of the task's own cannot read the submitter's files, and is told which names are not set; so is the
-// program of a machine elsewhere.
+// The program of a machine elsewhere is told which names of the submitter's shell are not set.
 func TestWhatIsNotPassedOnIsSaid(t *testing.T) {
-	const said = "scrimp: not set on this machine, which does not share the files of the shell that submitted: HF_HOME (inherit): " +
-		"write values for it under env or secrets\n"
+	t.Parallel()
 	r := newRig(t, assign(t, ""))
 	r.server.assignment.Args, r.server.assignment.Command, r.server.assignment.Withheld = nil, printsShell, []string{"HF_HOME"}
-	other := separated(t, printsShell)
-	other.server.assignment.Shell = map[string]string{"PATH": "/mine/bin:/bin", "HF_HOME": "/hub"}
-	for _, r := range []*rig{r, other} {
-		r.start()
-		if err := r.end(); err != nil {
-			t.Fatal(err)
-		}
-		if log := string(r.server.log); !strings.HasPrefix(log, said+"||||") || strings.Contains(log, "/mine") {
-			t.Errorf("it says %q", log)
-		}
+	saysWhatIsNotSet(t, r)
+}
+
+// A user of the task's own, who cannot read the submitter's files, is told the same.
+func TestAUserOfTheTasksOwnHasNothingOfTheSubmittersShell(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
+	r := separated(t, printsShell)
+	r.server.assignment.Shell = map[string]string{"PATH": "/mine/bin:/bin", "HF_HOME": "/hub"}
+	saysWhatIsNotSet(t, r)
+}
+
+// saysWhatIsNotSet runs printsShell, which finds nothing.
+func saysWhatIsNotSet(t *testing.T, r *rig) {
+	t.Helper()
+	const said = "scrimp: not set on this machine, which does not share the files of the shell that submitted: HF_HOME (inherit): " +
+		"write values for it under env or secrets\n"
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if log := string(r.server.log); !strings.HasPrefix(log, said+"||||") || strings.Contains(log, "/mine") {
+		t.Errorf("it says %q", log)
 	}
 }
 
 // The variables that name what a machine has, in both ways of writing.
 func TestOfMachine(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{"PATH": true, "LC_ALL": true, "https_proxy": true, "HTTPS_PROXY": true, "CUDA_HOME": true,
 		"PATHS": false, "AWS_PROFILE": false, "PGPASSWORD": false, "VIRTUAL_ENV": false, "path": false, "proxy": false} {
 		if got := api.OfMachine(name); got != want {

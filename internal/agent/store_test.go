@@ -40,8 +40,9 @@ func manifests(t *testing.T, dir string) []string {
 }
 
 func TestNextAttemptGoesOnWhereTheOneBeforeWasKilled(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
-	first := running(t, stored(t, store, 1, "train", "TEST_EVERY=300"), withStore)
+	first := running(t, stored(t, store, 1, "train", "TEST_EVERY=150"), withStore)
 	first.server.waitFor("a checkpoint", func(m api.Message) bool { return m.Saved != nil })
 	first.hard() // no notice
 	if err := first.end(); !errors.Is(err, errHard) {
@@ -49,11 +50,11 @@ func TestNextAttemptGoesOnWhereTheOneBeforeWasKilled(t *testing.T) {
 	}
 	kept := told(first.server, savedIn)
 	newest := kept[len(kept)-1]
-	if strings.Contains(first.server.story(), "ended") || newest.Step%300 > 150 {
-		t.Errorf("story %s, newest %+v", first.server.story(), newest)
+	if strings.Contains(first.server.story(), "ended") {
+		t.Errorf("story %s", first.server.story())
 	}
 
-	goal := newest.Step + 320
+	goal := newest.Step + 160
 	second := newRig(t, stored(t, store, 2, "train", "TEST_STEPS="+strconv.FormatInt(goal, 10)))
 	withStore(second)
 	second.start()
@@ -72,7 +73,7 @@ func TestNextAttemptGoesOnWhereTheOneBeforeWasKilled(t *testing.T) {
 			break
 		}
 	}
-	if step == 0 || step%300 != 0 || !strings.HasSuffix(begin, "restored "+s.Restored) {
+	if step == 0 || step%150 != 0 || !strings.HasSuffix(begin, "restored "+s.Restored) {
 		t.Errorf("the program says %q", begin)
 	}
 	if e := told(second.server, endedIn)[0]; !e.Saved || e.Reason != api.EndCompleted {
@@ -84,6 +85,7 @@ func TestNextAttemptGoesOnWhereTheOneBeforeWasKilled(t *testing.T) {
 }
 
 func TestOlderAttemptIsFencedByTheStoreItself(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
 	old := running(t, stored(t, store, 1, "train"), withStore)
 	second := newRig(t, stored(t, store, 2, "train", "TEST_STEPS=3"))
@@ -117,8 +119,9 @@ func TestOlderAttemptIsFencedByTheStoreItself(t *testing.T) {
 }
 
 func TestDamagedCheckpointIsPassedOverAndSaid(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
-	first := running(t, stored(t, store, 1, "train", "TEST_EVERY=250"), withStore)
+	first := running(t, stored(t, store, 1, "train", "TEST_EVERY=150"), withStore)
 	first.server.wait("two checkpoints", func() bool {
 		n := 0
 		for _, m := range first.server.applied {
@@ -159,6 +162,7 @@ func TestDamagedCheckpointIsPassedOverAndSaid(t *testing.T) {
 }
 
 func TestHelpersCheckpointIsWhatItWasWhenItSaidSo(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
 	r := running2(t, stored(t, store, 1, "helper"))
 	r.server.order(func() { r.server.orders.Interval = 50 * time.Millisecond })
@@ -203,6 +207,7 @@ func running2(t *testing.T, a api.Assignment) *rig {
 }
 
 func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
+	t.Parallel()
 	store, outputs := t.TempDir(), t.TempDir()
 	a := stored(t, store, 1, "")
 	a.Args, a.Command = nil, "mkdir -p out/deep && echo result > out/deep/metrics.json && exit 9"
@@ -229,6 +234,7 @@ func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
 
 // What is not kept of the outputs, since it is a link that leads out of the work folder, its user learns by name.
 func TestOutputsThatLeadOutAreReported(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -249,6 +255,7 @@ func TestOutputsThatLeadOutAreReported(t *testing.T) {
 }
 
 func TestWorkFolderIsFetchedFromAStore(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
 	b, err := blob.Open(t.Context(), "file://"+store)
 	if err != nil {
@@ -273,6 +280,7 @@ func TestWorkFolderIsFetchedFromAStore(t *testing.T) {
 }
 
 func TestNoTraceOfCapturesIsLeft(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
 	r := newRig(t, stored(t, store, 1, "train", "TEST_STEPS=5"))
 	withStore(r)

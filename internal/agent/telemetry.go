@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -15,10 +14,9 @@ import (
 	"scrimp/internal/wait"
 )
 
-// How often the machine is measured, how often each of its cores, and which share of a processor's time that
-// may take: with very many processes it is done less often.
+// How often each of the machine's cores is measured, and which share of a processor's time measuring may take: with very
+// many processes it is done less often.
 const (
-	lookUsage      = 5 * time.Second
 	lookCores      = time.Minute
 	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small
 	manyCores      = 128
@@ -50,7 +48,7 @@ func (g *attempt) measure(ctx context.Context, p *program.Program) {
 	m.head = m.machine.Head()
 	m.machine.Measure(now, &telemetry.Bucket{})
 	m.gpus(now) // they are read from now on
-	least := cmp.Or(g.lookUsage, lookUsage)
+	least := g.pace.usage
 	for pause := least; wait.For(ctx, pause) == nil; {
 		begun := time.Now()
 		m.once(begun)

@@ -13,7 +13,8 @@ import (
 )
 
 func TestAFullStoreIsSaidWhileItIsFullAndNothingIsLost(t *testing.T) {
-	a := assign(t, "train", "TEST_EVERY=500")
+	t.Parallel()
+	a := assign(t, "train", "TEST_EVERY=150")
 	a.Secrets = map[string]string{"KEY": "hush-hush"}
 	var full atomic.Bool
 	full.Store(true)
@@ -49,6 +50,7 @@ func TestAFullStoreIsSaidWhileItIsFullAndNothingIsLost(t *testing.T) {
 }
 
 func TestACheckpointFolderThatCannotBeWrittenToIsSaidBeforeTheProgramRuns(t *testing.T) {
+	t.Parallel()
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ func TestACheckpointFolderThatCannotBeWrittenToIsSaidBeforeTheProgramRuns(t *tes
 }
 
 func TestOutboxOnAFullDiskSendsAllTheSameAndKeepsAllOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o, err := openOutbox(dir, "j.1")
 	if err != nil {

@@ -31,6 +31,7 @@ func ownHash() string {
 // An agent of another build than its server's replaces itself, as the same process, and
 // goes on with its key; the task is the new one's.
 func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
+	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +70,7 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 
 // What is not the build that the server says it is is not started.
 func TestAnAgentStartsNoOtherBuildThanTheServers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, assign(t, "print", "TEST_TAIL=x"))
 	r.config.Build, r.config.Restart = "0123456789abcdef", func(string) error { t.Error("it was started"); return nil }
 	server := r.server

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/test/lane"
 )
 
 // listener is a server as the protocol has it: what it has heard is durable some time
@@ -55,12 +56,13 @@ func (l *listener) restart() { l.values, l.heard = nil, l.durable }
 // Whatever is lost and whoever is started again, the server has every value of the metric
 // that the job is judged by in the end, in order and none twice.
 func TestNoValueOfTheMetricIsLostOrMerged(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	if dir, err := os.MkdirTemp("/dev/shm", "scrimp-outbox-"); err == nil { // what is tried here is not how a disk syncs
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		top = dir
 	}
-	for seed := range uint64(300) {
+	for seed := range uint64(lane.Pick(30, 3000)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		dir := filepath.Join(top, strconv.FormatUint(seed, 10))
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -128,6 +130,7 @@ func TestNoValueOfTheMetricIsLostOrMerged(t *testing.T) {
 // A server that is away for the whole of the time that an agent waits for it gets all
 // values in reports that it reads, and the file does not grow for ever.
 func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o, err := openOutbox(dir, "j.1")
 	if err != nil {
@@ -135,7 +138,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 	}
 	defer func() { _ = o.Close() }()
 	var l listener
-	const many = 60 * valuesASecond * 60
+	const many = 10 * 60 * valuesASecond
 	for n := range many {
 		o.Step(epoch, api.Step{Step: int64(n)}, &api.Value{At: epoch, Step: int64(n), Value: float64(n)})
 	}
@@ -159,7 +162,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 	if len(l.log) != many || !slices.IsSorted(l.log) {
 		t.Errorf("%d values of %d have come, sorted is %v", len(l.log), many, slices.IsSorted(l.log))
 	}
-	for n := range 50000 { // always one on its way
+	for n := range 20000 { // always one on its way
 		o.Step(epoch, api.Step{Step: int64(n)}, &api.Value{At: epoch, Step: int64(n)})
 		if n%10 == 0 {
 			l.keep()
@@ -168,7 +171,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 			}
 		}
 	}
-	if st, err := os.Stat(filepath.Join(dir, "outbox.jsonl")); err != nil || st.Size() > 8*leastFile {
+	if st, err := os.Stat(filepath.Join(dir, "outbox.jsonl")); err != nil || st.Size() > 2*leastFile {
 		t.Errorf("the file has %d bytes (%v)", st.Size(), err)
 	}
 }
@@ -176,6 +179,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 // Ten values a second are taken for ever, some more at once; what is above that is
 // refused with what to do about it, and counted. What is no number is heard all the same.
 func TestTooManyValuesAreRefusedAndSaidSo(t *testing.T) {
+	t.Parallel()
 	o := objective{name: "loss"}
 	now, step := epoch, int64(0)
 	say := func(s api.Step) (taken bool, why error) {
@@ -220,11 +224,13 @@ func TestTooManyValuesAreRefusedAndSaidSo(t *testing.T) {
 // that posts its metric at each of a thousand steps a second is answered 429, and the job's
 // status says why.
 func TestAProgramsValuesAreToldOneByOneAndTooManyAreAnswered429(t *testing.T) {
+	t.Parallel()
 	a := assign(t, "epochs")
 	a.Metric = "loss"
 	r := newRig(t, a)
 	r.start()
 	r.server.wait("a hint", func() bool { return strings.Contains(r.server.trouble, "values of loss are refused") })
+	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test"} })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}

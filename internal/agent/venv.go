@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // of the program that makes an environment
 	"errors"
@@ -18,6 +19,16 @@ import (
 // pythonTool is a command that installs packages of Python, or runs one that may.
 var pythonTool = regexp.MustCompile(`(^|[^\w.-])(pip[0-9.]*|python[0-9.]*|uv|poetry|pdm|pipenv)($|[^\w.-])`)
 
+// namesPython reports whether a text has a pythonTool. It looks for the names first, which takes a hundredth of the time.
+func namesPython(text []byte) bool {
+	for _, name := range []string{"pip", "python", "uv", "poetry", "pdm"} {
+		if bytes.Contains(text, []byte(name)) {
+			return pythonTool.Match(text)
+		}
+	}
+	return false
+}
+
 // mostScript is the largest file of commands that is looked through, and mostScripts how much of all of them, in bytes.
 const (
 	mostScript  = 1 << 20
@@ -34,7 +45,7 @@ func (g *attempt) venv() string { return filepath.Join(g.folders.top, "venv") }
 // usesPython reports whether the set-up names Python or one of its installers, itself or in a
 // file of the work folder that it names.
 func (g *attempt) usesPython() bool {
-	if pythonTool.MatchString(g.a.Setup) {
+	if namesPython([]byte(g.a.Setup)) {
 		return true
 	}
 	root, err := os.OpenRoot(g.folders.work)
@@ -57,7 +68,7 @@ func (g *attempt) usesPython() bool {
 		if left -= info.Size(); left < 0 {
 			return true // an environment that is not needed costs a second
 		}
-		if b, err := root.ReadFile(name); err == nil && pythonTool.Match(b) {
+		if b, err := root.ReadFile(name); err == nil && namesPython(b) {
 			return true
 		}
 	}

@@ -11,13 +11,8 @@ import (
 	"scrimp/internal/wait"
 )
 
-// How often the agent looks at things while the program runs. A poll costs some
-// microseconds; the checkpoint folder is looked at less often where it is large.
-const (
-	lookOutput = 250 * time.Millisecond
-	lookFolder = 250 * time.Millisecond
-	pollShare  = 200 // a look at the folder takes at most one part of this many of the time
-)
+// pollShare bounds what a look at a large checkpoint folder costs: one part of this many of the time.
+const pollShare = 200
 
 // watcher follows what the program prints and writes.
 type watcher struct {
@@ -29,7 +24,7 @@ type watcher struct {
 
 // follow reads until ctx is done.
 func (w *watcher) follow(ctx context.Context) {
-	for wait.For(ctx, lookOutput) == nil {
+	for wait.For(ctx, w.g.pace.look) == nil {
 		w.read(ctx, false)
 	}
 }
@@ -104,7 +99,7 @@ const clockTick = 10 * time.Millisecond
 
 // watchFolder captures what an unmodified program saves, until ctx is done.
 func (g *attempt) watchFolder(ctx context.Context) {
-	for pause := lookFolder; wait.For(ctx, pause) == nil; {
+	for pause := g.pace.look; wait.For(ctx, pause) == nil; {
 		step, metrics := g.seen()
 		g.mu.Lock()
 		asked := g.asked
@@ -119,6 +114,6 @@ func (g *attempt) watchFolder(ctx context.Context) {
 		} else if err == nil {
 			g.trouble.is(troubleCapture, nil)
 		}
-		pause = max(lookFolder, min(took*pollShare, 10*time.Second))
+		pause = max(g.pace.look, min(took*pollShare, 10*time.Second))
 	}
 }

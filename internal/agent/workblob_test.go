@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/lent"
 	"scrimp/internal/tarball"
+	"scrimp/internal/test/lane"
 )
 
 // tarOf is a work folder as a server sends it.
@@ -84,6 +85,7 @@ func (answers) Write(p []byte) (int, error) { return len(p), nil }
 // what the server says. Whatever is wrong with it, nothing of it is left, the server sends the folder, the log says why,
 // and the server hears it.
 func TestTheWorkFolderComesFromTheBucketOrFromTheServer(t *testing.T) {
+	lane.Component(t, "objects")
 	l := newLending(t)
 	whole := tarOf(t, map[string]string{"from": "the bucket", "more": strings.Repeat("x", 3<<20)})
 	flipped := slices.Clone(whole)
@@ -170,22 +172,5 @@ func TestTheWorkFolderComesFromTheBucketOrFromTheServer(t *testing.T) {
 	}
 	if cuts < 4 {
 		t.Errorf("%d requests over the connection that breaks off", cuts)
-	}
-}
-
-// A job without a declared store asks for nothing but what it asked for before.
-func TestAJobWithoutADeclaredStoreAsksTheServer(t *testing.T) {
-	served := t.TempDir()
-	if err := os.WriteFile(filepath.Join(served, "from"), []byte("the server"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := newRig(t, servedBy(t, 1, "cat from"))
-	withStore(r)
-	asked := false
-	r.server.work = served
-	r.server.works = func() api.WorkBlob { asked = true; return api.WorkBlob{} }
-	r.start()
-	if err := r.end(); err != nil || string(r.server.log) != "the server" || asked {
-		t.Errorf("%v, %q, asked %v", err, r.server.log, asked)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 // The newest that was made or changed is kept, as much as fits.
 func TestTheNewestOfWhatWasWrittenIsKept(t *testing.T) {
+	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	list := []written{{"old", version{5, at(1)}}, {"edited", version{5, at(2)}}, {"grown", version{6, at(1)}}, {"b", version{30, at(4)}},
 		{"a", version{20, at(4)}}, {"huge", version{90, at(5)}}, {"last", version{10, at(9)}}}
@@ -38,6 +39,7 @@ func TestTheNewestOfWhatWasWrittenIsKept(t *testing.T) {
 
 // What the program makes and changes is kept, and neither what it was given, nor checkpoints, nor caches.
 func TestWhatAProgramWritesIsKept(t *testing.T) {
+	t.Parallel()
 	for command, want := range map[string]string{
 		"echo 2 >> given; mkdir -p runs/a c __pycache__; echo x | tee runs/a/log c/state __pycache__/y > model; ln -s model newest; exit 3": "given model newest runs/a/log",
 		"echo x > c/state": "",

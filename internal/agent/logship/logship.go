@@ -24,6 +24,7 @@ type Server interface {
 // Shipper copies the program's output from its file to the server. The file is
 // the buffer: the program writes to it directly and never waits for anybody.
 type Shipper struct {
+	Poll    time.Duration // how often the file is polled; New sets pollLogs
 	path    string
 	attempt string
 	server  Server
@@ -49,13 +50,13 @@ func New(path, attempt string, server Server, mask Masker, log *slog.Logger, cau
 		log.Error("read what was left out of the log before; its text may be mixed up", "error", err)
 	}
 	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught,
-		wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
+		Poll: pollLogs, wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
 }
 
 // Sent is how many bytes the server said it has.
 func (s *Shipper) Sent() int64 { return s.sent.Load() }
 
-// Every sets the pause between two polls of the file; pollLogs at least.
+// Every sets the pause between two polls of the file; Poll at least.
 func (s *Shipper) Every(d time.Duration) { s.every.Store(int64(d)) }
 
 const (
@@ -83,7 +84,7 @@ func (s *Shipper) Run(ctx context.Context) {
 		return
 	}
 	defer func() { _ = f.Close() }() // it was read
-	offset, pause := int64(-1), pollLogs
+	offset, pause := int64(-1), s.Poll
 	for {
 		final := s.final.Load() // before the size is read, or the last bytes could be missed
 		if s.lost.Swap(false) {
@@ -134,7 +135,7 @@ func (s *Shipper) rest(err error, pause time.Duration, offset *int64, final bool
 		s.caught()
 		return logError
 	}
-	return max(pollLogs, time.Duration(s.every.Load()))
+	return max(s.Poll, time.Duration(s.every.Load()))
 }
 
 // Full reports whether the server has said that it has no room, and may not have all since.

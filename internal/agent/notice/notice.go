@@ -4,6 +4,7 @@
 package notice
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -24,6 +25,8 @@ type Endpoints struct {
 	AWS   string // http://host:port/
 	GCE   string // host:port
 	Azure string // http://host:port
+	// Interval is the time between two polls; 0 is a second.
+	Interval time.Duration
 }
 
 // How the watchers behave. The clouds give 30 s to 120 s, so that a second of
@@ -50,20 +53,20 @@ func Watch(ctx context.Context, e Endpoints, client *http.Client, found func(Not
 	defer wg.Wait()
 	if e.AWS != "" {
 		w := &aws{base: strings.TrimRight(e.AWS, "/"), http: client}
-		wg.Go(func() { every(ctx, w.poll, found) })
+		wg.Go(func() { every(ctx, cmp.Or(e.Interval, interval), w.poll, found) })
 	}
 	if e.GCE != "" {
 		w := &gce{host: e.GCE, http: client}
-		wg.Go(func() { every(ctx, w.poll, found) })
+		wg.Go(func() { every(ctx, cmp.Or(e.Interval, interval), w.poll, found) })
 	}
 	if e.Azure != "" {
 		w := &azure{base: strings.TrimRight(e.Azure, "/"), http: client}
-		wg.Go(func() { every(ctx, w.poll, found) })
+		wg.Go(func() { every(ctx, cmp.Or(e.Interval, interval), w.poll, found) })
 	}
 }
 
-// every calls poll about once a second until ctx is done. A poll that waits by itself is simply slow.
-func every(ctx context.Context, poll func(context.Context) ([]Notice, error), found func(Notice)) {
+// every calls poll with that pause between two calls until ctx is done. A poll that waits by itself is simply slow.
+func every(ctx context.Context, pause time.Duration, poll func(context.Context) ([]Notice, error), found func(Notice)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -79,7 +82,7 @@ func every(ctx context.Context, poll func(context.Context) ([]Notice, error), fo
 		if err != nil {
 			timer.Reset(retry)
 		} else {
-			timer.Reset(interval)
+			timer.Reset(pause)
 		}
 	}
 }

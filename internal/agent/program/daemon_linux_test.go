@@ -7,10 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"scrimp/internal/await"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // daemonize leaves a daemon as daemons are made: two processes in between are over, each in a session of its
@@ -30,21 +33,20 @@ func living(argument string) (pids []string) {
 	return pids
 }
 
-func needSetsid(t *testing.T) {
+// needCage skips the test where this process may make no control group.
+func needCage(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("skipped: needs setsid")
+	probe := newCage()
+	if probe == nil {
+		t.Skip("this process may make no control group: cgroups are not installed for it")
 	}
+	probe.remove()
 }
 
 // A daemon that a program leaves is in its control group still, and ends with it.
 func TestADaemonOfAProgramEndsWithIt(t *testing.T) {
-	needSetsid(t)
-	probe := newCage()
-	if probe == nil {
-		t.Skip("skipped: this process may make no control group")
-	}
-	probe.remove()
+	lane.Component(t, "host")
+	needCage(t)
 	const mark = "98765.4321"
 	p, _ := start(t, fmt.Sprintf(daemonize, mark, mark))
 	<-p.Done()
@@ -65,25 +67,21 @@ func TestADaemonOfAProgramEndsWithIt(t *testing.T) {
 
 // It ends with its agent too, however that ends.
 func TestADaemonOfAProgramEndsWithAnAgentThatIsKilled(t *testing.T) {
-	needSetsid(t)
-	if probe := newCage(); probe == nil {
-		t.Skip("skipped: this process may make no control group")
-	} else {
-		probe.remove()
-	}
+	lane.Component(t, "host")
+	needCage(t)
 	const mark = "98765.4322"
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := exec.CommandContext(t.Context(), self)
-	agent.Env = append(os.Environ(), "SCRIMP_TEST_AGENT="+fmt.Sprintf(daemonize, mark, mark)+"; sleep 1000")
-	if err := agent.Start(); err != nil {
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "SCRIMP_TEST_AGENT="+fmt.Sprintf(daemonize, mark, mark)+"; sleep 1000")
+	agent := proc.Start(t, cmd)
+	await.True(t, "the daemon runs", func() bool { return len(living(mark)) == 1 })
+	if err := agent.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the daemon runs", func() bool { return len(living(mark)) == 1 })
-	_ = agent.Process.Kill()
-	_ = agent.Wait()
+	_ = agent.Wait() // it was killed
 	await.True(t, "the daemon has ended", func() bool { return len(living(mark)) == 0 })
 }
 
@@ -120,7 +118,7 @@ func playOrphans() int {
 
 // Where there is no control group, the daemon is adopted, and ended with what descends from it.
 func TestADaemonThatIsAdoptedIsEnded(t *testing.T) {
-	needSetsid(t)
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/await"
+	"scrimp/internal/test/proc"
 )
 
 // plays are what the test binary is in a process of its own, by the variable that says so.
@@ -52,7 +53,7 @@ func start(t *testing.T, script string) (*Program, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	p, err := Start(Spec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}, Output: f, Mark: "SCRIMP_MARK=" + out})
+	p, err := Start(Spec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=" + os.Getenv("PATH")}, Output: f, Mark: "SCRIMP_MARK=" + out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +68,7 @@ func start(t *testing.T, script string) (*Program, string) {
 func read(path string) string { b, _ := os.ReadFile(path); return string(b) }
 
 func TestExitIsReportedAsShellsDo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		script string
 		want   Exit
@@ -86,8 +88,9 @@ func TestExitIsReportedAsShellsDo(t *testing.T) {
 }
 
 func TestSignalReachesTheWholeGroupAndTheGroupOutlivesItsShell(t *testing.T) {
+	t.Parallel()
 	// The shell has no handler and dies at once; its child saves for a moment more.
-	p, out := start(t, `sh -c 'trap "sleep 0.3; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done' ; true`)
+	p, out := start(t, `sh -c 'trap "sleep 0.1; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done' ; true`)
 	await.True(t, "ready", func() bool { return strings.Contains(read(out), "ready") })
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -100,8 +103,9 @@ func TestSignalReachesTheWholeGroupAndTheGroupOutlivesItsShell(t *testing.T) {
 }
 
 func TestKillEndsAlsoWhatLeftTheGroup(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil || runtime.GOOS != "linux" {
-		t.Skip("skipped: setsid is not installed")
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: needs Linux")
 	}
 	p, out := start(t, `setsid sh -c 'echo $$; exec sleep 1000' & wait`)
 	await.True(t, "the stray's id", func() bool { return strings.HasSuffix(read(out), "\n") })
@@ -118,6 +122,7 @@ func TestKillEndsAlsoWhatLeftTheGroup(t *testing.T) {
 }
 
 func TestProgramDiesWithItsAgent(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")
 	}
@@ -125,17 +130,15 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := exec.Command(self)
+	cmd := exec.Command(self)
 	// The main process and a child of it, both deaf to TERM.
-	agent.Env = append(os.Environ(), `SCRIMP_TEST_AGENT=trap '' TERM; sleep 1000 & echo $$ $!; wait`)
-	agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	r, err := agent.StdoutPipe()
+	cmd.Env = append(os.Environ(), `SCRIMP_TEST_AGENT=trap '' TERM; sleep 1000 & echo $$ $!; wait`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := agent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	agent := proc.Start(t, cmd)
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -147,13 +150,13 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	// The guard starts just after the program: wait for it, as a machine that is killed later would.
 	await.True(t, "the guard", func() bool {
 		for _, p := range processes() {
-			if p.parent == agent.Process.Pid && p.group != pids[0] {
+			if p.parent == agent.Cmd.Process.Pid && p.group != pids[0] {
 				return true
 			}
 		}
 		return false
 	})
-	if err := agent.Process.Kill(); err != nil {
+	if err := agent.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = agent.Wait() // killed
@@ -168,6 +171,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 
 // A program has its signals, however the agent was started: with nohup, or in the background of a shell.
 func TestWhatTheAgentIgnoresEndsAProgram(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +187,7 @@ func TestWhatTheAgentIgnoresEndsAProgram(t *testing.T) {
 }
 
 func TestUsageCountsTheCoresInUse(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")
 	}

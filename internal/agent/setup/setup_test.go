@@ -103,6 +103,7 @@ func TestOnlyWhatIsWholeIsUsed(t *testing.T) {
 		"name":     func(dir string) error { return os.WriteFile(filepath.Join(dir, "k", "work", "b"), nil, 0o600) },
 		"removed":  func(dir string) error { return os.Remove(filepath.Join(dir, "k", "work", "a")) },
 		"replaced": func(dir string) error { return os.Rename(filepath.Join(dir, "k"), filepath.Join(dir, "other")) },
+		"cut off":  func(dir string) error { return os.Rename(filepath.Join(dir, "k"), filepath.Join(dir, partial+"1")) },
 		"torn":     func(dir string) error { return os.WriteFile(filepath.Join(dir, "k", entryFile), []byte("{"), 0o600) },
 		"boot":     nil,
 	} {
