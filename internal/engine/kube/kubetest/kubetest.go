@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/test/testbin"
 
 	"gopkg.in/yaml.v3"
@@ -202,7 +202,7 @@ func (c *Cluster) Apply(t testing.TB, yaml string) {
 }
 
 func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, Program("kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.Dir)
