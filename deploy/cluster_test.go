@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/engine/kube/image"
 	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
@@ -40,8 +41,8 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
-	program(t, "kubectl")
-	program(t, "helm")
+	t.Helper()
+	kubetest.Installed(t, "helm")
 	s := &site{Cluster: kubetest.Start(t), T: t}
 	s.Import(t, serverImage(t))
 	s.node = s.RealNode(t, "real-1")
@@ -216,9 +217,9 @@ func (s *site) serves(p pod) {
 	}
 }
 
-// Both variants are taken by an API server under the restricted profile, and serve on a real node.
-func TestServersServeInACluster(t *testing.T) {
-	t.Parallel()
+// An API server takes all variants under the restricted profile, and the server of one with a volume and TLS serves on a
+// real node.
+func TestAServerServesInACluster(t *testing.T) {
 	s := newSite(t)
 	t.Run("admission", func(t *testing.T) {
 		for name, text := range map[string]string{"volume": kustomized(t, local, "volume", "tls", "nodes"),
@@ -234,14 +235,14 @@ func TestServersServeInACluster(t *testing.T) {
 			}
 		}
 	})
-	t.Run("volume with TLS by kustomize", func(t *testing.T) {
-		t.Parallel()
-		(&site{s.Cluster, t, s.node, s.certificate(t)}).volume()
-	})
-	t.Run("postgres by helm", func(t *testing.T) {
-		t.Parallel()
-		(&site{s.Cluster, t, s.node, nil}).postgres()
-	})
+	s.tls = s.certificate(t)
+	s.volume()
+}
+
+// Of two servers by helm on one PostgreSQL one leads, through an eviction and an upgrade.
+func TestServersFailOverInACluster(t *testing.T) {
+	lane.Nightly(t, "two servers start, fail over and are upgraded on a real node")
+	newSite(t).postgres()
 }
 
 // certificate makes the Secret of one for the Service, and returns who trusts it and nothing else.

@@ -28,25 +28,11 @@ const namespace = "ml"
 
 type object = map[string]any
 
-// program is the path of kubectl or helm. Where it is missing the test is skipped, and in CI it fails.
-func program(t testing.TB, name string) string {
-	t.Helper()
-	path := kubetest.Program(name)
-	if _, err := os.Stat(path); err != nil {
-		text := name + " is missing; test/kube-build.sh builds it"
-		if os.Getenv("SCRIMP_CI") == "1" {
-			t.Fatal(text)
-		}
-		t.Skip("skipped: " + text)
-	}
-	return path
-}
-
 // tool runs kubectl or helm, with folders of its own, and returns what it prints.
 func tool(t testing.TB, name string, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
+	cmd := exec.CommandContext(t.Context(), kubetest.Installed(t, name), args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

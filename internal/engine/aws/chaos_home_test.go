@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 	"scrimp/internal/wait"
 )
@@ -72,11 +73,6 @@ func newHome(t *testing.T) *home {
       disk_rate: 0.08
     timing: {poll: 1s, sweep: 5s, detect: 15s, boot: 90s, idle: 0s}
 `)
-	t.Cleanup(func() {
-		if out, err := h.scrimp("server", "stop", "--now"); err != nil {
-			t.Errorf("stop: %v\n%s", err, out)
-		}
-	})
 	h.serve()
 	return h
 }
@@ -90,10 +86,19 @@ func (h *home) serve() {
 	}
 	cmd := exec.Command(h.program, "--data", h.data, "serve", "--listen", h.listen, "--insecure") //nolint:noctx // scrimp server stop ends it
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		h.Fatal(err)
-	}
-	go func() { _ = cmd.Wait(); _ = log.Close() }()
+	defer func() { _ = log.Close() }()
+	server := proc.Start(h, cmd)
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = server.Wait() }()
+	h.Cleanup(func() { // so that it gives back what it has rented; only the last one still runs
+		select {
+		case <-ended:
+		default:
+			if out, err := h.scrimp("server", "stop", "--now"); err != nil {
+				h.Errorf("stop: %v\n%s", err, out)
+			}
+		}
+	})
 	await.True(h, "the server listens", func() bool { // a command would start one that does not
 		c, err := (&net.Dialer{}).DialContext(h.Context(), "tcp", h.listen)
 		if err == nil {

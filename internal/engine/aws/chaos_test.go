@@ -17,10 +17,11 @@ import (
 
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/money"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
-var chaosFor = flag.Duration("chaos", 0, "how long a cloud and its server are hurt; 0: not at all (make chaos-aws)")
+var chaosFor = flag.Duration("chaos", time.Minute, "how long a cloud and its server are hurt (make chaos-aws)")
 
 // chaos are a server and its cloud that are hurt.
 type chaos struct {
@@ -34,9 +35,7 @@ type chaos struct {
 // A server and a cloud whose instances run the real agent, hurt for a while in each way, lose no job and rent nothing
 // twice: each job ends as it should, each machine costs what the cloud bills for it, and nothing is left.
 func TestACloudThatIsHurtLosesNothing(t *testing.T) {
-	if *chaosFor == 0 {
-		t.Skip("skipped: make chaos-aws runs it, for as long as CHAOS says")
-	}
+	lane.Nightly(t, "it hurts a server and its cloud for a minute, or for as long as make chaos-aws says")
 	seed := uint64(time.Now().UnixNano())
 	c := &chaos{newHome(t), rand.New(rand.NewPCG(1, seed)), time.Now(), map[string]int{}, map[string]bool{}}
 	var names []string

@@ -17,10 +17,11 @@ import (
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/test/lane"
 )
 
 var (
-	seeds     = flag.Int("seeds", 20, "accounts whose cloud is hurt, each by its seed")
+	seeds     = flag.Int("seeds", lane.Pick(4, 60), "accounts whose cloud is hurt, each by its seed")
 	firstSeed = flag.Int("first", 0, "the first of them")
 )
 
@@ -338,10 +339,19 @@ func (h *hurt) settles() {
 	}
 }
 
+// TestFaultsOfManySeeds is TestFaultsRentNothingTwiceAndLoseNothing with the nightly lane's number of seeds.
+func TestFaultsOfManySeeds(t *testing.T) {
+	lane.Nightly(t, "a second for each of 60 seeds")
+	survivesFaults(t)
+}
+
 // Over requests and answers that are refused, lost, delivered twice and late, interruptions, failures, prices,
 // capacity and quotas that change, and servers that die: no key rents more than it asks for, no machine is lost,
 // each is billed to the second as the cloud does, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) { survivesFaults(t) }
+
+func survivesFaults(t *testing.T) {
+	t.Helper()
 	machines, faults, unseen, failed, reserved := 0, 0, 0, 0, time.Duration(0)
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -45,7 +45,7 @@ func setenv(t testing.TB, env map[string]string) {
 	}
 }
 
-// driver is one of the site's.
+// driver is one of the site's, which asks again without delay.
 func (s *site) driver() *Driver {
 	s.Helper()
 	e, err := Open(s.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
@@ -57,6 +57,7 @@ func (s *site) driver() *Driver {
 	if !ok {
 		s.Fatal("another driver")
 	}
+	d.with.backoff = 0
 	return d
 }
 

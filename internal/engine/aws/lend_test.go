@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/test/lane"
 )
 
 const jobRole = "arn:aws:iam::123456789012:role/scrimp-job"
@@ -25,7 +26,7 @@ const jobRole = "arn:aws:iam::123456789012:role/scrimp-job"
 func lends(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t, awstest.Options{})
-	s.with.Store, s.with.JobRole, s.with.backoff = "s3://ckpt?prefix=team", jobRole, time.Millisecond
+	s.with.Store, s.with.JobRole = "s3://ckpt?prefix=team", jobRole
 	return s
 }
 
@@ -149,6 +150,7 @@ func TestWhyThereAreNoCredentialsIsToldApart(t *testing.T) {
 }
 
 func TestDoctorTriesRoleAndBucketAndPrintsWhatTheStoreNeeds(t *testing.T) {
+	lane.Component(t, "objects")
 	s, gate := lends(t), (*awstest.Gate)(nil)
 	s.with.Store, gate = gated(t, s)
 	find := func() (store, rights engine.Finding) {

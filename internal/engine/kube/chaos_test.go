@@ -14,10 +14,11 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
-var chaosFor = flag.Duration("chaos", 0, "how long a cluster and its server are hurt; 0: not at all (make chaos-kube)")
+var chaosFor = flag.Duration("chaos", time.Minute, "how long a cluster and its server are hurt (make chaos-kube)")
 
 const chaosPools = `        - {name: spot, capacity: spot, rate: 1.20, cpus: 1, memory: 256MiB, grace: 10s, selector: {POOL spot}}
         - {name: std, rate: 3.60, cpus: 1, memory: 256MiB, grace: 10s, selector: {POOL std}}
@@ -26,9 +27,7 @@ const chaosPools = `        - {name: spot, capacity: spot, rate: 1.20, cpus: 1, 
 // A server and a cluster that are hurt for a while, in each way, lose no job: each ends as it should, what it cost adds
 // up, and no pod is left.
 func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
-	if *chaosFor == 0 {
-		t.Skip("skipped: make chaos-kube runs it, for as long as CHAOS says")
-	}
+	lane.Nightly(t, "it hurts a cluster and its server for a minute, or for as long as make chaos-kube says")
 	h, nodes := newHome(t, "spot-1", "std-2", "std-3")
 	h.engines(chaosPools)
 	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}

@@ -222,8 +222,7 @@ value: 1
 
 // The driver is held to the contract by a real control plane, and its page says by which cases.
 func TestDriverConforms(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
+	c := kubetest.Shared(t) // the restart of the API server is why no other test runs beside this one
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig() })
 	enginetest.Page(t, filepath.Join("..", "..", "..", "docs", "engines", "kubernetes.md"), results)
 }

@@ -23,12 +23,14 @@ import (
 
 	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/money"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
 var (
-	seeds = flag.Int("seeds", 12, "engines whose connection is hurt, each by its seed")
+	seeds = flag.Int("seeds", lane.Pick(3, 48), "engines whose connection is hurt, each by its seed")
 	first = flag.Int("first", 0, "the first of them")
 	width = flag.Int("width", 12, "how many are hurt at once")
 )
@@ -304,12 +306,23 @@ func (h *hurt) books(ctx context.Context) {
 	}
 }
 
+// TestFaultsOfManySeeds is TestFaultsRentNothingTwiceAndLoseNothing with the nightly lane's number of seeds, and watches
+// that the API server ends after 5 to 10 s.
+func TestFaultsOfManySeeds(t *testing.T) {
+	lane.Nightly(t, "a minute for each 12 of 48 seeds")
+	survivesFaults(t, kubetest.Start(t, "WATCH=5"))
+}
+
 // Over requests and answers that are lost, refused and late, watches that are cut, evictions, and servers that die, two
 // at a time: no key runs twice, no machine is lost or billed wrongly, and nothing stays when all is given back.
 func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
-	quiet.Do(func() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) })
 	t.Parallel()
-	c := cluster(t, "WATCH=5")
+	survivesFaults(t, kubetest.Shared(t))
+}
+
+func survivesFaults(t *testing.T, c *kubetest.Cluster) {
+	t.Helper()
+	quiet.Do(func() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) })
 	s := newSite(t, c)
 	s.nodes("std", "64", 4)
 	seen := &ran{pods: map[string]map[int]map[types.UID]bool{}, up: map[types.UID]string{}}

@@ -4,20 +4,20 @@ package kube
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"scrimp/client"
 	"scrimp/internal/await"
-	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/kube/image"
 	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/receipt"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -25,29 +25,49 @@ import (
 type home struct {
 	*site
 	dir, data string
-	listen    string // where pods reach the server
+	host      string // address of this machine that pods reach
+	listen    string // where the server listens; "": it has not been started
+	pools     string // what the names of its nodes' pools begin with
 }
 
 // newHome starts a cluster with real nodes: each is of the pool before the hyphen of its name.
 func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short")
-	}
-	if enginetest.Raced {
-		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
-	}
-	c := cluster(t)
+	c := kubetest.Start(t)
 	s := newSite(t, c)
 	var added []*kubetest.RealNode
 	for _, name := range nodes {
 		pool, _, _ := strings.Cut(name, "-")
-		labels := []string{}
-		for k, v := range s.pool(pool) {
-			labels = append(labels, k+"="+v)
-		}
-		added = append(added, c.RealNode(t, name, labels...))
+		added = append(added, c.RealNode(t, name, "pool="+s.namespace+"-"+pool))
 	}
+	imports(t, c)
+	return homeOf(t, s, added[0].Host, s.namespace), added
+}
+
+// real are the nodes of the shared cluster that are real, both of the pool spot.
+var real struct {
+	sync.Mutex
+	nodes []*kubetest.RealNode
+}
+
+// newSharedHome makes a namespace of the shared cluster, whose two real nodes are of the pool spot. The number is of the
+// node by whose network pods reach the server.
+func newSharedHome(t *testing.T, node int) *home {
+	t.Helper()
+	c := kubetest.Shared(t)
+	real.Lock()
+	defer real.Unlock()
+	if len(real.nodes) == 0 {
+		list := []*kubetest.RealNode{c.RealNode(t, "real-1", "pool=real-spot"), c.RealNode(t, "real-2", "pool=real-spot")}
+		imports(t, c)
+		real.nodes = list
+	}
+	return homeOf(t, newSite(t, c), real.nodes[node].Host, "real")
+}
+
+// imports gives real nodes the images of users and of the agent.
+func imports(t *testing.T, c *kubetest.Cluster) {
+	t.Helper()
 	user, err := image.Shell("localhost/user:1")
 	if err != nil {
 		t.Fatal(err)
@@ -57,37 +77,32 @@ func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 		t.Fatal(err)
 	}
 	c.Import(t, user, agent)
-	h := &home{site: s, dir: t.TempDir()}
+}
+
+func homeOf(t *testing.T, s *site, host, pools string) *home {
+	t.Helper()
+	h := &home{site: s, dir: t.TempDir(), host: host, pools: pools}
 	h.data = filepath.Join(h.dir, "d")
 	for _, sub := range []string{"w", "d"} {
 		if err := os.Mkdir(filepath.Join(h.dir, sub), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.listen = net.JoinHostPort(added[0].Host, fmt.Sprint(freePort(t, added[0].Host)))
-	t.Cleanup(func() {
-		if out, err := h.scrimp("server", "stop", "--now"); err != nil {
-			t.Errorf("stop: %v\n%s", err, out)
-		}
-	})
-	return h, added
+	return h
 }
 
-func freePort(t testing.TB, host string) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	a, _ := l.Addr().(*net.TCPAddr)
-	return a.Port
-}
-
-// engines writes the engine with these pools, and starts the server.
+// engines writes the engine with these pools, and starts the server, on another port where the kernel's choice was taken
+// meanwhile.
 func (h *home) engines(pools string) {
 	h.Helper()
-	h.file("d/engines.yaml", `engines:
+	for {
+		l, err := (&net.ListenConfig{}).Listen(h.Context(), "tcp", net.JoinHostPort(h.host, "0"))
+		if err != nil {
+			h.Fatal(err)
+		}
+		h.listen = l.Addr().String()
+		_ = l.Close()
+		h.file("d/engines.yaml", `engines:
   - name: k8s
     kind: kubernetes
     agents: http://`+h.listen+`
@@ -97,30 +112,65 @@ func (h *home) engines(pools string) {
       agent_image: localhost/scrimp:1
       user: 1000
       pools:
-`+strings.ReplaceAll(pools, "POOL ", "pool: "+h.namespace+"-"))
-	h.serve()
+`+strings.ReplaceAll(pools, "POOL ", "pool: "+h.pools+"-"))
+		if h.serves() {
+			return
+		}
+		if log := h.log(); !strings.Contains(log, "address already in use") {
+			h.Fatalf("the server ended:\n%s", log)
+		}
+	}
 }
 
-// serve starts the server, and waits until it answers.
+// serve starts the server again.
 func (h *home) serve() {
+	h.Helper()
+	if !h.serves() {
+		h.Fatalf("the server ended:\n%s", h.log())
+	}
+}
+
+// serves starts the server, and reports whether it answers, or ended instead.
+func (h *home) serves() (listens bool) {
 	h.Helper()
 	log, err := os.OpenFile(filepath.Join(h.data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		h.Fatal(err)
 	}
+	defer func() { _ = log.Close() }()
 	cmd := exec.Command(testbin.Full.Path(h), "--data", h.data, "serve", "--listen", h.listen, "--insecure") //nolint:noctx // scrimp server stop ends it
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		h.Fatal(err)
-	}
-	go func() { _ = cmd.Wait(); _ = log.Close() }()
+	server := proc.Start(h, cmd)
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = server.Wait() }()
+	h.Cleanup(func() { // so that it gives back what it has rented; only the last one still runs
+		select {
+		case <-ended:
+		default:
+			if out, err := h.scrimp("server", "stop", "--now"); err != nil {
+				h.Errorf("stop: %v\n%s", err, out)
+			}
+		}
+	})
 	await.True(h, "the server listens", func() bool { // a command would start one that does not
+		select {
+		case <-ended:
+			return true
+		default:
+		}
 		c, err := (&net.Dialer{}).DialContext(h.Context(), "tcp", h.listen)
 		if err == nil {
 			_ = c.Close()
+			listens = true
 		}
-		return err == nil
-	}, func() string { text, _ := os.ReadFile(log.Name()); return string(text) })
+		return listens
+	}, h.log)
+	return listens
+}
+
+func (h *home) log() string {
+	text, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
+	return string(text)
 }
 
 func (h *home) file(name, text string) {
@@ -168,11 +218,10 @@ func (h *home) receipt(id string) (r receipt.Receipt) {
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
 	await.True(h, what, ok, func() string {
-		log, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
 		out, _ := h.scrimp("jobs")
 		pods, _ := h.Try("get", "pods,jobs,configmaps", "-n", h.namespace, "-o", "wide")
 		said, _ := h.Try("describe", "pods", "-n", h.namespace)
-		return out + pods + "\n" + said + "\n" + string(log)
+		return out + pods + "\n" + said + "\n" + h.log()
 	})
 }
 

@@ -30,7 +30,7 @@ func repeated(log string) (n int) {
 // the agent in the user's image. What it had done is not done twice.
 func TestAnEvictedJobSavesAndFinishes(t *testing.T) {
 	t.Parallel()
-	h, _ := newHome(t, "spot-1", "spot-2")
+	h := newSharedHome(t, 1)
 	h.engines(onePool)
 	submitted := time.Now()
 	h.counter("train", "40", "")

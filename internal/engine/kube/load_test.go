@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
@@ -131,9 +132,7 @@ func spent(t testing.TB) time.Duration {
 
 // Many machines at once take less than one core of the server, and few requests each.
 func TestManyMachinesAskLittle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: -short")
-	}
+	lane.Nightly(t, "it measures processors and requests over a hundred machines")
 	c := kubetest.Start(t)
 	l := &load{site: newSite(t, c)}
 	l.nodes("std", "128", max(2, (*pods+59)/60)) // of 64 GiB, and a machine has one

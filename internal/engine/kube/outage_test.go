@@ -22,14 +22,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
 // What the API server does not tell for a while ends no machine, and is told afterwards: where it dies, where what
 // happened is forgotten, where it is frozen, and where its connection is dead.
 func TestOutages(t *testing.T) {
-	t.Parallel()
-	c := cluster(t, "WATCH=5") // watches end after 5 to 10 s
+	lane.Nightly(t, "it waits for the limits of calls and connections")
+	c := kubetest.Start(t, "WATCH=5") // watches end after 5 to 10 s
 	for _, o := range []struct {
 		name string
 		hold func(*site)

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"scrimp/internal/engine/kube/image"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )
 
 // The machines of a gang are pods of one Job on several nodes, which find each other by their addresses.
 func TestAGangIsOneJob(t *testing.T) {
 	t.Parallel()
-	h, _ := newHome(t, "spot-1", "spot-2")
+	h := newSharedHome(t, 0)
 	h.engines(onePool)
 	h.file("w/gang.yaml", `name: gang
 nodes: 2
@@ -40,7 +41,7 @@ command: |
 // A node whose kubelet is killed goes on with the old program, which nobody can end there; the job goes on elsewhere,
 // and what the old one saves from then on counts for nothing.
 func TestANodeWithoutKubeletGoesOnAndIsFenced(t *testing.T) {
-	t.Parallel()
+	lane.Nightly(t, "Kubernetes takes half a minute to give up a node that is silent")
 	h, nodes := newHome(t, "spot-1", "spot-2")
 	h.engines(strings.Replace(onePool, "grace: 20s", "grace: 5s", 1))
 	h.counter("train", "400", "")
@@ -75,7 +76,7 @@ func agentOn(t *testing.T, enter func(testing.TB, ...string) string) string {
 
 // Images that cannot be used are said as what they are, with the fix, and cost nothing.
 func TestImagesThatCannotBeUsed(t *testing.T) {
-	t.Parallel()
+	lane.Nightly(t, "the kubelet tries an image again and again before the job fails")
 	h, _ := newHome(t, "std-1")
 	foreign, err := image.Foreign("localhost/foreign:1")
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -93,8 +95,10 @@ func (c *Cluster) Create(t testing.TB, path, object string) []byte {
 // ready waits until a node is, and until Kubernetes has taken the taint from it that it had before.
 func (c *Cluster) ready(t testing.TB, name string) {
 	t.Helper()
-	is := func() bool {
-		_, answer, err := c.call(http.MethodGet, "/api/v1/nodes/"+name, "")
+	var answer []byte
+	await.True(t, "node "+name+" is ready", func() bool {
+		var err error
+		_, answer, err = c.call(http.MethodGet, "/api/v1/nodes/"+name, "")
 		var n struct {
 			Spec   struct{ Taints []struct{ Key string } }
 			Status struct {
@@ -115,12 +119,5 @@ func (c *Cluster) ready(t testing.TB, name string) {
 			}
 		}
 		return false
-	}
-	for range 1800 {
-		if is() {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatalf("the node %s is not ready", name)
+	}, func() string { return string(answer) })
 }

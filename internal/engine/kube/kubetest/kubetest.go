@@ -5,15 +5,17 @@ package kubetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/test/testbin"
 
 	"gopkg.in/yaml.v3"
@@ -24,43 +26,106 @@ type Cluster struct {
 	Dir  string
 	Port int // of the API server
 
+	lock   *os.File // of its ports
 	real   []*RealNode
 	images []string // archives that real nodes have
 }
 
 // Start starts one, with what test/kube-up.sh reads of the environment, until the test ends. Where its programs are
-// missing the test is skipped, and in CI it fails.
+// missing the test is skipped.
 func Start(t testing.TB, env ...string) *Cluster {
 	t.Helper()
-	for _, name := range strings.Fields("etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok") {
-		if _, err := os.Stat(Program(name)); err != nil {
-			missing(t, "%s is missing; test/kube-build.sh %s builds it", name, filepath.Dir(Program(name)))
-		}
-	}
-	sweep(t)
-	dir, err := os.MkdirTemp("", "kt") // short: the path of a socket is
+	installed(t)
+	c, err := begin(env...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{Dir: dir, Port: takePorts(t, dir)}
 	t.Cleanup(func() {
-		c.script(t, "kube-down.sh")
 		if t.Failed() {
 			c.tell(t)
 		}
-		_ = os.RemoveAll(dir)
+		if err := c.end(); err != nil {
+			t.Error(err)
+		}
 	})
-	c.script(t, "kube-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port), "KUBE_BIN=" + bin()}, env...)...)
 	return c
 }
 
-// missing skips the test, and in CI fails it.
-func missing(t testing.TB, format string, args ...any) {
+// shared is the cluster that the tests of a package share.
+var shared struct {
+	once sync.Once
+	*Cluster
+	err error
+}
+
+// Shared returns the cluster that the tests of a package share: each has a namespace and nodes of its own there, and
+// leaves the programs of the control plane alone. The first test starts it, and TestMain calls End.
+func Shared(t testing.TB) *Cluster {
 	t.Helper()
-	if os.Getenv("SCRIMP_CI") == "1" {
-		t.Fatalf(format, args...)
+	installed(t)
+	shared.once.Do(func() { shared.Cluster, shared.err = begin() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
 	}
-	t.Skipf("skipped: "+format, args...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			shared.tell(t)
+		}
+	})
+	return shared.Cluster
+}
+
+// End ends the cluster that Shared has started, if it has.
+func End() error {
+	if shared.Cluster == nil {
+		return nil
+	}
+	return shared.end()
+}
+
+func begin(env ...string) (c *Cluster, err error) {
+	if err := sweep(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kt") // short: the path of a socket is
+	if err != nil {
+		return nil, err
+	}
+	c = &Cluster{Dir: dir}
+	if c.Port, c.lock, err = takePorts(dir); err == nil {
+		err = c.script("kube-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port), "KUBE_BIN=" + bin()}, env...)...)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.end())
+	}
+	return c, nil
+}
+
+func (c *Cluster) end() error {
+	err := c.script("kube-down.sh")
+	_ = os.RemoveAll(c.Dir)
+	if c.lock != nil {
+		_ = c.lock.Close()
+	}
+	return err
+}
+
+// installed skips the test where a program of the control plane is missing.
+func installed(t testing.TB) {
+	t.Helper()
+	for _, name := range strings.Fields("etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok") {
+		Installed(t, name)
+	}
+}
+
+// Installed returns the path of a program that test/kube-build.sh builds. Where it is missing the test is skipped.
+func Installed(t testing.TB, name string) string {
+	t.Helper()
+	path := Program(name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not installed; test/kube-build.sh %s builds it", name, filepath.Dir(path))
+	}
+	return path
 }
 
 // Program is the path of a program that test/kube-build.sh builds: helm, kubectl, and those of the control plane.
@@ -97,11 +162,11 @@ func usual(line string) bool {
 	return line == "" || line[0] == 'I' || strings.Contains(strings.ToLower(line), `"level":"info"`)
 }
 
-func (c *Cluster) script(t testing.TB, name string, env ...string) {
-	t.Helper()
+func (c *Cluster) script(name string, env ...string) error {
 	if out, err := c.run(name, []string{c.Dir}, env...); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
+	return nil
 }
 
 func (c *Cluster) run(name string, args []string, env ...string) (string, error) {
@@ -137,7 +202,7 @@ func (c *Cluster) Apply(t testing.TB, yaml string) {
 }
 
 func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, Program("kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.Dir)

@@ -12,6 +12,9 @@ import (
 	"scrimp/internal/engine/kube/kubetest"
 )
 
+// within is how long kubectl waits for a condition at most.
+var within = fmt.Sprint("--timeout=", await.Limit)
+
 const twoPods = `
 apiVersion: batch/v1
 kind: Job
@@ -29,24 +32,40 @@ spec:
       containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 4}}}]
 `
 
-func TestAJobOfTwoPodsOutlivesAnEviction(t *testing.T) {
-	t.Parallel()
-	c := kubetest.Start(t)
+// A cluster has simulated nodes, users and real nodes, and leaves nothing behind.
+func TestACluster(t *testing.T) {
+	var c *kubetest.Cluster
+	t.Run("runs", func(t *testing.T) {
+		c = kubetest.Start(t)
+		t.Run("at once", func(t *testing.T) {
+			t.Run("a job of two pods outlives an eviction", func(t *testing.T) { t.Parallel(); outlivesEviction(t, c) })
+			t.Run("a real node runs a pod", func(t *testing.T) { t.Parallel(); runsPod(t, c) })
+		})
+		t.Run("a user has the rights of its role", func(t *testing.T) { hasRights(t, c) })
+	})
+	if c == nil {
+		return // nothing was begun
+	}
+	rest := ""
+	await.True(t, "nothing is left behind", func() bool { rest = left(t, c); return rest == "" }, func() string { return rest })
+}
+
+func outlivesEviction(t *testing.T, c *kubetest.Cluster) {
 	c.Nodes(t, kubetest.Node{Name: "spot-1", GPUs: 8, Labels: map[string]string{"karpenter.sh/capacity-type": "spot"}},
 		kubetest.Node{Name: "closed-1", GPUs: 8, Taints: []string{"closed=yes:NoSchedule"}})
 	c.Apply(t, twoPods)
 	await.True(t, "the pods are made", func() bool {
-		return len(strings.Fields(c.Do(t, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}"))) == 2
+		return len(strings.Fields(c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].metadata.name}"))) == 2
 	})
-	c.Do(t, "wait", "--for=condition=Ready", "--timeout=3m", "pod", "-l", "job-name=pair")
-	pod := strings.Fields(c.Do(t, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}"))[0]
+	c.Do(t, "wait", "--for=condition=Ready", within, "pod", "-l", "job-name=pair")
+	pod := strings.Fields(c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].metadata.name}"))[0]
 	c.Evict(t, "default", pod)
 	await.True(t, "another pod in the place of the evicted", func() bool {
-		now := c.Do(t, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")
+		now := c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].metadata.name}")
 		return len(strings.Fields(now)) == 2 && !strings.Contains(now, pod)
 	})
-	c.Do(t, "wait", "--for=condition=Ready", "--timeout=3m", "pod", "-l", "job-name=pair")
-	if nodes := c.Do(t, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"); nodes != "spot-1 spot-1" {
+	c.Do(t, "wait", "--for=condition=Ready", within, "pod", "-l", "job-name=pair")
+	if nodes := c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].spec.nodeName}"); nodes != "spot-1 spot-1" {
 		t.Errorf("the pods are on %q", nodes)
 	}
 }
@@ -58,9 +77,7 @@ metadata: {name: reader}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
 `
 
-func TestAUserHasTheRightsOfItsRole(t *testing.T) {
-	t.Parallel()
-	c := kubetest.Start(t)
+func hasRights(t *testing.T, c *kubetest.Cluster) {
 	config := c.User(t, "team", reader)
 	c.Do(t, "--kubeconfig", config, "get", "pods")
 	out, err := c.Try("--kubeconfig", config, "delete", "pod", "any")
@@ -95,39 +112,29 @@ spec:
     resources: {limits: {nvidia.com/gpu: 1}}
 `
 
-func TestARealNodeRunsAPodAndLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	var c *kubetest.Cluster
-	t.Run("cluster", func(t *testing.T) {
-		c = kubetest.Start(t)
-		n := c.Real(t, kubetest.Node{Name: "real-1", GPUs: 2}) // skips, or fails in CI, where something is missing
-		shell, err := image.Shell("localhost/shell:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Import(t, shell)
-		c.Apply(t, shellPod)
-		c.Do(t, "wait", "--for=condition=Ready", "--timeout=3m", "pod/shell")
-		await.True(t, "what the pod says", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
-		c.Kill(t, "kubelet.real-1")
-		if tasks := n.Enter(t, "sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null; true"); !strings.Contains(tasks, "echo begun") {
-			t.Errorf("the container ended with the kubelet:\n%s", tasks)
-		}
-		c.Begin(t, "kubelet.real-1")
-		await.True(t, "logs of the new kubelet", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
-		c.Do(t, "delete", "pod", "shell", "--wait=false")
-		await.True(t, "the pod is told of its end", func() bool {
-			out, _ := c.Try("get", "events", "--field-selector=reason=Killing")
-			return strings.Contains(out, "shell")
-		})
-		c.Apply(t, strings.NewReplacer("name: shell", "name: last").Replace(shellPod)) // and runs when all ends
-		c.Do(t, "wait", "--for=condition=Ready", "--timeout=3m", "pod/last")
-	})
-	if c == nil {
-		t.Skip("skipped: there is no cluster, for the reason above")
+func runsPod(t *testing.T, c *kubetest.Cluster) {
+	n := c.Real(t, kubetest.Node{Name: "real-1", GPUs: 2})
+	shell, err := image.Shell("localhost/shell:1")
+	if err != nil {
+		t.Fatal(err)
 	}
-	rest := ""
-	await.True(t, "nothing is left behind", func() bool { rest = left(t, c); return rest == "" }, func() string { return rest })
+	c.Import(t, shell)
+	c.Apply(t, shellPod)
+	c.Do(t, "wait", "--for=condition=Ready", within, "pod/shell")
+	await.True(t, "what the pod says", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
+	c.Kill(t, "kubelet.real-1")
+	if tasks := n.Enter(t, "sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null; true"); !strings.Contains(tasks, "echo begun") {
+		t.Errorf("the container ended with the kubelet:\n%s", tasks)
+	}
+	c.Begin(t, "kubelet.real-1")
+	await.True(t, "logs of the new kubelet", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
+	c.Do(t, "delete", "pod", "shell", "--wait=false")
+	await.True(t, "the pod is told of its end", func() bool {
+		out, _ := c.Try("get", "events", "--field-selector=reason=Killing")
+		return strings.Contains(out, "shell")
+	})
+	c.Apply(t, strings.NewReplacer("name: shell", "name: last").Replace(shellPod)) // and runs when all ends
+	c.Do(t, "wait", "--for=condition=Ready", within, "pod/last")
 }
 
 // left is what a cluster leaves behind on this machine: its folder, mounts, links, groups of processes, and processes.

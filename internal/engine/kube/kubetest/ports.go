@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"testing"
 )
 
 // A cluster has 16 ports, of which the first is a multiple of 16: the addresses of its real nodes follow from it.
@@ -17,29 +16,26 @@ const (
 	portsEach = 16
 )
 
-// takePorts is the first port of a cluster's in the folder, which no other test of this machine has until this one
-// ends.
-func takePorts(t testing.TB, dir string) int {
-	t.Helper()
+// takePorts returns the first port of a cluster's in the folder, and its lock: no other test of this machine has these
+// ports until the lock is closed.
+func takePorts(dir string) (port int, lock *os.File, err error) {
 	const slots = (lastPort - firstPort) / portsEach
 	for i := range slots {
-		port := firstPort + (os.Getpid()*7+i)%slots*portsEach
-		lock := take(filepath.Join(os.TempDir(), fmt.Sprintf("scrimp-kube-%d.lock", port)))
+		port = firstPort + (os.Getpid()*7+i)%slots*portsEach
+		lock = take(filepath.Join(os.TempDir(), fmt.Sprintf("scrimp-kube-%d.lock", port)))
 		if lock == nil {
 			continue
 		}
-		if !free(t, port) {
+		if !free(port) {
 			_ = lock.Close()
 			continue
 		}
 		if err := errors.Join(lock.Truncate(0), os.WriteFile(lock.Name(), []byte(dir), 0o600)); err != nil {
-			t.Fatal(err)
+			return 0, nil, errors.Join(err, lock.Close())
 		}
-		t.Cleanup(func() { _ = lock.Close() })
-		return port
+		return port, lock, nil
 	}
-	t.Fatal("no ports are free")
-	return 0
+	return 0, nil, errors.New("start a cluster: no ports are free")
 }
 
 // take is the lock of that path, or nil where another test holds it.
@@ -56,8 +52,7 @@ func take(path string) *os.File {
 }
 
 // sweep ends the clusters of tests that were killed: their locks name their folders, and nobody holds them.
-func sweep(t testing.TB) {
-	t.Helper()
+func sweep() (err error) {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "scrimp-kube-*.lock"))
 	for _, path := range locks {
 		lock := take(path)
@@ -65,18 +60,17 @@ func sweep(t testing.TB) {
 			continue
 		}
 		dir, _ := os.ReadFile(path)
-		if _, err := os.Stat(filepath.Join(string(dir), "etc", "port")); len(dir) > 0 && err == nil {
-			old := &Cluster{Dir: string(dir)}
-			old.script(t, "kube-down.sh")
-			_ = os.RemoveAll(old.Dir)
+		if _, none := os.Stat(filepath.Join(string(dir), "etc", "port")); len(dir) > 0 && none == nil {
+			err = errors.Join(err, (&Cluster{Dir: string(dir)}).end())
 		}
 		_ = lock.Close()
 	}
+	return err
 }
 
-func free(t testing.TB, first int) bool {
+func free(first int) bool {
 	for p := first; p < first+portsEach; p++ {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprint(":", p))
+		l, err := net.Listen("tcp", fmt.Sprint(":", p)) //nolint:noctx // it does not wait
 		if err != nil {
 			return false
 		}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"scrimp/internal/await"
 )
 
 // Signal sends a signal to a program: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, and of a
@@ -27,13 +29,7 @@ func (c *Cluster) Kill(t testing.TB, program string) {
 	t.Helper()
 	pid := c.pid(t, program)
 	c.Signal(t, program, syscall.SIGKILL)
-	for range 500 {
-		if ended(pid) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("%s survives", program)
+	await.True(t, program+" ends", func() bool { return ended(pid) })
 }
 
 // Begin begins a program that was killed again, as it was. It does not wait until it is ready. Where the port of the
