@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/enginetest"
@@ -37,7 +36,7 @@ func (s *site) rig() enginetest.Rig {
 	}
 	return enginetest.Rig{
 		Driver: d, Granted: "aws/us-east-1a/c7i.xlarge/on-demand", Empty: empty,
-		Fails: "aws/us-east-1b/m7i.large/spot", Consistency: usual.Consistency, Limit: await.Limit,
+		Fails: "aws/us-east-1b/m7i.large/spot", Consistency: usual.Consistency,
 		Beside: []string{"disk", "address"}, Tells: 1100 * time.Millisecond, // EC2 tells seconds
 		Parts: "", Refusals: []enginetest.Refusal{
 			{Offer: "aws/us-east-1a/g5.xlarge/spot", Err: engine.ErrQuota, Scope: "pool", Wait: quotaWait},

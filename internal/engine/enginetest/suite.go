@@ -49,8 +49,6 @@ type Rig struct {
 	Tells time.Duration
 	// Consistency is how long the engine's list may lack a machine that runs.
 	Consistency time.Duration
-	// Limit is not read any more: await.Limit ends every wait.
-	Limit time.Duration
 }
 
 // Refusal is how an engine refuses an offer.

@@ -195,7 +195,7 @@ value: 1
 	}()
 	return enginetest.Rig{
 		Driver: d, Granted: "k8s/std/1c-1g/on-demand", Fails: "k8s/spot/1c-1g/spot", Queued: "k8s/later/1c-1g/on-demand",
-		Parts: "k8s/parts/1c-1g/on-demand", Consistency: usual.Consistency, Limit: await.Limit,
+		Parts: "k8s/parts/1c-1g/on-demand", Consistency: usual.Consistency,
 		Grant: func(_ testing.TB, key string) {
 			if strings.HasPrefix(key, "g") {
 				s.nodes("parts", "1", 2)
