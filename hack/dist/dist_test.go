@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"scrimp/internal/cli"
+	"scrimp/internal/test/lane"
 )
 
 // read is what a tar file holds, by name.
@@ -87,6 +88,7 @@ func copied(t *testing.T, root string) string {
 
 // Two builds of the same sources in two folders by two users are the same bytes, and what they hold is whole.
 func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
+	lane.Nightly(t, "it builds the whole program twice from nothing")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
