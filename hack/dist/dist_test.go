@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"scrimp/internal/cli"
+	"scrimp/internal/test/lane"
 )
 
 // read is what a tar file holds, by name.
@@ -87,6 +88,7 @@ func copied(t *testing.T, root string) string {
 
 // Two builds of the same sources in two folders by two users are the same bytes, and what they hold is whole.
 func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
+	lane.Nightly(t, "it builds the whole program twice from nothing")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +285,31 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Each command that people use has a page, nothing in it is of this user, and a formatter takes it where there is one.
+// Groff formats the man pages without a complaint.
+func TestGroffTakesTheManPages(t *testing.T) {
+	lane.Component(t, "host")
+	if _, err := exec.LookPath("groff"); err != nil {
+		t.Skip("groff is not installed")
+	}
+	list, err := release{Version: "1", When: day}.manual()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range list {
+		if i%8 != 1 || !strings.HasSuffix(f.name, ".1") {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "groff", "-man", "-Tutf8", "-ww")
+		cmd.Stdin = bytes.NewReader(f.body)
+		var says bytes.Buffer
+		cmd.Stderr = &says
+		if err := cmd.Run(); err != nil || says.Len() > 0 {
+			t.Errorf("%s: %v %s", f.name, err, says.String())
+		}
+	}
+}
+
+// Each command that people use has a page, and nothing in it is of this user.
 func TestManPages(t *testing.T) {
 	list, err := release{Version: "1", When: day}.manual()
 	if err != nil {
@@ -302,15 +328,6 @@ func TestManPages(t *testing.T) {
 		if bad := regexp.MustCompile(`(?m)^[.'](?:[^A-Z]|[A-Z]{3,})`).FindString(string(f.body)); bad != "" &&
 			!strings.HasPrefix(bad, ".n") && !strings.HasPrefix(bad, ".f") && !strings.HasPrefix(bad, ".b") {
 			t.Errorf("%s has a request %q", f.name, bad)
-		}
-		if _, err := exec.LookPath("groff"); err == nil && pages%8 == 1 {
-			cmd := exec.CommandContext(t.Context(), "groff", "-man", "-Tutf8", "-ww")
-			cmd.Stdin = bytes.NewReader(f.body)
-			var says bytes.Buffer
-			cmd.Stderr = &says
-			if err := cmd.Run(); err != nil || says.Len() > 0 {
-				t.Errorf("%s: %v %s", f.name, err, says.String())
-			}
 		}
 	}
 	if want := len(commands(cli.Root())); pages < want || want < 40 {

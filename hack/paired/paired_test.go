@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/lane"
 )
 
 func must(t *testing.T, err error) {
@@ -149,6 +151,7 @@ func TestTheLogIsEveryTableThatCannotBeMadeAnew(t *testing.T) {
 
 // base is checked out beside the repository, and nothing of it is left behind.
 func TestBaseIsCheckedOutAndRemoved(t *testing.T) {
+	lane.Component(t, "host")
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("skipped: git is not installed")
 	}

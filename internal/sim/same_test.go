@@ -61,7 +61,7 @@ func hash(t *testing.T, s *state.State) ledger.Hash {
 // log's facts did without any rule, or a snapshot and the facts after it.
 func TestTheStateIsThatOfItsLogAtEveryEvent(t *testing.T) {
 	events := 0
-	for seed := range uint64(lane.Pick(3, 50)) {
+	for seed := range uint64(lane.Pick(2, 50)) {
 		w := drawn(seed, FaultNone)
 		w.faults.Crash = 0 // what is written is what was stepped
 		h := &shadow{t: t, s: state.New(), snap: state.New()}
@@ -69,7 +69,7 @@ func TestTheStateIsThatOfItsLogAtEveryEvent(t *testing.T) {
 		w.live()
 		events += h.n
 	}
-	if events < lane.Pick(300, 5_000) {
+	if events < lane.Pick(200, 5_000) {
 		t.Errorf("only %d events were followed", events)
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"scrimp/internal/core"
+	"scrimp/internal/test/lane"
 )
 
 var (
-	seeds = flag.Int("seeds", 100, "how many lives to simulate")
+	seeds = flag.Int("seeds", lane.Pick(140, 3_000), "how many lives to simulate")
 	first = flag.Int("first", 0, "the first seed")
 	keep  = flag.String("keep", "", "write the life to testdata/scenario/NAME.txt: its events, and what the core made of them")
 )
@@ -155,62 +156,66 @@ func inOrder(n int, live func(int) lived, see func(int, lived)) {
 	}
 }
 
-// plants names for each planted fault the properties of which one must notice,
-// and a seed near one that does, so that the search is short.
-var plants = map[Fault]struct {
+// plant is what notices a planted fault: the names of properties with | between them, and the seed from which lives are
+// searched for one that shows it.
+type plant struct {
 	properties string
 	from       uint64
-}{
-	FaultNoKey:       {"rented twice", 0},
-	FaultNoSweep:     {"leaked|money|unfinished", 0},
+}
+
+// plants names for each planted fault the properties of which one must notice,
+// and a seed near one that does, so that the search is short.
+var plants = map[Fault]plant{
+	FaultNoKey:       {"rented twice", 7},
+	FaultNoSweep:     {"leaked|money|unfinished", 13},
 	FaultNoRedo:      {"unfinished|leaked", 39},
-	FaultLostFact:    {"replay|panic", 0},
-	FaultNoBill:      {"money", 0},
-	FaultNoOwner:     {"owner", 0},
-	FaultNoLag:       {"list", 0},
-	FaultOneSweep:    {"list", 0},
+	FaultLostFact:    {"replay|panic", 1},
+	FaultNoBill:      {"money", 12},
+	FaultNoOwner:     {"owner", 1},
+	FaultNoLag:       {"list", 1},
+	FaultOneSweep:    {"list", 1},
 	FaultDropBill:    {"chain|money|sums", 0},
-	FaultDeaf:        {"work", 0},
-	FaultTwiceHeard:  {"work", 0},
-	FaultLateHeard:   {"work", 0},
-	FaultNoFence:     {"fence", 0},
-	FaultNoTick:      {"guard|deadline|budget", 0},
+	FaultDeaf:        {"work", 1},
+	FaultTwiceHeard:  {"work", 1},
+	FaultLateHeard:   {"work", 3},
+	FaultNoFence:     {"fence", 12},
+	FaultNoTick:      {"guard|deadline|budget", 6},
 	FaultMute:        {"guard", 42},
-	FaultMerge:       {"values|guard", 0},
+	FaultMerge:       {"values|guard", 1},
 	FaultBusy:        {"guard", 38},
-	FaultDeafProgram: {"guard|work", 0},
-	FaultNoPause:     {"pause", 0},
-	FaultOldTerms:    {"early|deadline|budget", 0},
-	FaultTwoKeys:     {"key", 0},
+	FaultDeafProgram: {"guard|work", 1},
+	FaultNoPause:     {"pause", 1},
+	FaultOldTerms:    {"early|deadline|budget", 3},
+	FaultTwoKeys:     {"key", 3},
 	FaultUnclean:     {"warm", 16},
 	FaultAnyone:      {"warm|seats", 58},
 	FaultAnyImage:    {"image", 67},
-	FaultNoImage:     {"image", 0},
-	FaultWaits:       {"idle|leaked", 0},
-	FaultUnpaid:      {"money|idle", 0},
-	FaultCrowds:      {"seats", 0},
+	FaultNoImage:     {"image", 6},
+	FaultWaits:       {"idle|leaked", 4},
+	FaultUnpaid:      {"money|idle", 1},
+	FaultCrowds:      {"seats", 13},
 	FaultEarly:       {"seats", 547},
 	FaultNoRegister:  {"key", 0},
-	FaultFullHold:    {"hold", 0},
+	FaultFullHold:    {"hold", 8},
 	FaultSlowFirm:    {"deadline", 345},
 	FaultFirmInTime:  {"deadline", 80},
 	FaultDearer:      {"budget", 151},
-	FaultOwner:       {"sums", 0},
+	FaultOwner:       {"sums", 3},
 	FaultNoMask:      {"secret", 33},
-	FaultNoOutputs:   {"outputs", 0},
-	FaultOrder:       {"order", 0},
-	FaultNoMax:       {"price", 0},
-	FaultRetryAll:    {"retry", 0},
-	FaultUnasked:     {"approval", 0},
-	FaultBilledTwice: {"money", 0},
+	FaultNoOutputs:   {"outputs", 1},
+	FaultOrder:       {"order", 12},
+	FaultNoMax:       {"price", 2},
+	FaultRetryAll:    {"retry", 7},
+	FaultUnasked:     {"approval", 1},
+	FaultBilledTwice: {"money", 2},
 
 	FaultStaleGroup:  {"round|reserved", 39},
 	FaultUnpinned:    {"pin", 27},
 	FaultTwoDeciders: {"round", 19},
 
-	FaultArchiveLost:   {"archive|money", 0},
-	FaultArchiveWrong:  {"archive|money", 0},
-	FaultArchiveForged: {"archive", 0},
+	FaultArchiveLost:   {"archive|money", 1},
+	FaultArchiveWrong:  {"archive|money", 1},
+	FaultArchiveForged: {"archive", 1},
 }
 
 // TestPlantedFaultsAreCaught breaks one thing at a time and names the property that notices.

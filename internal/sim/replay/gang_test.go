@@ -26,7 +26,7 @@ func near(a, b money.Amount, machines int) bool {
 // run, under every rule, with as many interruptions and launches: prices, guard and odds are of all.
 func TestAGangThatIsLostAsOneCostsManyTimesWhatOneDoes(t *testing.T) {
 	mind := plan.NewPlanner()
-	runs := generated(lane.Pick(4, 12))
+	runs := generated(lane.Pick(2, 12))
 	for _, rule := range []policy.Rule{policy.OnDemand, policy.Greedy, policy.UniformProgress, policy.Default} {
 		for i, one := range runs {
 			want := Single(one, mind, rule, true)
@@ -45,7 +45,7 @@ func TestAGangThatIsLostAsOneCostsManyTimesWhatOneDoes(t *testing.T) {
 // The same over zones with live prices and checkpoints that are carried.
 func TestAGangOverZonesCostsManyTimesWhatOneDoes(t *testing.T) {
 	for _, looks := range []bool{false, true} {
-		runs := generatedZones(lane.Pick(3, 12), looks)
+		runs := generatedZones(lane.Pick(2, 12), looks)
 		for i, r := range tick.ZonesOnNodes(runs, 4, false) {
 			for _, rule := range []policy.Rule{policy.UniformProgress2, policy.Default} {
 				one, all := Zones(&runs[i], plan.NewPlanner(), rule, true), Zones(&r, plan.NewPlanner(), rule, true)
@@ -81,7 +81,7 @@ func TestAGangThatLosesMachinesCostsWhatThePlainLoopCosts(t *testing.T) {
 // A gang on time: with losses one by one too, no run misses a deadline that one machine meets.
 func TestAGangIsOnTimeWhereOneMachineIs(t *testing.T) {
 	for _, alone := range []bool{false, true} {
-		for i, r := range tick.OnNodes(generated(lane.Pick(4, 24)), 8, alone) {
+		for i, r := range tick.OnNodes(generated(lane.Pick(3, 24)), 8, alone) {
 			if got := Single(r, plan.NewPlanner(), policy.Default, false); got.Missed {
 				t.Errorf("window %d, lost alone %v: it is late", i, alone)
 			}

@@ -67,7 +67,15 @@ func generated(n int) []tick.Run {
 // the ticks costs, run by run.
 func TestTheCoreCostsWhatThePlainLoopCosts(t *testing.T) {
 	t.Run("generated", func(t *testing.T) { same(t, generated(lane.Pick(20, 60))) })
-	t.Run("public", func(t *testing.T) { same(t, public(t)) })
+	t.Run("public", func(t *testing.T) {
+		var some []tick.Run
+		for i, r := range public(t) {
+			if i%lane.Pick(41, 1) == 0 {
+				some = append(some, r)
+			}
+		}
+		same(t, some)
+	})
 }
 
 func same(t *testing.T, runs []tick.Run) {

@@ -83,7 +83,7 @@ func plain(rule policy.Rule) func(*place.Job) place.Policy {
 func TestTheCoreCostsWhatThePlainLoopOverZonesCosts(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		name := map[bool]string{false: "sees all", true: "looks"}[looks]
-		t.Run("generated, "+name, func(t *testing.T) { sameZones(t, generatedZones(lane.Pick(40, 120), looks), looks) })
+		t.Run("generated, "+name, func(t *testing.T) { sameZones(t, generatedZones(lane.Pick(20, 120), looks), looks) })
 		t.Run("public, "+name, func(t *testing.T) {
 			runs, _, err := tick.ZoneRuns(publicZones(t), looks)
 			if err != nil {
