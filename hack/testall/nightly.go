@@ -23,14 +23,18 @@ type step struct {
 	name, command string
 }
 
-// steps returns every step of the nightly lane: one for each package with tests that take long, and those below. Their
-// order is fixed, since make nightly PART=i/n counts them.
+// steps returns every step of the nightly lane. Their order is fixed, since make nightly PART=i/n counts them.
 func steps(marks []mark) (list []step, err error) {
 	tests := selected(marks, "")
 	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
 		list = append(list, step{"long:" + strings.TrimPrefix(pkg, "./"),
 			fmt.Sprintf("go test -trimpath -vet=off -parallel 4 -timeout 60m -run '%s' %s", pattern(tests[pkg]), pkg)})
 	}
+	many, err := drawn(marks)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, many...)
 	fuzz, err := fuzzTests()
 	if err != nil {
 		return nil, err
@@ -60,6 +64,33 @@ func steps(marks []mark) (list []step, err error) {
 		step{"laws", "make laws"},
 		step{"without", "hack/without make test"},
 		step{"dist", "make dist"}), nil
+}
+
+// drawn returns a step for each package with tests of the commit lane that draw more cases here, by lane.Pick.
+func drawn(marks []mark) (list []step, err error) {
+	out, err := exec.Command("grep", "-rlE", "--include=*_test.go", `lane\.Pick\(`, "internal", "examples", "client").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the tests that draw cases: %w", err)
+	}
+	var folders []string
+	for name := range strings.Lines(string(out)) {
+		folders = append(folders, filepath.ToSlash(filepath.Dir(strings.TrimSpace(name))))
+	}
+	slices.Sort(folders)
+	for _, folder := range slices.Compact(folders) {
+		var marked []string
+		for _, m := range marks {
+			if m.pkg == "./"+folder {
+				marked = append(marked, m.test)
+			}
+		}
+		command := "go test -trimpath -tags local -vet=off -parallel 4 -timeout 60m"
+		if len(marked) > 0 {
+			command += " -skip '" + pattern(marked) + "'"
+		}
+		list = append(list, step{"many:" + folder, command + " ./" + folder})
+	}
+	return list, nil
 }
 
 // simulated is the number of simulated runs of the nightly lane.

@@ -25,7 +25,7 @@ func TestSteps_NamesAreUniqueAndEveryGroupIsThere(t *testing.T) {
 			t.Errorf("%s runs %q, want the nightly test alone", s.name, s.command)
 		}
 	}
-	for _, want := range []string{"long", "fuzz", "race", "chaos", "chaos-kube", "demo", "sim", "laws", "without", "dist"} {
+	for _, want := range []string{"long", "many", "fuzz", "race", "chaos", "chaos-kube", "demo", "sim", "laws", "without", "dist"} {
 		if !slices.Contains(groups, want) {
 			t.Errorf("there is no step of %s", want)
 		}
