@@ -68,7 +68,8 @@ func steps(marks []mark) (list []step, err error) {
 
 // drawn returns a step for each package with tests of the commit lane that draw more cases here, by lane.Pick.
 func drawn(marks []mark) (list []step, err error) {
-	out, err := exec.Command("grep", "-rlE", "--include=*_test.go", `lane\.Pick\(`, "internal", "examples", "client").Output()
+	out, err := exec.Command("grep", "-rlE", "--include=*_test.go", `lane\.Pick\(`, "internal", "examples",
+		"client").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the tests that draw cases: %w", err)
 	}
