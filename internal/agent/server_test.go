@@ -59,10 +59,10 @@ type fakeServer struct {
 	faults     float64 // odds of a fault, for each request
 	kinds      map[string]int
 	down       bool
-	full       bool // it has no room for output
-	turned     int  // output that was turned away then
-	parted     bool // an answer said that the end and the whole log have arrived
-	refused    int  // requests while it was down
+	full       bool            // it has no room for output
+	turned     int             // output that was turned away then
+	parted     bool            // an answer said that the end and the whole log have arrived
+	refused    int             // requests while it was down
 	missed     map[string]bool // paths that were asked for then
 	fenced     bool
 	kept       string // folder of the server's own store; "" for none

@@ -70,6 +70,7 @@ var House = []Room{
 	{Path: "agent/wire", Floor: 6},
 
 	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
+	{Path: "test/port", Floor: 5},    // tests only: ports that nobody else gets
 	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
 	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
 	{Path: "golden", Floor: 5},       // tests only: what is printed, held in files
