@@ -56,6 +56,7 @@ type fakeServer struct {
 	drainFrom  int               // how many reports come before an order to drain; 0: none is given
 	reports    int
 	chance     *rand.Rand
+	nextFault  int
 	faults     float64 // odds of a fault, for each request
 	kinds      map[string]int
 	down       bool
@@ -134,7 +135,8 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	fault := ""
 	if s.chance != nil && s.chance.Float64() < s.faults {
-		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.chance.IntN(5)]
+		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.nextFault%5]
+		s.nextFault++ // in turn: few faults are enough for each kind
 		s.kinds[fault]++
 	}
 	if s.down {
