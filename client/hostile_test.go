@@ -10,6 +10,8 @@ import (
 
 // A server that never ends its answer takes some memory and an error, not all of the machine's.
 func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
+	defer func(before int64) { mostAnswer = before }(mostAnswer)
+	mostAnswer = 1 << 20
 	part := []byte(strings.Repeat(" ", 1<<20))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := `{"id":"`

@@ -26,6 +26,7 @@ func twoSaves(t *testing.T, dir string) *trainer {
 
 // A run that goes on from a checkpoint is in the same state as one that never stopped.
 func TestResumeIsExact(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	one := twoSaves(t, dir)
 	names, err := checkpoints(dir)
@@ -56,6 +57,7 @@ func TestResumeIsExact(t *testing.T) {
 
 // A newest checkpoint that is torn, cut or flipped anywhere is passed over.
 func TestDamagedCheckpointIsPassedOver(t *testing.T) {
+	t.Parallel()
 	damage := map[string]func([]byte) []byte{
 		"empty":     func([]byte) []byte { return nil },
 		"cut":       func(b []byte) []byte { return b[:len(b)-1] },
@@ -66,10 +68,15 @@ func TestDamagedCheckpointIsPassedOver(t *testing.T) {
 		"bit last":  func(b []byte) []byte { b[len(b)-1] ^= 128; return b },
 		"hole":      func(b []byte) []byte { clear(b[len(b)/2 : len(b)/2+4096]); return b },
 	}
+	saved := t.TempDir()
+	twoSaves(t, saved)
 	for name, f := range damage {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
-			twoSaves(t, dir)
+			if err := os.CopyFS(dir, os.DirFS(saved)); err != nil {
+				t.Fatal(err)
+			}
 			newest := filepath.Join(dir, "step-000000000005.ckpt")
 			b, err := os.ReadFile(newest)
 			if err != nil {
@@ -98,6 +105,7 @@ func TestDamagedCheckpointIsPassedOver(t *testing.T) {
 
 // A checkpoint of another text or seed is refused, not skipped and not used.
 func TestCheckpointOfAnotherRunIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	twoSaves(t, dir)
 	other := tinyText()

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // The test binary is the program itself where this variable is set, so that
@@ -44,22 +47,20 @@ func start(t *testing.T, dir string, sig syscall.Signal, after int, args ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := proc.Start(t, c)
 	var k killed
 	progress := 0
 	for s := bufio.NewScanner(out); s.Scan(); {
 		k.lines = append(k.lines, s.Text())
 		if strings.HasPrefix(s.Text(), "step ") {
 			if progress++; progress == after {
-				if err := c.Process.Signal(sig); err != nil {
+				if err := p.Signal(sig); err != nil {
 					t.Logf("signal: %v", err)
 				}
 			}
 		}
 	}
-	_ = c.Wait() // the status is what counts
+	_ = p.Wait() // the status is what counts
 	k.code = c.ProcessState.ExitCode()
 	if errors.Len() > 0 {
 		t.Errorf("stderr: %s", errors.String())
@@ -108,7 +109,8 @@ func number(t *testing.T, line, pattern string) int64 {
 
 // However often and however it is killed, a run ends with the same bytes.
 func TestKilledRunEndsWithTheSameWeights(t *testing.T) {
-	for steps := 40; killOften(t, steps) < 6; steps *= 2 {
+	t.Parallel()
+	for steps := lane.Pick(20, 40); killOften(t, steps) < lane.Pick(3, 6); steps *= 2 { // each signal once, or twice
 		if steps > 1000 {
 			t.Fatal("the signals come too late")
 		}
@@ -126,7 +128,7 @@ func killOften(t *testing.T, steps int) (kills int) {
 	}
 	r := splitmix(2)
 	dir := workplace(t)
-	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
+	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
 	resumed, last := int64(0), killed{}
 	for run := 0; ; run++ {
 		if run > 2*steps {
@@ -181,6 +183,7 @@ func killOften(t *testing.T, steps int) (kills int) {
 
 // The learning rate does not look at how many steps are asked for.
 func TestRunCanBeMadeLonger(t *testing.T) {
+	t.Parallel()
 	one, two := workplace(t), workplace(t)
 	for _, k := range []killed{start(t, one, 0, 0, "--steps", "8"), start(t, two, 0, 0, "--steps", "5"), start(t, two, 0, 0, "--steps", "8")} {
 		if k.code != 0 {
@@ -194,6 +197,7 @@ func TestRunCanBeMadeLonger(t *testing.T) {
 
 // The lines are those that job.yaml's patterns read, and the loss falls.
 func TestLossFallsInLinesThatTheJobFileReads(t *testing.T) {
+	t.Parallel()
 	job, err := os.ReadFile("job.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +210,7 @@ func TestLossFallsInLinesThatTheJobFileReads(t *testing.T) {
 		return regexp.MustCompile(string(m[1]))
 	}
 	pattern, saved := find("pattern"), find("saved")
-	k := start(t, workplace(t), 0, 0, "--steps", "90")
+	k := start(t, workplace(t), 0, 0, "--steps", "40")
 	var losses []float64
 	saves := 0
 	for _, line := range k.lines {
@@ -221,8 +225,8 @@ func TestLossFallsInLinesThatTheJobFileReads(t *testing.T) {
 			saves++
 		}
 	}
-	if k.code != 0 || len(losses) != 90 || saves != 90 {
-		t.Fatalf("status %d, %d progress lines, %d saves; want 0, 90, 90", k.code, len(losses), saves)
+	if k.code != 0 || len(losses) != 40 || saves != 40 {
+		t.Fatalf("status %d, %d progress lines, %d saves; want 0, 40, 40", k.code, len(losses), saves)
 	}
 	if first, end := losses[0], losses[len(losses)-1]; !(first > 4.3 && first < 5 && end < first-0.7) {
 		t.Fatalf("the loss went from %g to %g", first, end)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/proc"
 )
 
 // train runs the script in a process group of its own, as the agent does, and
@@ -26,24 +28,21 @@ func train(t *testing.T, dir string, steps int, sig syscall.Signal, at string) (
 	c.Dir = dir
 	c.Env = append(os.Environ(), "SCRIMP_CHECKPOINT_DIR="+filepath.Join(dir, "saved"))
 	c.Stderr = os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := proc.Start(t, c)
 	for s := bufio.NewScanner(out); s.Scan(); {
 		lines = append(lines, s.Text())
 		if at != "" && strings.HasPrefix(s.Text(), at) {
 			at = ""
-			if err := syscall.Kill(-c.Process.Pid, sig); err != nil {
+			if err := syscall.Kill(-p.Process.Pid, sig); err != nil {
 				t.Logf("signal: %v", err)
 			}
 		}
 	}
-	_ = c.Wait() // the status is what counts
+	_ = p.Wait() // the status is what counts
 	return lines, c.ProcessState.ExitCode()
 }
 

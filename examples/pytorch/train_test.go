@@ -14,6 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/proc"
 )
 
 // python returns an interpreter that has PyTorch: Debian's own before another
@@ -26,10 +29,7 @@ func python(t *testing.T) string {
 			return path
 		}
 	}
-	if os.Getenv("SCRIMP_CI") == "1" {
-		t.Fatal("python3-torch is not installed")
-	}
-	t.Skip("skipped: python3-torch is not installed; .ci/run installs it")
+	t.Skip("python3-torch is not installed")
 	return ""
 }
 
@@ -48,19 +48,17 @@ func train(t *testing.T, python, dir string, env []string, sig syscall.Signal, a
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := proc.Start(t, c)
 	for s := bufio.NewScanner(out); s.Scan(); {
 		lines = append(lines, s.Text())
 		if at != "" && strings.HasPrefix(s.Text(), at) {
 			at = ""
-			if err := c.Process.Signal(sig); err != nil {
+			if err := p.Signal(sig); err != nil {
 				t.Logf("signal: %v", err)
 			}
 		}
 	}
-	_ = c.Wait() // the status is what counts
+	_ = p.Wait() // the status is what counts
 	if stderr.Len() > 0 {
 		t.Errorf("stderr: %s", stderr.String())
 	}
@@ -86,40 +84,49 @@ func read(t *testing.T, dir string) (r result) {
 	return r
 }
 
-// Killed twice without notice and asked to stop once, it ends with the loss and
-// the weights of a run that was left alone.
+// Killed without notice and asked to stop, a program with the helper ends with the loss and the weights of a run that was
+// left alone.
 func TestKilledTrainingEndsWithTheSameLoss(t *testing.T) {
-	if _, err := os.ReadFile("train.py"); err != nil { // go test's cache looks at what the test itself has read
-		t.Fatal(err)
-	}
-	py := python(t)
+	lane.Component(t, "pytorch")
 	helper, err := filepath.Abs("../../sdk/python")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, env := range map[string][]string{"alone": nil, "with the helper": {"PYTHONPATH=" + helper, "SCRIMP_JOB=job-1"}} {
-		t.Run(name, func(t *testing.T) {
-			for steps := 120; !killedIsTheSame(t, py, env, steps); steps *= 2 {
-				if steps > 10_000 {
-					t.Fatal("the signals come too late")
-				}
-			}
-		})
+	endsTheSame(t, []string{"PYTHONPATH=" + helper, "SCRIMP_JOB=job-1"}, syscall.SIGKILL, syscall.SIGTERM)
+}
+
+// The same without the helper, and killed once more.
+func TestKilledTrainingWithoutTheHelperEndsWithTheSameLoss(t *testing.T) {
+	lane.Nightly(t, "starts PyTorch five times and more")
+	endsTheSame(t, nil, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL)
+}
+
+// endsTheSame interrupts a run with each of the signals, and compares its end with that of one which was left alone.
+func endsTheSame(t *testing.T, env []string, signals ...syscall.Signal) {
+	t.Helper()
+	if _, err := os.ReadFile("train.py"); err != nil { // go test's cache looks at what the test itself has read
+		t.Fatal(err)
+	}
+	py := python(t)
+	for steps := 120; !killedIsTheSame(t, py, env, steps, signals); steps *= 2 {
+		if steps > 10_000 {
+			t.Fatal("the signals come too late")
+		}
 	}
 }
 
-// killedIsTheSame compares a run of so many steps that is killed three times
-// with one that is not. It is false where a signal came after the end.
-func killedIsTheSame(t *testing.T, py string, env []string, steps int) bool {
+// killedIsTheSame compares a run of so many steps that is interrupted with one that is not. It is false where a signal
+// came after the end.
+func killedIsTheSame(t *testing.T, py string, env []string, steps int, signals []syscall.Signal) bool {
 	t.Helper()
 	n := strconv.Itoa(steps)
 	whole, dir := t.TempDir(), t.TempDir()
 	if lines, code := train(t, py, whole, env, 0, "", "--steps", n); code != 0 {
 		t.Fatalf("the whole run ended with %d: %v", code, lines)
 	}
-	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+	for i, sig := range signals {
 		want := map[syscall.Signal]int{syscall.SIGKILL: -1, syscall.SIGTERM: 143}[sig]
-		at := "step " + strconv.Itoa((i+1)*steps/4) + "/"
+		at := "step " + strconv.Itoa((i+1)*steps/(len(signals)+1)) + "/"
 		lines, code := train(t, py, dir, env, sig, at, "--steps", n)
 		if code == 0 {
 			t.Logf("%v at %s came after the end", sig, at)
@@ -138,7 +145,7 @@ func killedIsTheSame(t *testing.T, py string, env []string, steps int) bool {
 	}
 	got, want := read(t, dir), read(t, whole)
 	if got != want {
-		t.Fatalf("after three kills %+v, want %+v", got, want)
+		t.Fatalf("after the signals %+v, want %+v", got, want)
 	}
 	if want.Steps != steps || want.Loss >= 1.8 {
 		t.Fatalf("%+v: nothing was learnt", want)

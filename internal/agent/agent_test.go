@@ -59,6 +59,7 @@ func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
 			a.Progress.Pattern = `line (?P<step>\d+)`
 			r := newRig(t, a)
 			r.server.chance, r.server.faults = rand.New(rand.NewPCG(seed, 1)), 0.3
+			r.server.nextFault = 2 * int(seed)
 			r.start()
 			if err := r.end(); err != nil {
 				t.Fatal(err)

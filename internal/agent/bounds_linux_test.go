@@ -120,6 +120,26 @@ func TestWhatIsLeftOnAScratchDiskIsRemoved(t *testing.T) {
 	}
 }
 
+// A folder that somebody removes while the agent looks through it is no reason to give the machine up.
+func TestAFolderThatGoesWhileItIsLookedThroughIsNoError(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&shared{user: firstUser}).each(root, dir, 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // An agent takes another program only from whom it can tell that it is its server: over plain HTTP whoever is between
 // sends both the program and the hash that it is held against.
 func TestAnAgentTakesNoProgramThatSomebodyBetweenMayHaveChanged(t *testing.T) {

@@ -154,14 +154,14 @@ func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
 // descends from the agent, and is gone before the next task.
 func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
 	t.Parallel()
-	name := "sleep 1000." + digits(newToken())
+	mark := "1000." + digits(newToken())
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newServer(t, shell(t, "job-1", `(setsid env -i sh -c 'sleep 0.01; env -i `+name+` & exit' &); sleep 0.3; echo left`))
-	next := []given{{task: shell(t, "job-2", `for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' ' | `+
-		`grep -o '^`+name+`'; done; echo looked`)}}
+	server := newServer(t, shell(t, "job-1", `(setsid env -i sh -c 'env -i sleep `+mark+` & exit' &); `+
+		`until grep -qsz '^`+mark+`$' /proc/[0-9]*/cmdline; do sleep 0.01; done; echo left`))
+	next := []given{{task: shell(t, "job-2", `grep -lsz '^`+mark+`$' /proc/[0-9]*/cmdline; echo looked`)}}
 	cmd := exec.CommandContext(t.Context(), exe)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

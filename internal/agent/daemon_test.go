@@ -23,7 +23,7 @@ func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 	second := assign(t, "")
 	second.Job, second.Attempt, second.AttemptToken, second.Args = "job-2", "job-2.1", "second-token", nil
 	second.Command = `cd "$PWD/../../.." && find . -path '*job-1*'; grep -rl s3cr3t-value . ; ` +
-		`for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' ' | grep -o "^sleep 1000.` + digits(marker) + `"; done; echo looked`
+		`grep -lsz '^1000.` + digits(marker) + `$' /proc/[0-9]*/cmdline; echo looked`
 	r := newRig(t, first)
 	r.config.keep = false
 	r.server.order(func() { r.server.next, r.server.onceClean = &second, true })

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/port"
 	"scrimp/internal/test/proc"
 )
 
@@ -376,11 +377,11 @@ func TestNoticeOfAmazonsOwnMetadataMock(t *testing.T) {
 	if err != nil {
 		t.Skip("ec2-metadata-mock is not installed: install it, or name it in SCRIMP_EC2_METADATA_MOCK")
 	}
-	port := reservedPort(t)
+	at := port.Reserve(t)
 	until := time.Now().Add(50 * time.Second).UTC().Format(time.RFC3339)
-	cmd := exec.Command(mock, "spot", "--action", "terminate", "--imdsv2", "-n", "127.0.0.1", "-p", fmt.Sprint(port), "--mock-delay-sec", "4", "--rebalance-delay-sec", "1", "-t", until)
+	cmd := exec.Command(mock, "spot", "--action", "terminate", "--imdsv2", "-n", "127.0.0.1", "-p", fmt.Sprint(at), "--mock-delay-sec", "4", "--rebalance-delay-sec", "1", "-t", until)
 	proc.Start(t, cmd)
-	r := running(t, assign(t, "train"), func(r *rig) { r.config.Metadata.AWS = fmt.Sprintf("http://127.0.0.1:%d/", port) })
+	r := running(t, assign(t, "train"), func(r *rig) { r.config.Metadata.AWS = fmt.Sprintf("http://127.0.0.1:%d/", at) })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,12 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/api/signed"
+	"scrimp/internal/test/port"
 )
 
 // gangServer is one server for the machines of a gang. What it knows of each is a fakeServer;
@@ -74,7 +73,7 @@ func loopback(n int) string {
 // have no more to do with it.
 func (s *gangServer) begin(epoch int, task api.Assignment, machines ...*member) {
 	task.Attempt, task.Epoch = fmt.Sprintf("job-1.%d", epoch), epoch
-	task.AttemptToken, task.Nodes, task.MasterPort = "token of "+task.Attempt, len(machines), reservedPort(s.t)
+	task.AttemptToken, task.Nodes, task.MasterPort = "token of "+task.Attempt, len(machines), port.Reserve(s.t)
 	for _, m := range machines {
 		if m == nil { // it never comes
 			task.Addresses = append(task.Addresses, "127.0.0.1")
@@ -186,25 +185,4 @@ func (m *member) ends() api.Ended {
 	m.t.Helper()
 	m.server.waitFor("the end on "+m.config.Instance, func(x api.Message) bool { return x.Ended != nil })
 	return told(m.server, endedIn)[0]
-}
-
-// reservedPort returns a port on which nobody listens, and which the kernel gives to nobody else until the test ends: who
-// sets SO_REUSEADDR, as listeners do, can still listen on it.
-func reservedPort(t testing.TB) int {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	syscall.CloseOnExec(fd)
-	err = errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1), syscall.Bind(fd, &syscall.SockaddrInet4{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return name.(*syscall.SockaddrInet4).Port
 }

@@ -56,13 +56,14 @@ type fakeServer struct {
 	drainFrom  int               // how many reports come before an order to drain; 0: none is given
 	reports    int
 	chance     *rand.Rand
+	nextFault  int
 	faults     float64 // odds of a fault, for each request
 	kinds      map[string]int
 	down       bool
-	full       bool // it has no room for output
-	turned     int  // output that was turned away then
-	parted     bool // an answer said that the end and the whole log have arrived
-	refused    int  // requests while it was down
+	full       bool            // it has no room for output
+	turned     int             // output that was turned away then
+	parted     bool            // an answer said that the end and the whole log have arrived
+	refused    int             // requests while it was down
 	missed     map[string]bool // paths that were asked for then
 	fenced     bool
 	kept       string // folder of the server's own store; "" for none
@@ -134,7 +135,8 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	fault := ""
 	if s.chance != nil && s.chance.Float64() < s.faults {
-		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.chance.IntN(5)]
+		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.nextFault%5]
+		s.nextFault++ // in turn: few faults are enough for each kind
 		s.kinds[fault]++
 	}
 	if s.down {

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/port"
 )
 
 // makeSetup is a set-up that writes its path into what it makes, as a virtual environment does.
@@ -92,7 +93,7 @@ func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
 	t.Parallel()
 	gang := func(other string) func(*api.Assignment) {
 		return func(a *api.Assignment) {
-			a.Nodes, a.Addresses, a.MasterPort = 2, []string{other, "127.0.0.1"}, reservedPort(t)
+			a.Nodes, a.Addresses, a.MasterPort = 2, []string{other, "127.0.0.1"}, port.Reserve(t)
 		}
 	}
 	r := inLine(t, setUp(t, "job-1", gang("127.0.0.2")), setUp(t, "job-2", gang("127.0.0.3")))

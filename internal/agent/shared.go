@@ -104,11 +104,17 @@ func (s *shared) each(dir *os.Root, at string, deep int) error {
 		return fmt.Errorf("%s: more than %d folders within one another are not looked through", at, mostDeep)
 	}
 	f, err := dir.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	info, err := f.Stat()
 	list, unread := f.ReadDir(-1)
+	if errors.Is(unread, fs.ErrNotExist) { // likewise
+		unread = nil
+	}
 	err = errors.Join(err, unread, f.Close())
 	for _, e := range list {
 		if e.IsDir() || info == nil || info.Mode().Perm()&0o002 != 0 {

@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/wait"
 )
 
-// How often each of the machine's cores is measured, and which share of a processor's time measuring may take: with very
-// many processes it is done less often.
+// How often each of the machine's cores is measured, and which share of a processor's time measuring may take: with
+// very many processes it is done less often.
 const (
 	lookCores      = time.Minute
 	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small

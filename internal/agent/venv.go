@@ -19,7 +19,7 @@ import (
 // pythonTool is a command that installs packages of Python, or runs one that may.
 var pythonTool = regexp.MustCompile(`(^|[^\w.-])(pip[0-9.]*|python[0-9.]*|uv|poetry|pdm|pipenv)($|[^\w.-])`)
 
-// namesPython reports whether a text has a pythonTool. It looks for the names first, which takes a hundredth of the time.
+// namesPython reports whether a text has a pythonTool. It looks for the names first, which is much faster.
 func namesPython(text []byte) bool {
 	for _, name := range []string{"pip", "python", "uv", "poetry", "pdm"} {
 		if bytes.Contains(text, []byte(name)) {

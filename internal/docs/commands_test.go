@@ -25,6 +25,9 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/marketfile"
 	"scrimp/internal/spec"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/test/port"
+	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
 
@@ -35,8 +38,7 @@ import (
 //	exit: 2          the status that the commands end with, 0 unless it is said
 //	background: URL  the command runs until the page ends; the next one waits until it answers there
 //	yaml: market     a market file, engines or facts; else a job file, or a part of one
-const limit = 2 * time.Minute // a page takes seconds; the limit only ends a hang
-
+//
 // pages are the documents whose commands are run: what a user reads. Design notes print commands of this repository.
 func pages(t *testing.T) map[string]string {
 	list := documents(t)
@@ -49,14 +51,46 @@ func pages(t *testing.T) map[string]string {
 	return list
 }
 
-// Every command that a document prints is known to the real parser, and is run where it can be.
+// Every command that a document prints is known to the real parser, every block of YAML is read, and a block that is not run
+// says why.
+func TestEveryPrintedCommandIsKnown(t *testing.T) {
+	t.Parallel()
+	commands, blocks := 0, 0
+	for name, text := range pages(t) {
+		for _, b := range Blocks(text) {
+			if b.Lang == "yaml" {
+				blocks++
+				readsYAML(t, name, b)
+			}
+			for _, line := range b.Commands() {
+				commands++
+				for _, call := range Calls(line) {
+					parses(t, fmt.Sprintf("%s:%d", name, b.Line), call)
+				}
+			}
+			if why, not := b.Mark("not run"); not && len(why) < 10 {
+				t.Errorf("%s:%d: the mark does not say why it is not run", name, b.Line)
+			}
+		}
+	}
+	if commands < 100 || blocks < 10 {
+		t.Errorf("%d commands and %d blocks of YAML were found: the documents were not read", commands, blocks)
+	}
+}
+
+// Every command that a document prints ends as the document says, but for those in blocks that are not run.
 func TestEveryPrintedCommandRuns(t *testing.T) {
-	var ran, parsed, marked, blocks, done atomic.Int64
+	lane.Component(t, "python")
+	for _, name := range []string{"python3", "curl"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+	var ran, done atomic.Int64
 	list := pages(t)
 	t.Cleanup(func() {
-		t.Logf("%d commands ran, %d were parsed only, in %d blocks that are marked as not run; %d blocks of YAML were read",
-			ran.Load(), parsed.Load(), marked.Load(), blocks.Load())
-		if int(done.Load()) == len(list) && ran.Load() < 60 && lacks() == "" { // -run may leave pages out
+		t.Logf("%d commands ran", ran.Load())
+		if int(done.Load()) == len(list) && ran.Load() < 60 { // -run may leave pages out
 			t.Errorf("%d commands ran: the documents were not read", ran.Load())
 		}
 	})
@@ -64,59 +98,26 @@ func TestEveryPrintedCommandRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var p *page
-			skipped := false
 			done.Add(1)
 			all := Blocks(text)
 			for i, b := range all {
-				if b.Lang == "yaml" {
-					blocks.Add(1)
-					readsYAML(t, name, b)
-				}
 				if file, ok := b.Mark("file"); ok {
 					p = p.opened(t, name, text)
 					p.write(file, strings.Join(b.Lines, "\n")+"\n")
 				}
 				commands := b.Commands()
-				for _, line := range commands {
-					for _, call := range Calls(line) {
-						parses(t, fmt.Sprintf("%s:%d", name, b.Line), call)
-					}
+				if _, not := b.Mark("not run"); not || len(commands) == 0 && b.Lang != "sh" {
+					continue
 				}
-				why, not := b.Mark("not run")
-				switch {
-				case len(commands) == 0 && b.Lang != "sh":
-				case not && len(why) < 10:
-					t.Errorf("%s:%d: the mark does not say why it is not run", name, b.Line)
-				case not:
-					marked.Add(1)
-					parsed.Add(int64(len(commands)))
-				case lacks() != "":
-					skipped = true
-					parsed.Add(int64(len(commands)))
-				default:
-					p = p.opened(t, name, text)
-					out := p.run(b, commands)
-					ran.Add(int64(len(commands)))
-					if i+1 < len(all) && all[i+1].Lang == "text" {
-						hasShape(t, fmt.Sprintf("%s:%d", name, all[i+1].Line), all[i+1], out)
-					}
+				p = p.opened(t, name, text)
+				out := p.run(b, commands)
+				ran.Add(int64(len(commands)))
+				if i+1 < len(all) && all[i+1].Lang == "text" {
+					hasShape(t, fmt.Sprintf("%s:%d", name, all[i+1].Line), all[i+1], out)
 				}
-			}
-			if skipped {
-				t.Skipf("its commands were parsed and not run: %s is not installed", lacks())
 			}
 		})
 	}
-}
-
-// lacks names a program of this machine that printed commands need, and that is not there.
-func lacks() string {
-	for _, name := range []string{"python3", "curl", "sed"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return name
-		}
-	}
-	return ""
 }
 
 // parses holds a call against the real commands: it is there, and takes these flags and arguments.
@@ -204,7 +205,7 @@ func (p *page) opened(t *testing.T, name, text string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &page{t: t, dir: dir, work: work, port: freePort(t)}
+	p = &page{t: t, dir: dir, work: work, port: strconv.Itoa(port.Reserve(t))}
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
 		for _, data := range p.folders() {
@@ -245,7 +246,7 @@ func (p *page) run(b Block, commands []string) string {
 			p.start(line, strings.ReplaceAll(url, ":7077", ":"+p.port))
 			continue
 		}
-		ctx, cancel := context.WithTimeout(p.t.Context(), limit)
+		ctx, cancel := context.WithTimeout(p.t.Context(), await.Limit)
 		began := time.Now()
 		out, err := p.command(ctx, line).CombinedOutput()
 		cancel()
@@ -278,12 +279,10 @@ func (p *page) command(ctx context.Context, line string) *exec.Cmd {
 func (p *page) start(line, url string) {
 	p.t.Helper()
 	c := p.command(context.Background(), "exec "+line)
-	if err := c.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	run := proc.Start(p.t, c)
 	p.t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		_ = c.Wait()
+		_ = run.Signal(syscall.SIGTERM)
+		_ = run.Wait()
 	})
 	await.True(p.t, url+" answers", func() bool {
 		answer, err := http.Get(url)
@@ -321,6 +320,7 @@ var inline = regexp.MustCompile("`scrimp ([^`]+)`")
 
 // A command in a sentence is known too; what it takes may be left out there.
 func TestEveryNamedCommandIsThere(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for name, text := range documents(t) {
 		if name == "CHANGELOG.md" {

@@ -40,6 +40,7 @@ func documents(t *testing.T) map[string]string {
 }
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	t.Parallel()
 	all := documents(t)
 	n := 0
 	for name, text := range all {
@@ -67,6 +68,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 
 // Every page is found from the index of its folder or from the README.
 func TestEveryPageIsLinked(t *testing.T) {
+	t.Parallel()
 	all, linked := documents(t), map[string]bool{"README.md": true}
 	for name, text := range all {
 		for _, to := range Links(text) {
@@ -82,6 +84,7 @@ func TestEveryPageIsLinked(t *testing.T) {
 }
 
 func TestMarkdownIsRead(t *testing.T) {
+	t.Parallel()
 	text := "# A b, `c`\n\n<!-- not run: why -->\n```sh\nscrimp run 'a  # b' # c\nscrimp x \\\n  --y && scrimp z | cat\n```\n\n" +
 		"text\n\n    scrimp jobs\n    out\n\n[a](b.md#c) `[d](e)`\n"
 	blocks := Blocks(text)

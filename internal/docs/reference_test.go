@@ -57,6 +57,7 @@ func TestTheReferenceFollowsTheCode(t *testing.T) {
 
 // Every reason of a decision has its meaning beside it.
 func TestEveryReasonIsExplained(t *testing.T) {
+	t.Parallel()
 	reasons, err := Constants(root+"/internal/plan", "Reason")
 	if err != nil {
 		t.Fatal(err)

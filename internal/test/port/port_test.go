@@ -1,0 +1,28 @@
+package port
+
+import (
+	"fmt"
+	"net"
+	"testing"
+)
+
+func TestReserve_KeepsThePortForWhoKnowsIt(t *testing.T) {
+	reserved := Reserve(t)
+	for range 1000 { // the kernel gives it to nobody
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Addr().(*net.TCPAddr).Port; got == reserved {
+			t.Fatalf("the kernel gave port %d away", got)
+		}
+		_ = l.Close()
+	}
+	for _, host := range []string{"", "127.0.0.1"} {
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, reserved))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+	}
+}
