@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -87,14 +88,13 @@ func put(t testing.TB, dir, path, content string) {
 // another moment, so that it is linked and its next change shows.
 func settle(t testing.TB, at string) {
 	t.Helper()
-	moment++
-	when := time.Unix(1_700_000_000, moment*1_000_000)
+	when := time.Unix(1_700_000_000, moment.Add(1)*1_000_000)
 	if err := os.Chtimes(at, when, when); err != nil {
 		t.Fatal(err)
 	}
 }
 
-var moment int64
+var moment atomic.Int64
 
 // edit changes the folder as a program might: it writes in place, replaces,
 // appends, removes, makes folders and links.
