@@ -146,6 +146,7 @@ func TestTokensMultiplyNothing(t *testing.T) {
 		w.must("POST", "/v1/tokens", api.NewToken{User: "eve"}, &made)
 		tokens = append(tokens, made.Text)
 	}
+	w.gate.Pace.Freeze()
 	slowed := 0
 	for n := range 160 {
 		if rec, _ := w.ask("GET", "/v1/me", tokens[n%len(tokens)], nil); rec.Code == http.StatusTooManyRequests {

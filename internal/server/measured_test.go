@@ -29,6 +29,7 @@ func (deaf) Launch(ctx context.Context, _ engine.Request) ([]engine.Instance, er
 func (w *world) went(id, spec string, steps int64, hours float64) {
 	w.t.Helper()
 	w.must("POST", "/v1/jobs", spec, nil)
+	w.until(func(m *core.Machine) bool { _, asked := m.Allocation(id + ".1"); return asked })
 	var at time.Time // the core's, which the jobs before have brought forward
 	w.control.Read(func(m *core.Machine) { at = m.Now() })
 	tell := func(after time.Duration, b core.Body) {

@@ -177,13 +177,14 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 		t.Errorf("the agent's backlog is wanted from %d on: %d %+v", o.LogEnd, rec.Code, p)
 	}
 	var full bool
+	w.logPace.Freeze()
 	other := w.gate.Tickets.For(auth.AttemptTicket, w.rent("b"))
-	for range 200 {
+	for range 70 { // of a quarter MiB: more than the 16 MiB at once
 		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", other, chunk)
 		full = full || rec.Code == http.StatusTooManyRequests && rec.Header().Get("Retry-After") != ""
 	}
 	if !full {
-		t.Error("50 MB at once are taken")
+		t.Error("17 MiB at once are taken")
 	}
 }
 
@@ -192,6 +193,7 @@ func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }
 func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
+	w.gate.Pace.Freeze()
 	codes := map[int]int{}
 	for range 10 {
 		rec, _ := w.ask("GET", "/v1/jobs", "scrimp_guess", nil)

@@ -195,6 +195,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
+	w.gate.Pace.Freeze()
 	slowed := 0
 	for n := range 50 {
 		rec, _ := w.ask("POST", "/v1/agent/register", fmt.Sprintf("bootstrap.made.up.%d", n), "{}")

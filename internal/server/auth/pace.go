@@ -16,6 +16,7 @@ type Pace struct {
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
+	frozen  bool
 	swept   time.Time
 }
 
@@ -39,6 +40,14 @@ func NewBurst(rate, full float64) *Pace {
 
 // Times is a pace of so many times as much, for all callers together.
 func (p *Pace) Times(n float64) *Pace { return NewBurst(n*p.rate, n*p.full) }
+
+// Freeze ends the refill: each caller has what is left in its bucket, and no more. It is for tests, whose outcome must
+// not depend on how fast the machine is.
+func (p *Pace) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = true
+}
 
 // take reports whether the caller may ask now, and otherwise how long to wait.
 func (p *Pace) take(caller string, now time.Time) (ok bool, wait time.Duration) {
@@ -64,7 +73,10 @@ func (p *Pace) TakeMany(caller string, n float64, now time.Time) (ok bool, wait 
 		b = &bucket{full, now}
 		p.buckets[caller] = b
 	}
-	b.left, b.at = min(full, b.left+max(0, now.Sub(b.at).Seconds())*p.rate), now
+	if !p.frozen {
+		b.left = min(full, b.left+max(0, now.Sub(b.at).Seconds())*p.rate)
+	}
+	b.at = now
 	if n = min(n, full); b.left < n {
 		return false, time.Duration((n - b.left) / p.rate * float64(time.Second))
 	}

@@ -50,7 +50,8 @@ var Suites = []Suite{
 	},
 	{
 		Name: "objects", Needs: "servers of S3, Google Cloud Storage and Azure Blob",
-		Inputs: append([]string{"internal/blob", "internal/checkpoint", "internal/server/workblob", "internal/awshttp"},
+		Inputs: append([]string{"internal/blob", "internal/checkpoint", "internal/server", "internal/awshttp",
+			"internal/engine/aws"},
 			common...),
 	},
 	{
