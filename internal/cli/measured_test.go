@@ -140,7 +140,7 @@ func TestTheDemosTrainerIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := string(text)
-	for old, now := range map[string]string{"  time: 80m # 40 s of real time on the demo market's clock\n": "", "  steps: 4000\n": "  steps: 200\n", `STEPS: "4000"`: `STEPS: "200"`, "deadline: in 3h\n": ""} {
+	for old, now := range map[string]string{"  time: 80m # 40 s of real time on the demo market's clock\n": "", "  steps: 4000\n": "  steps: 60\n", `STEPS: "4000"`: `STEPS: "60"`, "deadline: in 3h\n": ""} {
 		if !strings.Contains(job, old) {
 			t.Fatalf("the demo's job has no %q any more", old)
 		}

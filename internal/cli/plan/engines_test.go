@@ -9,6 +9,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/spec"
+	"scrimp/internal/test/lane"
 	"scrimp/money"
 )
 
@@ -36,6 +37,10 @@ func onDemand(engine, zone string, rate money.Rate) api.Listing {
 	return api.Listing{Offer: o, Quote: api.Quote{Offer: o.ID, Rate: rate, Priced: true, Available: true, At: now}}
 }
 
+// testRuns is how many runs a plan simulates in tests. Prices and availability stay as they are there, so that a few runs
+// show what many do.
+func testRuns() int { return lane.Pick(10, forecastRuns) }
+
 func plannedOn(t *testing.T, text string, sale ...api.Listing) show.Plan {
 	t.Helper()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {steps: 1000, time: 10h}\n"+text),
@@ -51,7 +56,7 @@ func plannedOn(t *testing.T, text string, sale ...api.Listing) show.Plan {
 	if err := unknown(j, m, v); err != nil {
 		t.Fatal(err)
 	}
-	p, q := foresee(j, m, v)
+	p, q := foresee(j, m, v, testRuns())
 	p.Engines = q.compare(j)
 	return p
 }
@@ -67,6 +72,7 @@ func near(t *testing.T, what string, got *[3]float64, want float64) {
 // What a plan says of own machines and of others is what rates times hours are: in full the rate, marginal what is
 // saved when the machine is idle; and the job begins where the marginal cost is least.
 func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
+	t.Parallel()
 	gpu, cheap := onDemand("hpc", "gpu", 300_000_000_000), onDemand("hpc", "cheap", 100_000_000_000)
 	unpriced := cheap
 	unpriced.Quote.Priced = false
@@ -106,13 +112,14 @@ func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
 
 // An engine that does not answer is named as what it is, and not as one that has nothing.
 func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
+	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {time: 1h}\nany_of: [lab, hpc/gpu]\n"), "", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{ofOwn(1, 0)},
 		Away: []api.AwayEngine{{Name: "hpc", Error: "squeue\n  says nothing"}}}
-	_, q := foresee(j, m, api.Server{Market: m.Clock})
+	_, q := foresee(j, m, api.Server{Market: m.Clock}, testRuns())
 	list := q.compare(j)
 	if len(list) != 2 || list[0].Error != "squeue says nothing" || list[0].CostUSD != nil || list[1].Error != "" ||
 		list[1].CostUSD == nil {
@@ -123,6 +130,7 @@ func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
 // Where others have the machines a job begins once one is expected to be free, costs what it costs from then on, and is
 // feasible unless its deadline is before that.
 func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text     string
 		own      api.Listing
@@ -166,6 +174,7 @@ func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
 // A machine that is in use is left alone where something else does at once, and is waited for by nobody who needs more
 // of them than there are.
 func TestMachinesInUseAreNotWaitedForWhereThatHelpsNobody(t *testing.T) {
+	t.Parallel()
 	p := plannedOn(t, "", ofOwn(1, 1), onDemand("hpc", "gpu", 1_000_000_000_000))
 	if p.Take != "hpc/gpu/m/on-demand" || p.WaitsFor != "" {
 		t.Errorf("it begins on %q and waits for %q", p.Take, p.WaitsFor)

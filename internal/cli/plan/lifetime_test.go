@@ -23,6 +23,7 @@ func lasting(zone string, life time.Duration) api.Listing {
 // it saves nothing they are passed over for a dearer machine that lives long enough, and without one the plan says what
 // is wrong and no figure.
 func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
+	t.Parallel()
 	const saving, unsaving = "checkpoint: {dir: c}\n", ""
 	dear := onDemand("hpc", "gpu", 300_000_000_000)
 	for _, c := range []struct {
@@ -44,7 +45,7 @@ func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
 			m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: c.sale}
 			v := api.Server{Market: m.Clock,
 				Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
-			p, _ := foresee(j, m, v)
+			p, _ := foresee(j, m, v, testRuns())
 			if p.Take != c.take || p.Feasible != c.feasible {
 				t.Errorf("it begins on %q (%s), feasible %v", p.Take, p.Why, p.Feasible)
 			}
@@ -63,6 +64,7 @@ func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
 
 // A job of five machines at once is not planned on four, and is on five; on two to five it is on both.
 func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
+	t.Parallel()
 	four, five := onDemand("hpc", "four", 100_000_000_000), onDemand("hpc", "five", 300_000_000_000)
 	four.Offer.Machines, five.Offer.Machines = 4, 5
 	own := ofOwn(4, 0)
@@ -88,6 +90,7 @@ func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
 
 // Of work that nobody knows nothing says that it takes too long.
 func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
+	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"), "", now)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +98,7 @@ func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{lasting("short", 10*time.Minute)}}
 	v := api.Server{Market: m.Clock,
 		Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
-	if p, _ := foresee(j, m, v); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
+	if p, _ := foresee(j, m, v, testRuns()); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
 		t.Errorf("it begins on %q (%s): %v", p.Take, p.Why, p.Rejected)
 	}
 }

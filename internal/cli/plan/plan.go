@@ -60,7 +60,7 @@ func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 	if err := unknown(j, m, v); err != nil {
 		return show.Plan{}, nil, err
 	}
-	p, q := foresee(j, m, v)
+	p, q := foresee(j, m, v, forecastRuns)
 	return p, q, nil
 }
 
@@ -184,13 +184,13 @@ func (a *app) shows(p show.Plan) (err error) {
 	return err
 }
 
-// foresee plays the job forward on the market.
-func foresee(j spec.Job, m api.Market, v api.Server) (show.Plan, *outlook) {
+// foresee plays the job forward on the market, in so many simulated runs.
+func foresee(j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
 	q := &outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
 		Terms: jobterms.Of(j, clock.Now, stretch), Now: clock.Now,
-		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
+		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
 		Speed: clock.Speed}}
 	q.sells(m)
 	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},

@@ -10,17 +10,19 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/size"
+	"scrimp/internal/test/lane"
 )
 
 // No policy costs less than the optimum, but for what its ticks round, and who is in
 // time costs no more than on-demand and the restarts; on drawn markets, one of them
 // with a machine of twice the speed.
 func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
+	t.Parallel()
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mind := plan.NewPlanner()
 	for _, fast := range []bool{false, true} {
 		optimum, paid := 0.0, map[policy.Rule]float64{}
-		for seed := range uint64(25) {
+		for seed := range uint64(lane.Pick(6, 25)) {
 			trace := market.Generate(market.Params{Name: "drawn", Zones: 2, CPUs: 2, Memory: 4 * size.GiB, MedianUp: 40 * time.Minute, MedianDown: 30 * time.Minute, Notice: 2 * time.Minute, Length: 48 * time.Hour}, seed)
 			if fast {
 				for i := range trace.Lines {
@@ -69,6 +71,7 @@ func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
 // The optimum and all costs of a gang are those of all its machines: no policy beats the optimum, on-demand
 // costs what so many hours of the machines do, and shares are those of one machine.
 func TestASimulationOfAGangCountsAllItsMachines(t *testing.T) {
+	t.Parallel()
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mind := plan.NewPlanner()
 	trace := market.Generate(market.Params{Name: "drawn", Zones: 2, CPUs: 2, Memory: 4 * size.GiB, MedianUp: 90 * time.Minute, MedianDown: 30 * time.Minute, Notice: 2 * time.Minute, Length: 48 * time.Hour}, 3)
