@@ -114,6 +114,7 @@ var House = []Room{
 	{Path: "await", Floor: 5},        // tests only: they wait for conditions
 	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
 	{Path: "test/port", Floor: 5},    // tests only: ports that nobody else gets
+	{Path: "test/fast", Floor: 5},    // tests only: folders in memory
 	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
 	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
 

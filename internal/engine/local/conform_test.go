@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine/enginetest"
 )
 
@@ -19,7 +18,7 @@ func TestDriverConforms(t *testing.T) {
 				results[n] = enginetest.Result{Case: held.Name, Skipped: "failed"}
 				c := newCloud(t, testTrace(3600))
 				results[n].Skipped = held.Hold(t, enginetest.Rig{
-					Driver: c, Granted: always, Empty: never, Fails: fleeing, Limit: await.Limit,
+					Driver: c, Granted: always, Empty: never, Fails: fleeing,
 					Restart: func(testing.TB) { c.kill(); c.start() },
 					Foreign: func(t testing.TB) string { return newCloud(t, testTrace(60)).launch("a.1", always).ID },
 				})
