@@ -42,8 +42,8 @@ func newPlace(root string) (p place, err error) {
 	return p, nil
 }
 
-// left removes the folders and returns what the tests left behind in them. What Go itself counts (go telemetry) does not
-// matter.
+// left removes the folders and returns what the tests left behind in them, without what the go command counts there
+// (go telemetry).
 func (p place) left() (names []string) {
 	_ = os.RemoveAll(filepath.Join(p.home, ".config", "go"))
 	_ = os.Remove(filepath.Join(p.home, ".config")) // stays if it has more
