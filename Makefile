@@ -53,7 +53,7 @@ components: ## the component lane, real components: make components ONLY=ssh,slu
 	@$(GO) run ./hack/testall -lane components $(if $(ALL),-all) $(if $(ONLY),-only '$(ONLY)') $(if $(LIMIT),-limit $(LIMIT))
 
 nightly: ## the long lane, hours: make nightly ONLY=race,fuzz PART=7/10 LIMIT=5m
-	@$(GO) run ./hack/testall -lane nightly $(if $(ONLY),-only '$(ONLY)') $(if $(PART),-part $(PART)) $(if $(LIMIT),-limit $(LIMIT))
+	@$(GO) run ./hack/testall -lane nightly $(if $(ONLY),-only '$(ONLY)') $(if $(PART),-part $(PART)) $(if $(TURN),-turn $(TURN)) $(if $(LIMIT),-limit $(LIMIT))
 
 RACED ?= ./internal/control ./internal/store
 check: lint race laws ## linters, known vulnerabilities, the race detector, thousands of simulated runs

@@ -30,6 +30,7 @@ func main() {
 	flag.BoolVar(&o.all, "all", false, "also suites and packages that have not changed since they last passed")
 	only := flag.String("only", "", "comma-separated `names` of the suites or nightly steps to run (default: all)")
 	flag.DurationVar(&o.limit, "limit", 0, "begin no further suite or step after this `time` (0: no limit)")
+	flag.IntVar(&o.turn, "turn", 0, "nightly lane: begin with this step of the part, counted from 0 and round again")
 	flag.StringVar(&o.part, "part", "", "nightly lane: run the `i/n`th part of the steps")
 	flag.Parse()
 	if *only != "" {
@@ -50,6 +51,7 @@ type options struct {
 	only  []string
 	limit time.Duration
 	part  string
+	turn  int
 }
 
 // wants reports whether a suite or step of that name was asked for.

@@ -135,7 +135,8 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	return runSteps(ctx, root, env, all, known, o)
 }
 
-// chosen returns the steps of the part and of the names that were asked for.
+// chosen returns the steps of the part and of the names that were asked for, beginning with the step that o.turn counts
+// to: a run that has no time for all of them begins elsewhere each time.
 func chosen(all []step, o options) (list []step, err error) {
 	i, n := 0, 1
 	if o.part != "" {
@@ -148,7 +149,11 @@ func chosen(all []step, o options) (list []step, err error) {
 			list = append(list, s)
 		}
 	}
-	return list, nil
+	if len(list) == 0 {
+		return nil, nil
+	}
+	first := o.turn % len(list)
+	return append(slices.Clone(list[first:]), list[:first]...), nil
 }
 
 // runSteps runs the steps in their order and prints what it found.

@@ -52,6 +52,9 @@ func TestChosen_PartsAreDisjointAndComplete(t *testing.T) {
 	if want := []string{"demo", "fuzz:x", "laws", "race:a", "race:b"}; !slices.Equal(got, want) {
 		t.Errorf("the three parts have %v, want %v", got, want)
 	}
+	if list, err := chosen(all, options{turn: 7}); err != nil || len(list) != 5 || list[0].name != "demo" {
+		t.Errorf("turn 7 of 5 steps: %v, %v, want them from the third on", list, err)
+	}
 	if list, err := chosen(all, options{only: []string{"race"}}); err != nil || len(list) != 2 {
 		t.Errorf("-only race chooses %v, %v, want both steps of the group", list, err)
 	}
