@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/test/testbin"
 )
 
@@ -148,14 +149,18 @@ func (m *Machines) Pids(t testing.TB, k int) (list []int) {
 
 func (m *Machines) space(k int) string { return fmt.Sprintf("s%d-%d", m.net, k) }
 
-// Off ends every process of a machine at once, as when its power fails; On starts its sshd again.
+// Off ends every process of a machine at once, as when its power fails; On starts its sshd again. When Off returns,
+// no process of the machine holds a port any more.
 func (m *Machines) Off(t testing.TB, k int) {
 	t.Helper()
-	for range 3 { // what forks meanwhile
-		for _, pid := range m.Pids(t, k) {
+	var left []int
+	await.True(t, "every process of the machine has ended", func() bool {
+		left = m.Pids(t, k)
+		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-	}
+		return len(left) == 0
+	}, func() string { return fmt.Sprint("processes ", left) })
 }
 
 // EndSSHD ends the process of a machine that takes connections. Those that are there go on.
