@@ -50,6 +50,7 @@ func literals(re *syntax.Regexp) (list []string) {
 			}
 			list = append(list, l...)
 		}
+	default: // of the rest nothing is known
 	}
 	return list
 }

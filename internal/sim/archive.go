@@ -71,8 +71,8 @@ func (w *World) known(id string) (j *core.Job, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	if j = w.unarchived[id]; j != nil {
-		return j, true
+	if known := w.unarchived[id]; known != nil {
+		return known, true
 	}
 	j, err := state.ReadJob(record)
 	if err != nil {

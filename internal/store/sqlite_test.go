@@ -17,7 +17,7 @@ import (
 
 var sqlite = storetest.Backend{
 	Name:  "sqlite",
-	Place: func(t testing.TB) string { return fast.Dir(t) },
+	Place: fast.Dir,
 	Open: func(_ context.Context, place string) (store.Store, error) {
 		s, err := store.Open(place)
 		if err != nil {

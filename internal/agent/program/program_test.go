@@ -150,7 +150,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	// The guard starts just after the program: wait for it, as a machine that is killed later would.
 	await.True(t, "the guard", func() bool {
 		for _, p := range processes() {
-			if p.parent == agent.Cmd.Process.Pid && p.group != pids[0] {
+			if p.parent == agent.Process.Pid && p.group != pids[0] {
 				return true
 			}
 		}

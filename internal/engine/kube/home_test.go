@@ -44,8 +44,8 @@ func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 	return homeOf(t, s, added[0].Host, s.namespace), added
 }
 
-// real are the nodes of the shared cluster that are real, both of the pool spot.
-var real struct {
+// realNodes are the nodes of the shared cluster that are real, both of the pool spot.
+var realNodes struct {
 	sync.Mutex
 	nodes []*kubetest.RealNode
 }
@@ -55,14 +55,14 @@ var real struct {
 func newSharedHome(t *testing.T, node int) *home {
 	t.Helper()
 	c := kubetest.Shared(t)
-	real.Lock()
-	defer real.Unlock()
-	if len(real.nodes) == 0 {
+	realNodes.Lock()
+	defer realNodes.Unlock()
+	if len(realNodes.nodes) == 0 {
 		list := []*kubetest.RealNode{c.RealNode(t, "real-1", "pool=real-spot"), c.RealNode(t, "real-2", "pool=real-spot")}
 		imports(t, c)
-		real.nodes = list
+		realNodes.nodes = list
 	}
-	return homeOf(t, newSite(t, c), real.nodes[node].Host, "real")
+	return homeOf(t, newSite(t, c), realNodes.nodes[node].Host, "real")
 }
 
 // imports gives real nodes the images of users and of the agent.

@@ -66,7 +66,7 @@ func (p *Program) Path(t testing.TB) string {
 // absolute path. Two processes may build at once.
 func (p *Program) Build(ctx context.Context) (path string, err error) {
 	bin := filepath.Join(Root(), "build", "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
+	if err := os.MkdirAll(bin, 0o750); err != nil {
 		return "", err
 	}
 	work, err := os.MkdirTemp(bin, "new-")
@@ -85,7 +85,7 @@ func (p *Program) Build(ctx context.Context) (path string, err error) {
 		return "", err
 	}
 	folder := filepath.Join(bin, hash)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", err
 	}
 	path = filepath.Join(folder, p.Name)

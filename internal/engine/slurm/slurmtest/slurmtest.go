@@ -118,12 +118,18 @@ func freePorts(t testing.TB, n int) int {
 }
 
 func allFree(t testing.TB, first, n int) bool {
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			_ = l.Close()
+		}
+	}()
 	for p := first; p < first+n; p++ {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprint(":", p))
 		if err != nil {
 			return false
 		}
-		defer func() { _ = l.Close() }()
+		held = append(held, l)
 	}
 	return true
 }
