@@ -54,7 +54,7 @@ func lint(ctx context.Context, root string, o options) error {
 func packageHash(root, folder string) (string, error) {
 	h := sha256.New()
 	for _, settings := range []string{".golangci.yml", "go.mod"} {
-		if err := hashInto(h, root, settings); err != nil {
+		if err := hashInto(h, root, settings, true); err != nil {
 			return "", err
 		}
 	}
@@ -67,7 +67,7 @@ func packageHash(root, folder string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := hashInto(h, root, rel); err != nil {
+		if err := hashInto(h, root, rel, true); err != nil {
 			return "", err
 		}
 	}

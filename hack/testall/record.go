@@ -116,25 +116,27 @@ func (r *record) keepLog(test string, res *results) string {
 	return path
 }
 
-// inputs returns the hash of everything that decides what a suite shows: its inputs and the folders of its tests.
+// inputs returns the hash of everything that decides what a suite shows: its inputs without their tests, and the folders
+// of its own tests with them.
 func inputs(root string, s lane.Suite, tests selection) (string, error) {
-	places := slices.Clone(s.Inputs)
-	for pkg := range maps.Keys(tests) {
-		places = append(places, strings.TrimPrefix(pkg, "./"))
-	}
-	slices.Sort(places)
 	h := sha256.New()
-	for _, p := range slices.Compact(places) {
-		if err := hashInto(h, root, p); err != nil {
+	for _, p := range slices.Sorted(slices.Values(s.Inputs)) {
+		if err := hashInto(h, root, p, false); err != nil {
 			return "", fmt.Errorf("hash the inputs of a suite: %w", err)
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
+		if err := hashInto(h, root, strings.TrimPrefix(pkg, "./"), true); err != nil {
+			return "", fmt.Errorf("hash the tests of a suite: %w", err)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func hashInto(h io.Writer, root, place string) error {
+// hashInto writes the files below a place to h, with their names.
+func hashInto(h io.Writer, root, place string, tests bool) error {
 	return filepath.WalkDir(filepath.Join(root, place), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || !tests && strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)

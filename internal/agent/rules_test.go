@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/api"
 )
 

@@ -111,12 +111,13 @@ var House = []Room{
 	{Path: "api", Floor: 5},
 	{Path: "api/signed", Floor: 5}, // requests that carry a machine's signature
 
-	{Path: "await", Floor: 5},        // tests only: they wait for conditions
-	{Path: "test/testbin", Floor: 5}, // tests only: the programs that tests run
-	{Path: "test/port", Floor: 5},    // tests only: ports that nobody else gets
-	{Path: "test/fast", Floor: 5},    // tests only: folders in memory
-	{Path: "test/proc", Floor: 5},    // tests only: programs that end with their test
-	{Path: "test/lane", Floor: 5},    // tests only: which lane a test belongs to
+	{Path: "await", Floor: 5},         // tests only: they wait for conditions
+	{Path: "test/testbin", Floor: 5},  // tests only: the programs that tests run
+	{Path: "test/port", Floor: 5},     // tests only: ports that nobody else gets
+	{Path: "test/fast", Floor: 5},     // tests only: folders in memory
+	{Path: "test/proc", Floor: 5},     // tests only: programs that end with their test
+	{Path: "test/sameseed", Floor: 5}, // tests only: properties that draw the same cases in every commit
+	{Path: "test/lane", Floor: 5},     // tests only: which lane a test belongs to
 
 	{Path: "receipt", Floor: 4},
 	{Path: "measured", Floor: 4}, // what finished runs say of the next

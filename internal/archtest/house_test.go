@@ -203,3 +203,21 @@ func TestTheHouseIsInOrder(t *testing.T) {
 		seen[r.Path] = true
 	}
 }
+
+// A property that draws other cases in each run fails a commit by chance.
+func TestProperties_DrawTheSameCasesInEveryCommit(t *testing.T) {
+	for _, p := range packages(t) {
+		imports := map[string]bool{}
+		for _, f := range p.Files {
+			if !f.Test {
+				continue
+			}
+			for _, i := range f.Tree.Imports {
+				imports[strings.Trim(i.Path.Value, `"`)] = true
+			}
+		}
+		if imports["pgregory.net/rapid"] && !imports[Module+"/internal/test/sameseed"] {
+			t.Errorf("%s has tests with rapid and does not import internal/test/sameseed", p.Dir)
+		}
+	}
+}

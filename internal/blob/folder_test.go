@@ -23,6 +23,8 @@ import (
 	"gocloud.dev/gcerrors"
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/blob"
 	"scrimp/internal/test/fast"
 )

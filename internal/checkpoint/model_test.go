@@ -12,6 +12,8 @@ import (
 	gocloud "gocloud.dev/blob"
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/test/fast"

@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	_ "scrimp/internal/test/sameseed"
 )
 
 func TestAGridFitsAndNeverCutsANumber(t *testing.T) {

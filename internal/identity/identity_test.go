@@ -9,6 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/identity"
 )
 

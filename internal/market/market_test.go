@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"

@@ -13,6 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/catalog"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"

@@ -10,6 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scrimp/internal/test/sameseed"
+
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )

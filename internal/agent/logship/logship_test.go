@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "scrimp/internal/test/sameseed"
 )
 
 func TestMaskedLogIsTheSameHoweverItIsCut(t *testing.T) {
