@@ -116,8 +116,8 @@ func (r *record) keepLog(test string, res *results) string {
 	return path
 }
 
-// inputs returns the hash of everything that decides what a suite shows: its inputs without their tests, and the folders
-// of its own tests with them.
+// inputs returns the hash of everything that decides what a suite shows: its inputs without their tests, and the
+// folders of its own tests with them.
 func inputs(root string, s lane.Suite, tests selection) (string, error) {
 	h := sha256.New()
 	for _, p := range slices.Sorted(slices.Values(s.Inputs)) {
