@@ -61,7 +61,22 @@ func TestSuite_RunsAFailedTestOnceMoreAndCallsItFlaky(t *testing.T) {
 	if err := rec.done(s, took, r); err != nil {
 		t.Fatal(err)
 	}
+	other, err := openRecord()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		other.update(func() { other.Linted = map[string]string{"./x": "1"} }),
+		rec.update(func() { rec.Suites["y"] = suiteRun{Green: "g"} }), // which read the record before
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	again, err := openRecord()
+	if err == nil && (again.Linted["./x"] != "1" || again.Suites["y"].Green != "g") {
+		t.Errorf("one of two runs at once lost what the other wrote: %+v", again)
+	}
 	if err != nil || again.Suites["x"].Green != "h" || len(again.Flaky["TestFlickers"]) != 1 {
 		t.Errorf("the record on the disk is %+v, %v", again, err)
 	}

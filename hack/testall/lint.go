@@ -46,8 +46,7 @@ func lint(ctx context.Context, root string, o options) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("golangci-lint: %w", err)
 	}
-	rec.Linted = hashes
-	return rec.save()
+	return rec.update(func() { rec.Linted = hashes })
 }
 
 // packageHash returns the hash of a package's own files and of the settings of the linters.

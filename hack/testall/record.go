@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"scrimp/internal/test/lane"
@@ -44,30 +45,49 @@ func openRecord() (*record, error) {
 		}
 		folder = filepath.Join(cache, "scrimp-ci")
 	}
-	r := &record{folder: folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}
+	r := &record{folder: folder}
+	return r, r.read()
+}
+
+// read replaces r by what the disk has.
+func (r *record) read() error {
+	*r = record{folder: r.folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}
 	text, err := os.ReadFile(r.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := json.Unmarshal(text, r); err != nil {
 		fmt.Printf("%s cannot be read, so every suite runs: %v\n", r.path(), err)
-		return &record{folder: folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}, nil
+		*r = record{folder: r.folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}
 	}
-	return r, nil
+	return nil
 }
 
 func (r *record) path() string { return filepath.Join(r.folder, "testall.json") }
 
-// save writes the record aside and renames it, so that a run that is killed leaves the old one.
-func (r *record) save() error {
-	text, err := json.MarshalIndent(r, "", "\t")
+// update changes the record on the disk, and r with it. Two runs may update it at once: the linters beside the suites.
+// The record is written aside and renamed, so that a run that is killed leaves the old one.
+func (r *record) update(change func()) error {
+	if err := os.MkdirAll(r.folder, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.Create(r.path() + ".lock")
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.folder, 0o755); err != nil {
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock the record: %w", err)
+	}
+	if err := r.read(); err != nil {
+		return err
+	}
+	change()
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
 		return err
 	}
 	aside := r.path() + ".new"
@@ -83,14 +103,12 @@ func (r *record) done(s dueSuite, took time.Duration, res *results) error {
 	if len(res.failed())+len(res.broken) == 0 && missing(res) == nil {
 		run.Green = s.hash
 	}
-	r.Suites[s.Name] = run
-	return r.save()
+	return r.update(func() { r.Suites[s.Name] = run })
 }
 
 // flaky notes that a test failed and then passed, and says how often that has been.
 func (r *record) flaky(test string) string {
-	r.Flaky[test] = append(r.Flaky[test], time.Now().UTC())
-	if err := r.save(); err != nil {
+	if err := r.update(func() { r.Flaky[test] = append(r.Flaky[test], time.Now().UTC()) }); err != nil {
 		fmt.Println("cannot write the record:", err)
 	}
 	n := len(r.Flaky[test])
