@@ -104,6 +104,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: shell}
 spec:
+  nodeName: real-1 # the cluster has simulated nodes too
   restartPolicy: Never
   containers:
   - name: main
