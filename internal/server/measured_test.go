@@ -32,12 +32,10 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	w.until(func(m *core.Machine) bool { _, asked := m.Allocation(id + ".1"); return asked })
 	var at time.Time // the core's, which the jobs before have brought forward
 	w.control.Read(func(m *core.Machine) { at = m.Now() })
+	// All of it is proposed at once: what the server does by the clock must not come in between, hours earlier or later.
+	var events []core.Event
 	tell := func(after time.Duration, b core.Body) {
-		w.t.Helper()
-		if err := w.control.Propose(w.t.Context(), core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default",
-			Body: b}); err != nil {
-			w.t.Fatal(err)
-		}
+		events = append(events, core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b})
 	}
 	a := id + ".1"
 	took := time.Duration(hours * float64(time.Hour))
@@ -49,6 +47,9 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	tell(took+3*time.Second, core.AttemptEnded{Attempt: a, Message: 3, Reason: "completed", Step: steps})
 	tell(took+4*time.Second, core.InstanceEnded{Instance: "i-" + id, Until: at.Add(took + 4*time.Second),
 		Cause: "terminated"})
+	if err := w.control.Propose(w.t.Context(), events...); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) {
