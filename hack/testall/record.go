@@ -46,7 +46,10 @@ func openRecord() (*record, error) {
 		folder = filepath.Join(cache, "scrimp-ci")
 	}
 	r := &record{folder: folder}
-	return r, r.read()
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // read replaces r by what the disk has.
