@@ -301,7 +301,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	defer endUploads()
 	uploads.Go(func() { g.saver.Upload(uploading) })
 	beside.Go(func() { w.follow(besides) })
-	beside.Go(func() { g.watchFolder(besides) })
+	beside.Go(func() { w.watchFolder(besides) })
 	beside.Go(func() { g.measure(besides, p) })
 
 	e, s := g.await(life, p, sig)

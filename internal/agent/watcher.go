@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"scrimp/internal/agent/progress"
@@ -17,6 +18,7 @@ const pollShare = 200
 // watcher follows what the program prints and writes.
 type watcher struct {
 	g            *attempt
+	mu           sync.Mutex // one reads at a time
 	output, file progress.Tail
 	announced    *save.Announced // a save that the output announced and that is not captured yet
 	readAt       time.Time       // when the output was read last
@@ -32,6 +34,8 @@ func (w *watcher) follow(ctx context.Context) {
 // read takes what is new. last takes an unfinished line too, and captures nothing.
 func (w *watcher) read(ctx context.Context, last bool) {
 	g := w.g
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if g.match.Any() {
 		w.readOutput(last)
 	}
@@ -97,9 +101,12 @@ func (w *watcher) readOutput(last bool) {
 // clockTick is by how much the time of a file may be earlier than the clock says.
 const clockTick = 10 * time.Millisecond
 
-// watchFolder captures what an unmodified program saves, until ctx is done.
-func (g *attempt) watchFolder(ctx context.Context) {
+// watchFolder captures what an unmodified program saves, until ctx is done. It reads what the program said before it
+// looks at the folder, so that a save has the step that the program printed before it.
+func (w *watcher) watchFolder(ctx context.Context) {
+	g := w.g
 	for pause := g.pace.look; wait.For(ctx, pause) == nil; {
+		w.read(ctx, false)
 		step, metrics := g.seen()
 		g.mu.Lock()
 		asked := g.asked
