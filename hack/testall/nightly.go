@@ -56,9 +56,9 @@ func steps(marks []mark) (list []step, err error) {
 	for _, demo := range []string{"demo", "demo-ssh", "demo-slurm", "demo-kube", "demo-aws"} {
 		list = append(list, step{demo, "make " + demo})
 	}
-	for first := 0; first < simulated; first += simulated / 20 {
+	for first := 0; first < simulated; first += simulated / 100 {
 		list = append(list, step{fmt.Sprintf("sim:%d", first),
-			fmt.Sprintf("make sim SEEDS=%d FIRST=%d", simulated/20, first)})
+			fmt.Sprintf("make sim SEEDS=%d FIRST=%d", simulated/100, first)})
 	}
 	return append(list,
 		step{"laws", "make laws"},

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/lane"
 	"scrimp/internal/wait"
 )
 
@@ -163,8 +164,8 @@ func (s *site) driverOf(w With, server string) *Driver {
 	return d
 }
 
-// rig is a site whose spot machines are evicted as soon as they run.
-func (s *site) rig() enginetest.Rig {
+// rig is a site whose spot machines are evicted as soon as they run. With kill the API server dies at each restart.
+func (s *site) rig(kill bool) enginetest.Rig {
 	s.Nodes(s, slices.Concat(s.nodesOf("std", "16", 2), s.nodesOf("spot", "4", 1), s.nodesOf("parts", "1", 1))...)
 	s.Create(s, "/api/v1/namespaces/"+s.namespace+"/resourcequotas", `
 apiVersion: v1
@@ -204,10 +205,12 @@ value: 1
 			s.nodes("later", "1", 1)
 		},
 		Refusals: []enginetest.Refusal{{Offer: "k8s/limited/1c-1g/on-demand", Err: engine.ErrQuota, Scope: "offer"}},
-		Restart: func(t testing.TB) { // the API server and this one die at once
-			s.Kill(t, "kube-apiserver")
-			s.Begin(t, "kube-apiserver")
-			await.True(t, "an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
+		Restart: func(t testing.TB) {
+			if kill { // the API server dies with this one
+				s.Kill(t, "kube-apiserver")
+				s.Begin(t, "kube-apiserver")
+				await.True(t, "an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
+			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.close()
@@ -222,7 +225,14 @@ value: 1
 
 // The driver is held to the contract by a real control plane, and its page says by which cases.
 func TestDriverConforms(t *testing.T) {
-	c := kubetest.Shared(t) // the restart of the API server is why no other test runs beside this one
-	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig() })
+	t.Parallel()
+	c := kubetest.Shared(t)
+	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig(false) })
 	enginetest.Page(t, filepath.Join("..", "..", "..", "docs", "engines", "kubernetes.md"), results)
+}
+
+func TestDriverConformsWhereTheAPIServerDies(t *testing.T) {
+	lane.Nightly(t, "it restarts the API server of the cluster that other tests share")
+	c := kubetest.Start(t)
+	enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig(true) })
 }
