@@ -14,9 +14,7 @@ import (
 func (c *Control) act(ctx context.Context, a core.Action) {
 	switch a := a.(type) {
 	case core.Drain: // agents pull: the order waits for the next report
-		c.mu.Lock()
-		c.drains[a.Attempt] = a
-		c.mu.Unlock()
+		c.drains.put(a)
 	case core.Launch:
 		c.acts.Add(1)
 		go func() { defer c.acts.Done(); c.launch(ctx, a) }()

@@ -69,7 +69,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	c.agents.mu.Unlock()
 	if len(events) > 0 {
-		if err := c.proposeToEnd(ctx, c.notAhead(events)...); err != nil {
+		if err := c.proposeWhatGoes(ctx, c.notAhead(events)...); err != nil {
 			c.agents.mu.Lock()
 			l.put = 0
 			c.agents.mu.Unlock()
@@ -279,12 +279,9 @@ func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 		if !c.ReadUpTo(read) {
 			return api.Orders{}, ErrStopping
 		}
-	case !c.mu.TryRLock():
-		o, fresh = old, false
 	default:
-		last := read(c.machine)
-		c.mu.RUnlock()
-		if last > c.Durable() {
+		last, ok := c.tryRead(read)
+		if !ok || last > c.Durable() {
 			o, fresh = old, false
 		}
 	}
@@ -314,7 +311,7 @@ func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, node i
 	if !j.Terms().Deadline.IsZero() {
 		o.TimeToDeadline = clock.Shrink(j.Terms().Deadline.Sub(now))
 	}
-	if d, ok := c.drains[a.ID()]; ok && a.Draining() {
+	if d, ok := c.drains.of(a.ID()); ok && a.Draining() {
 		o.Drain = &api.Drain{Why: d.Why, Grace: clock.Shrink(d.Grace)}
 	}
 	if leaves && gang { // what is left of it ends, and its machine stays

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,11 @@ type Config struct {
 	Archive Archive
 	// Notify tells the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
+	// Die ends the process and does not return; nil: os.Exit. Whoever watches over the server begins another.
+	Die func()
+	// StepLimit is how much of its thread's processor time a step may use; 0: ten seconds.
+	StepLimit time.Duration
+	OnWork    func(job string) // called before a step works on a job, for tests
 }
 
 // Control owns a core.Machine and everything it acts on.
@@ -61,12 +67,14 @@ type Control struct {
 	acts     sync.WaitGroup
 	builds   chan struct{} // a place in it for each table that is being built
 
-	mu      sync.RWMutex // guards machine against readers between steps
-	machine *core.Machine
-	beat    time.Time             // wall time at which the server was last awake
-	drains  map[string]core.Drain // orders to be given to agents, by attempt
-	wake    time.Time             // market time; the run's own
-	listed  map[string]bool       // ended instances that are being reported
+	mu       sync.RWMutex // guards machine against readers between steps
+	machine  *core.Machine
+	stepping stepping
+	asides   map[string]aside // events that were refused since a step failed, by id; the run's own
+	beat     time.Time        // wall time at which the server was last awake
+	drains   drains           // orders to be given to agents
+	wake     time.Time        // market time; the run's own
+	listed   map[string]bool  // ended instances that are being reported
 
 	agents agentStatus // with a lock of its own
 
@@ -92,7 +100,8 @@ func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config
 	cfg.Tenant = cmp.Or(cfg.Tenant, ledger.DefaultTenant)
 	c := &Control{
 		cfg: cfg, store: s, requests: make(chan request), begun: make(chan struct{}),
-		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
+		ended: make(chan struct{}), machine: core.New(), asides: map[string]aside{},
+		stepping: stepping{steps: make(chan struct{}, 1)}, listed: map[string]bool{},
 		agents: agentStatus{by: map[string]ranks{}},
 		builds: make(chan struct{}, builders()),
 	}
@@ -104,6 +113,13 @@ func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config
 			return nil, fmt.Errorf("two engines are called %s: give each a name of its own", e.Name)
 		}
 		c.sources = append(c.sources, newSource(e, cfg.Clock))
+	}
+	if c.cfg.Die == nil {
+		c.cfg.Die = func() { os.Exit(1) }
+	}
+	c.cfg.StepLimit = cmp.Or(c.cfg.StepLimit, stepLimit)
+	if err := c.readAsides(ctx); err != nil {
+		return nil, err
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, err
@@ -183,6 +199,15 @@ func (c *Control) Lost() bool { return c.durable.lost.Load() }
 // for what is shown to nobody, and for what an event that follows depends on.
 func (c *Control) ReadUncommitted(f func(*core.Machine)) {
 	c.readAt(func(m *core.Machine) uint64 { f(m); return 0 })
+}
+
+// tryRead is readAt where no step is on its way; ok is false where one is.
+func (c *Control) tryRead(f func(*core.Machine) uint64) (last uint64, ok bool) {
+	if !c.mu.TryRLock() {
+		return 0, false
+	}
+	defer c.mu.RUnlock()
+	return f(c.machine), true
 }
 
 func (c *Control) readAt(f func(*core.Machine) uint64) uint64 {

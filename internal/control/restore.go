@@ -35,6 +35,7 @@ func (c *Control) restore(ctx context.Context) error {
 		return fmt.Errorf("restore: %w", missing(err, unread))
 	}
 	c.machine = core.On(st, plan.NewPlanner().OnRequest())
+	c.machine.OnWork(c.onWork)
 	c.wake = st.Now()
 	c.durable.rise(st.Seq())
 	for _, a := range c.machine.Live() {

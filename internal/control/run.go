@@ -88,6 +88,20 @@ func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error 
 	})
 }
 
+// proposeWhatGoes is proposeToEnd of events each of which counts for itself: those that are refused since a step failed
+// are passed over, as whoever tells of them would only tell again.
+func (c *Control) proposeWhatGoes(ctx context.Context, events ...core.Event) error {
+	for len(events) > 0 {
+		err := c.proposeToEnd(ctx, events...)
+		var aside *AsideError
+		if !errors.As(err, &aside) {
+			return err
+		}
+		events = slices.Delete(slices.Clone(events), aside.at, aside.at+1)
+	}
+	return nil
+}
+
 // handOver gives events to who drives the core.
 func (c *Control) handOver(ctx context.Context, events []core.Event, sought map[string]bool) (<-chan error, error) {
 	if err := c.Full(); err != nil {
@@ -116,6 +130,7 @@ func (c *Control) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(ctx)
 	defer c.acts.Wait()
 	defer stop()
+	c.acts.Go(func() { c.watchSteps(work) })
 
 	begun, placed, err := c.incarnate(work)
 	if err != nil {
@@ -125,12 +140,19 @@ func (c *Control) Run(ctx context.Context) error {
 	if begun != nil { // before anything that could ask for a machine
 		events = append(events, c.event(c.Now(), begun))
 	}
-	events = append(events, c.event(c.Now(), core.Configured{Config: c.Rules()}))
+	aside, err := c.setsAside(work)
+	if err != nil {
+		return err
+	}
+	events = append(append(events, aside...), c.event(c.Now(), core.Configured{Config: c.Rules()}))
 	first, err := ask(events)
 	if err != nil {
 		return err
 	}
 	if err := c.commit(work, []stepped{c.step(work, first)}); err != nil {
+		return err
+	}
+	if err := <-first.done; err != nil {
 		return err
 	}
 	if err := placed(); err != nil {
@@ -140,8 +162,7 @@ func (c *Control) Run(ctx context.Context) error {
 	for _, a := range c.machine.Pending() {
 		c.act(work, a)
 	}
-	c.acts.Add(1)
-	go func() { defer c.acts.Done(); c.watch(work) }()
+	c.acts.Go(func() { c.watch(work) })
 
 	steps, failed, written := make(chan stepped, ahead), make(chan struct{}), make(chan error, 1)
 	go func() { written <- c.write(work, steps, failed) }()
@@ -177,38 +198,6 @@ func (c *Control) drive(ctx, work context.Context, steps chan<- stepped, failed 
 		}
 		steps <- c.step(work, r)
 	}
-}
-
-// step lets the core take the events of a request.
-func (c *Control) step(ctx context.Context, r request) stepped {
-	s := stepped{request: r, outs: make([]core.Outcome, 0, len(r.events))}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.no = c.missing(r); s.no == nil {
-		s.no = c.machine.Admit(r.events)
-	}
-	if s.no != nil {
-		s.events = nil
-		return s
-	}
-	s.first = c.machine.Seq() + 1
-	for i := range r.events {
-		if i%turn == turn-1 { // who reads has a turn
-			c.mu.Unlock()
-			c.mu.Lock()
-		}
-		e := &r.events[i]
-		if e.At.Before(c.machine.Now()) {
-			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
-		}
-		out := c.machine.Step(*e)
-		if out.Stale > 0 {
-			c.cfg.Log.Debug("groups of moves were stale", "dropped", out.Stale, "happened", out.Moved)
-		}
-		s.outs, c.wake = append(s.outs, out), out.Wake
-	}
-	c.snapshot(ctx)
-	return s
 }
 
 // write makes durable what was stepped, as much at a time as has gathered, until

@@ -28,6 +28,7 @@ func (g *gate) WholeRecords(context.Context, uint64, int) ([]store.Record, error
 func (g *gate) End(context.Context) (uint64, error)                               { return 0, nil }
 func (g *gate) Place(context.Context) (string, error)                             { return "here", nil }
 func (g *gate) Meta(context.Context, string) (string, bool, error)                { return "", false, nil }
+func (g *gate) AllMeta(context.Context) (map[string]string, error)                { return nil, nil }
 func (g *gate) PutMeta(context.Context, string, string) error                     { return nil }
 func (g *gate) Append(_ context.Context, records []store.Record) error {
 	err := <-g.leave

@@ -79,7 +79,7 @@ func (c *Control) release(of map[*Latest][]core.Event, durable bool, wall time.T
 func (c *Control) flush(ctx context.Context) {
 	wall := time.Now()
 	if all, of := c.due(wall); len(all) > 0 {
-		c.release(of, c.proposeToEnd(ctx, c.notAhead(all)...) == nil, wall) // else it waits on
+		c.release(of, c.proposeWhatGoes(ctx, c.notAhead(all)...) == nil, wall) // else it waits on
 	}
 }
 
@@ -104,7 +104,7 @@ func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...co
 	if len(all)+len(ends) == 0 {
 		return nil
 	}
-	if err := c.proposeToEnd(ctx, append(c.notAhead(all), ends...)...); err != nil {
+	if err := c.proposeWhatGoes(ctx, append(c.notAhead(all), ends...)...); err != nil {
 		return err
 	}
 	c.release(of, true, wall)

@@ -67,6 +67,7 @@ func (m *Machine) archives() {
 			continue
 		}
 		p.archive = time.Time{}
+		m.works(w.job)
 		t, ok := m.archiveAt(w.job)
 		switch {
 		case !ok:

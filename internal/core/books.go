@@ -99,6 +99,7 @@ func (m *Machine) postHours() {
 			continue
 		}
 		at(w.job).posts = time.Time{}
+		m.works(w.job)
 		live := false
 		for _, a := range w.job.Open() {
 			if !a.Live() {

@@ -4,6 +4,42 @@ import (
 	"time"
 )
 
+// tries is how many queued jobs one step tries, at most.
+const tries = 64
+
+// triesAfter is the same for one event. A submission has one job tried, and what
+// is merely put on record none: of ten thousand a second each would else try 64
+// that were tried without success. Others follow when something happens, at the latest
+// with the next tick.
+func triesAfter(b Body) int {
+	switch b.(type) {
+	case JobSubmitted:
+		return 1
+	case Audited, IdentityChanged, Rehydrated:
+		return 0
+	}
+	return tries
+}
+
+// follow does what is due besides what happened.
+func (m *Machine) follow(b Body) {
+	m.reviews()
+	m.due()
+	m.postHours()
+	ended := m.seatsFreed()
+	m.guardLimits()
+	most := triesAfter(b)
+	if m.added != nil && m.tryNew(m.added) {
+		most = 0
+	}
+	m.consider(most)
+	m.tend()
+	m.tendSeats()
+	m.settleReserved(ended)
+	m.asksRound()
+	m.archives()
+}
+
 // due looks at jobs whose time has come, those that wait longest first, at as many as a
 // step may: after a restart all that run are due at once.
 func (m *Machine) due() {
@@ -14,6 +50,7 @@ func (m *Machine) due() {
 			continue
 		}
 		p.wake = time.Time{}
+		m.works(w.job)
 		switch {
 		case w.job.State() == Held:
 			m.finish(w.job, Cancelled, ApprovalExpired, w.job.Detail())

@@ -71,7 +71,7 @@ func (m *Machine) finish(j *Job, as State, why, detail string) {
 		return
 	}
 	if as == Paused {
-		m.suspend(j, why)
+		m.suspend(j, why, "")
 		return
 	}
 	m.queue.remove(j)

@@ -19,6 +19,7 @@ var ends = map[plan.Reason]policy.Stop{
 
 // try decides about a job that holds no machine and asks for what was taken.
 func (m *Machine) try(j *Job) {
+	m.works(j)
 	at(j).wake = time.Time{} // every try says anew when the next one is due
 	d, warm := m.reuse(j)
 	if warm {

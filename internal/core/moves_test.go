@@ -329,7 +329,8 @@ func TestAStepTakesEveryRound(t *testing.T) {
 			case 0, 1:
 				h.submit(job(), time.Duration(rng.IntN(3))*11*time.Hour)
 			case 2:
-				h.tell([]core.Body{core.JobPaused{Job: job()}, core.JobResumed{Job: job()}, core.JobEnded{Job: job()}}[rng.IntN(3)])
+				h.tell([]core.Body{core.JobPaused{Job: job()}, core.JobPaused{Job: job(), Cause: "a step failed"}, core.JobResumed{Job: job()},
+					core.JobEnded{Job: job()}}[rng.IntN(4)])
 			case 3:
 				h.tell(core.AttemptEnded{Attempt: attempt, Message: int64(rng.IntN(9)), Reason: "drained", Saved: true})
 			case 4:

@@ -15,26 +15,34 @@ func (m *Machine) pauseJob(b JobPaused) {
 	if j == nil || j.State() != Queued && j.State() != Running {
 		return
 	}
-	const why = "paused_by_user"
+	why := "paused_by_user"
+	if b.Cause != "" {
+		why = SetAside
+	}
 	a := j.Live()
+	atOnce := b.Cause != "" && j.Ending() != "" // steps fail also while it ends: that is not waited for
 	switch {
-	case j.Ending() != "":
-	case a != nil && a.Task() == TaskRunning && j.State() == Running:
-		m.drain(j, a, why, Paused, "")
+	case j.Ending() != "" && !atOnce:
+	case a != nil && a.Task() == TaskRunning && j.State() == Running && !atOnce:
+		m.fact(state.JobEnding{Job: j.ID(), State: Paused, Why: why, Detail: b.Cause})
+		m.drain(j, a, why, "", "")
 	default:
-		m.suspend(j, why)
+		m.suspend(j, why, b.Cause)
 		if a != nil {
 			m.release(a, why, "")
 		}
 	}
 }
 
+// SetAside is why a job is paused that a failed step worked on.
+const SetAside = "set_aside"
+
 // suspend pauses a job that does nothing which must be saved. What it asked for is given
 // up; its deadline goes on, its wall-clock budget does not.
-func (m *Machine) suspend(j *Job, why string) {
+func (m *Machine) suspend(j *Job, why, detail string) {
 	m.queue.remove(j)
 	m.queue.leave(j)
-	m.fact(state.JobSuspended{Job: j.ID(), Why: why})
+	m.fact(state.JobSuspended{Job: j.ID(), Why: why, Detail: detail})
 	at(j).wake = time.Time{}
 	if a := j.Asked(); a != nil {
 		m.giveUp(a, why)

@@ -114,6 +114,7 @@ func kinOf(p policy.Progress) int64 {
 // reviewJob looks whether a job that holds a machine must stop, and whether it should be
 // elsewhere.
 func (m *Machine) reviewJob(j *Job) {
+	m.works(j)
 	if asked := j.Asked(); asked != nil {
 		m.reviewAsked(j, asked)
 		return

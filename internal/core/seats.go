@@ -184,6 +184,7 @@ func (m *Machine) releaseSeat(k *Task, why, end string) {
 // have saved: its agent does not do what it is asked.
 func (m *Machine) tendSeats() {
 	for _, k := range m.s.Leaving() {
+		m.works(m.s.Job(k.Attempt().Job()))
 		i := m.s.Instance(k.Instance())
 		if m.now().Before(k.LeaveBy()) || i.Release() != "" {
 			continue

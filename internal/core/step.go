@@ -15,23 +15,6 @@ import (
 	"scrimp/internal/state"
 )
 
-// tries is how many queued jobs one step tries, at most.
-const tries = 64
-
-// triesAfter is the same for one event. A submission has one job tried, and what
-// is merely put on record none: of ten thousand a second each would else try 64
-// that were tried without success. Others follow when something happens, at the latest
-// with the next tick.
-func triesAfter(b Body) int {
-	switch b.(type) {
-	case JobSubmitted:
-		return 1
-	case Audited, IdentityChanged, Rehydrated:
-		return 0
-	}
-	return tries
-}
-
 // Outcome is what one step led to. The shell writes its facts and postings with the
 // event in one transaction and then does the actions, in order.
 type Outcome struct {
@@ -57,6 +40,8 @@ type Machine struct {
 	event   Event
 	outcome Outcome
 	added   *Job // that the step has put into the queue; nil: none
+
+	onWork func(*Job) // told of the job that a step works on next; nil: nobody is
 
 	oneTiming bool // all providers have the timing of those that are not named
 
@@ -161,21 +146,9 @@ func (m *Machine) Step(e Event) Outcome {
 	if news {
 		m.take(e.Body, saved, seen)
 	}
-	m.reviews()
-	m.due()
-	m.postHours()
-	ended := m.seatsFreed()
-	m.guardLimits()
-	most := triesAfter(e.Body)
-	if m.added != nil && m.tryNew(m.added) {
-		most = 0
+	if b, ok := e.Body.(JobPaused); !ok || b.Cause == "" { // a step that sets a job aside works on no other
+		m.follow(e.Body)
 	}
-	m.consider(most)
-	m.tend()
-	m.tendSeats()
-	m.settleReserved(ended)
-	m.asksRound()
-	m.archives()
 	m.sumAgain()
 	m.close(news)
 	out := m.outcome

@@ -12,6 +12,7 @@ import (
 const (
 	readyFor   = 500 * time.Millisecond // an answer of the database is good for so long
 	readyLimit = 5 * time.Second        // then the database counts as away
+	busyLimit  = 2 * time.Second        // of one step, then the core counts as away
 )
 
 // readiness is what the database last said. Everybody may ask whether a server is
@@ -74,6 +75,11 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.begun() {
 		reply.Problem(w, http.StatusServiceUnavailable, "this server begins", "ask again in a second", nil)
+		return
+	}
+	if busy := s.control.Busy(); busy >= busyLimit {
+		reply.Problem(w, http.StatusServiceUnavailable, "the core has been at one event for "+
+			busy.Round(time.Second).String(), "see the server's log", nil)
 		return
 	}
 	if err := s.ready.ask(r.Context(), s.store.End); err != nil {

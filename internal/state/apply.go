@@ -138,7 +138,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 	case JobSuspended:
 		j := s.touched(f.Job)
 		move(NextStatus, "job", j.r.ID, &j.r.State, Paused)
-		j.r.Why = f.Why
+		j.r.Why, j.r.Detail = f.Why, cmp.Or(f.Detail, j.r.Detail)
 		r := j.runs()
 		r.PausedSince, r.Ending, r.EndingWhy = s.now, "", ""
 	case JobReopened:

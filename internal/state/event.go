@@ -145,9 +145,10 @@ type (
 		Limit string `json:"limit,omitempty"` // that is spent, which is why; "": somebody wants it over
 	}
 	// JobPaused: somebody wants a job to give up its machine, once it has saved, and its place
-	// in the queue, until it is resumed.
+	// in the queue, until it is resumed. Cause: the server sets it aside, since a step that worked on it failed.
 	JobPaused struct {
-		Job string `json:"job"`
+		Job   string `json:"job"`
+		Cause string `json:"cause,omitempty"`
 	}
 	// JobResumed: somebody wants a job to go on that is paused, or over and did not succeed.
 	// Asking says that one that was over waits for approval first, and for what, whatever the

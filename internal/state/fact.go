@@ -58,8 +58,9 @@ type (
 	}
 	// JobSuspended: it is paused, without a machine. JobReopened: it is over no more.
 	JobSuspended struct {
-		Job string `json:"job"`
-		Why string `json:"why"`
+		Job    string `json:"job"`
+		Why    string `json:"why"`
+		Detail string `json:"detail,omitempty"` // "": what it says stands
 	}
 	JobReopened struct {
 		Job string `json:"job"`

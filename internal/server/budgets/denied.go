@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"scrimp/internal/budget"
+	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/server/reply"
@@ -14,6 +15,11 @@ import (
 // Denied is what the caller is told of an event that the core does not take, or that was
 // not written: what and fix say what to do then.
 func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
+	var aside *control.AsideError
+	if errors.As(err, &aside) {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "the server cannot take it", Err: err,
+			Fix: "report it with the server's log, and send it in another way until that is fixed"}
+	}
 	var no *core.Refusal
 	if !errors.As(err, &no) {
 		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: what, Fix: fix, Err: err}

@@ -1,0 +1,319 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// A step that fails is a bug, and the event that led to it comes again: an agent repeats it, a restart reads it. So the
+// event is refused for good, and the job that the step worked on is set aside. The state before the event goes on.
+
+// AsideError says that an event was refused, since a step that took it failed.
+type AsideError struct {
+	Kind  string // of the event
+	Job   string // that it is about; "": none
+	Cause string
+	at    int // place of the event in the request
+}
+
+func (e *AsideError) Error() string {
+	about := ""
+	if e.Job != "" {
+		about = " of job " + e.Job
+	}
+	return fmt.Sprintf("the server failed at %s%s (%s): it is refused, and will be when it comes again; the server's log "+
+		"has the place, please report it", e.Kind, about, e.Cause)
+}
+
+// An aside is what is kept of an event that was refused, or of a job that is to be set aside.
+type aside struct {
+	Kind  string    `json:"kind"`
+	Key   string    `json:"key,omitempty"` // idempotency key of the event
+	Hash  string    `json:"hash"`          // of its kind and body
+	Job   string    `json:"job,omitempty"` // that is to be set aside
+	Cause string    `json:"cause"`
+	At    time.Time `json:"at"` // market time
+}
+
+// asidePrefix begins their names among the facts of the store, which are beside the log and in backups.
+const asidePrefix = "refused_events/"
+
+func (a aside) error(at int) error { return &AsideError{a.Kind, a.Job, a.Cause, at} }
+
+// id stands for the event, by its key, or its hash where it has none; without an event for the job.
+func (a aside) id() string {
+	switch {
+	case a.Key != "":
+		return "key " + a.Kind + " " + a.Key
+	case a.Hash != "":
+		return "hash " + a.Hash
+	}
+	return "job " + a.Job
+}
+
+func (a aside) name() string {
+	h := sha256.Sum256([]byte(a.id()))
+	return asidePrefix + hex.EncodeToString(h[:16])
+}
+
+// hashOf stands for an event without its time.
+func hashOf(kind string, body []byte) string {
+	h := sha256.Sum256(append([]byte(kind+"\x00"), body...))
+	return hex.EncodeToString(h[:])
+}
+
+// asideFor is how long an event without a key of its own is refused: somebody may want the same again later.
+const asideFor = time.Hour
+
+// readAsides reads what was refused before.
+func (c *Control) readAsides(ctx context.Context) error {
+	all, err := c.store.AllMeta(ctx)
+	if err != nil {
+		return fmt.Errorf("read which events were refused: %w", err)
+	}
+	for name, text := range all {
+		if !strings.HasPrefix(name, asidePrefix) {
+			continue
+		}
+		var a aside
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			return fmt.Errorf("read which events were refused: %s: %w", name, err)
+		}
+		c.asides[a.id()] = a
+	}
+	return nil
+}
+
+// keepAside makes durable that an event was refused, or that a job is to be set aside.
+func (c *Control) keepAside(ctx context.Context, a aside) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("keep a refused event: %w", err)
+	}
+	if err := c.store.PutMeta(context.WithoutCancel(ctx), a.name(), string(text)); err != nil {
+		return fmt.Errorf("keep a refused event: %w", err)
+	}
+	return nil
+}
+
+// asideOf returns the error of the first event that was refused before; nil where none was.
+func (c *Control) asideOf(r request) error {
+	if len(c.asides) == 0 {
+		return nil
+	}
+	for i, e := range r.events {
+		id := aside{Kind: e.Body.Kind(), Key: e.Key}
+		if e.Key == "" {
+			id.Hash = hashOf(id.Kind, r.bodies[i])
+		}
+		if a, ok := c.asides[id.id()]; ok && (e.Key != "" || c.Now().Before(a.At.Add(asideFor))) {
+			return a.error(i)
+		}
+	}
+	return nil
+}
+
+// setsAside are the events that set aside the jobs that a server before this one could not.
+func (c *Control) setsAside(ctx context.Context) ([]core.Event, error) {
+	var list []core.Event
+	for _, a := range c.asides {
+		j, known := c.machine.Job(a.Job)
+		if !known || j.State().Over() {
+			continue
+		}
+		e := c.setAside(a)
+		seen, err := c.store.Seen(ctx, e.Tenant, e.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read which jobs are set aside: %w", err)
+		}
+		if len(seen) == 0 {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// setAside is the event that sets aside the job of a; its key says that it was.
+func (c *Control) setAside(a aside) core.Event {
+	e := c.event(c.Now(), core.JobPaused{Job: a.Job, Cause: fmt.Sprintf("the server failed at a step of this job (%s): "+
+		"please report it; scrimp resume %s tries again", a.Cause, a.Job)})
+	e.Key = a.name()
+	return e
+}
+
+// A failure is a step that has failed, or does not end.
+type failure struct {
+	event   *core.Event // that the step took; nil: the events were not let in yet
+	working string      // job that it worked on
+	cause   any
+	stack   []byte
+}
+
+// try lets the core take the events of s after those that set jobs aside, and says where that failed. Then the machine
+// is good for nothing more. The caller holds the lock.
+func (c *Control) try(s *stepped, before []core.Event) (failed *failure) {
+	var now *core.Event
+	defer c.stepping.end()
+	defer func() {
+		if v := recover(); v != nil {
+			failed = &failure{event: now, working: c.stepping.job(), cause: v, stack: debug.Stack()}
+		}
+	}()
+	step := func(e *core.Event) {
+		if e.At.Before(c.machine.Now()) {
+			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
+		}
+		now = e
+		c.stepping.begin(&s.request, e)
+		out := c.machine.Step(*e)
+		c.stepping.end()
+		if out.Stale > 0 {
+			c.cfg.Log.Debug("groups of moves were stale", "dropped", out.Stale, "happened", out.Moved)
+		}
+		s.outs, c.wake = append(s.outs, out), out.Wake
+	}
+	s.first, s.outs = c.machine.Seq()+1, s.outs[:0]
+	for i := range before {
+		step(&before[i])
+	}
+	now = nil
+	c.stepping.begin(&s.request, nil)
+	if s.no = c.missing(s.request); s.no == nil {
+		s.no = c.machine.Admit(s.events)
+	}
+	c.stepping.end()
+	if s.no != nil {
+		s.events, s.bodies = nil, nil
+	}
+	for i := range s.events {
+		if i%turn == turn-1 { // who reads has a turn
+			c.mu.Unlock()
+			c.mu.Lock()
+		}
+		step(&s.events[i])
+	}
+	return nil
+}
+
+// asidesAtOnce is how many jobs are set aside because of one request. Where that is not enough the server begins anew.
+const asidesAtOnce = 8
+
+// step lets the core take the events of a request. Where a step fails it goes back to the state before the request, and
+// tries again without the event or the job that is to blame.
+func (c *Control) step(ctx context.Context, r request) stepped {
+	s := stepped{request: r, outs: make([]core.Outcome, 0, len(r.events))}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	refused := c.asideOf(r)
+	if refused != nil {
+		s.events, s.no = nil, refused
+		return s
+	}
+	var jobs []core.Event // that set jobs aside
+	for f := c.try(&s, jobs); f != nil; f = c.try(&s, jobs) {
+		a, at := c.blame(&s.request, f)
+		c.cfg.Log.Error("a step failed: this is a bug, please report it", "event", a.Kind, "key", a.Key, "job", a.Job,
+			"refused", at >= 0, "panic", f.cause, "stack", string(f.stack))
+		switch {
+		case len(jobs) == asidesAtOnce, isAside(jobs, f.event, a):
+			c.die(ctx, a, errors.New("steps fail whatever is set aside"))
+		case at < 0 && a.Job == "":
+			c.die(ctx, a, errors.New("a step fails, and nothing is known that could be set aside"))
+		}
+		if err := c.goBack(ctx, s.first-1, a); err != nil {
+			c.die(ctx, a, err)
+		}
+		if a.Job != "" {
+			jobs = append(jobs, c.setAside(a))
+		}
+		if at >= 0 {
+			refused = a.error(at)
+			s.events, s.bodies = nil, nil
+		}
+	}
+	s.no = cmp.Or(refused, s.no)
+	if len(jobs) > 0 {
+		told, err := ask(jobs)
+		if err != nil {
+			c.die(ctx, aside{}, err)
+		}
+		s.events, s.bodies = append(told.events, s.events...), append(told.bodies, s.bodies...)
+	}
+	c.snapshot(ctx)
+	return s
+}
+
+// isAside reports whether what failed is to set a job aside, or works on a job that was set aside just so.
+func isAside(jobs []core.Event, failed *core.Event, a aside) bool {
+	for i := range jobs {
+		if failed == &jobs[i] || jobs[i].Key == a.name() {
+			return true
+		}
+	}
+	return false
+}
+
+// blame says which event of a request is refused because of a failure, -1 for none, and which job is set aside. Where
+// the step worked by itself on another job than the event is about, only that job is: the event is tried without it.
+func (c *Control) blame(r *request, f *failure) (a aside, at int) {
+	a = aside{Job: f.working, Cause: fmt.Sprint(f.cause), At: c.Now()}
+	for i := range r.events {
+		e := &r.events[i]
+		if f.event != e && f.event != nil { // nil: they were to be let in
+			continue
+		}
+		about := core.Concerns(e.Body)
+		if _, tick := e.Body.(core.Tick); tick || f.event != nil && f.working != "" && f.working != about {
+			break
+		}
+		a.Kind, a.Key, a.Hash, a.Job = e.Body.Kind(), e.Key, hashOf(e.Body.Kind(), r.bodies[i]), about
+		if _, submitted := e.Body.(core.JobSubmitted); submitted {
+			a.Job = "" // there is none: another may have its name
+		}
+		return a, i
+	}
+	return a, -1
+}
+
+// goBack restores the state after the event before, as a restart does, and keeps what is set aside.
+func (c *Control) goBack(ctx context.Context, before uint64, a aside) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the log cannot be read again: %v", v)
+		}
+	}()
+	if !c.durable.wait(before) {
+		return errors.New("what was stepped before is not written")
+	}
+	if err := c.keepAside(ctx, a); err != nil {
+		return err
+	}
+	c.asides[a.id()] = a
+	return c.restore(context.WithoutCancel(ctx))
+}
+
+// die keeps what is to be set aside and ends the process, so that whoever watches over it begins another.
+func (c *Control) die(ctx context.Context, a aside, why error) {
+	if a.Job != "" || a.Hash != "" {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), dyingFor)
+		defer cancel()
+		if err := c.keepAside(limited, a); err != nil {
+			c.cfg.Log.Error("the next server will try the same again", "error", err)
+		}
+	}
+	c.cfg.Log.Error("the server ends: it cannot go on", "why", why, "event", a.Kind, "job", a.Job)
+	c.cfg.Die()
+}
+
+// dyingFor is for how long a server that ends tries to keep why.
+const dyingFor = 5 * time.Second

@@ -1,0 +1,270 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/state"
+	"scrimp/internal/store"
+)
+
+// faulty is a folder with a log whose servers' steps fail as the test says.
+type faulty struct {
+	*testing.T
+	folder string
+	fails  atomic.Pointer[func(job string)] // called before a step works on a job
+	limit  time.Duration
+}
+
+// serve runs a server of the log until stop, or until it ends the process.
+func (f *faulty) serve() (c *Control, stop func()) {
+	f.Helper()
+	st, err := store.Open(f.folder)
+	if err != nil {
+		f.Fatal(err)
+	}
+	now := time.Now().UTC()
+	c, err = New(f.Context(), st, engineOf("shut", shut{}, time.Hour), Config{
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: slog.New(slog.DiscardHandler), Running: 100,
+		StepLimit: f.limit,
+		Die:       func() { os.Exit(diedOf) },
+		OnWork: func(job string) {
+			if fails := f.fails.Load(); fails != nil {
+				(*fails)(job)
+			}
+		},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = c.Run(ctx) }()
+	<-c.Begun()
+	return c, func() {
+		cancel()
+		<-done
+		if err := st.Close(); err != nil {
+			f.Error(err)
+		}
+	}
+}
+
+// diedOf is the exit status of a server that ended by itself.
+const diedOf = 77
+
+// inProcess runs what a test does with a server that ends its process, in one of its own, on the folder.
+func (f *faulty) inProcess(does func()) {
+	f.Helper()
+	const variable = "SCRIMP_TEST_FAULTY"
+	if folder := os.Getenv(variable); folder != "" {
+		f.folder = folder
+		does()
+		f.Fatal("the process goes on")
+	}
+	run := exec.CommandContext(f.Context(), os.Args[0], "-test.run=^"+f.Name()+"$")
+	run.Env = append(os.Environ(), variable+"="+f.folder)
+	out, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != diedOf {
+		f.Fatalf("the process ended with %v: %s", err, out)
+	}
+}
+
+func (f *faulty) fail(how func(job string)) {
+	if how == nil {
+		f.fails.Store(nil)
+		return
+	}
+	f.fails.Store(&how)
+}
+
+func failing(jobs ...string) func(string) {
+	return func(job string) {
+		for _, j := range jobs {
+			if j == job {
+				panic("no rule for " + job)
+			}
+		}
+	}
+}
+
+// states says how the jobs stand.
+func states(c *Control) (all string) {
+	c.Read(func(m *core.Machine) {
+		for _, j := range m.State().Jobs() {
+			all += fmt.Sprintf("%s %s; ", j.ID(), j.State())
+		}
+	})
+	return all
+}
+
+func isAsideError(err error) bool {
+	var e *AsideError
+	return errors.As(err, &e)
+}
+
+// A submission whose step fails is refused, also when it comes again and by the next server, and all others go on as if
+// it had never come.
+func TestASubmissionWhoseStepFailsIsRefused(t *testing.T) {
+	t.Parallel()
+	f := &faulty{T: t, folder: t.TempDir()}
+	tries := 0
+	f.fail(func(job string) {
+		if job == "bad" {
+			tries++
+			panic("no rule for it")
+		}
+	})
+	c, stop := f.serve()
+	for _, id := range []string{"a", "bad", "b", "bad", "c"} {
+		if err := c.Propose(t.Context(), submission(c, id)); isAsideError(err) != (id == "bad") || err != nil && id != "bad" {
+			t.Errorf("job %s: %v", id, err)
+		}
+	}
+	want := states(c)
+	stop()
+	c, stop = f.serve()
+	defer stop()
+	if got := states(c); got != want {
+		t.Errorf("after a restart the jobs are %q, before %q", got, want)
+	}
+	if err := c.Propose(t.Context(), submission(c, "bad")); !isAsideError(err) || tries != 1 {
+		t.Errorf("the next server says %v; the step was tried %d times", err, tries)
+	}
+	if err := c.Propose(t.Context(), submission(c, "d")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A job that makes the steps of others fail is set aside, those go on, and it may be tried again.
+func TestAJobThatMakesStepsFailIsSetAside(t *testing.T) {
+	t.Parallel()
+	f := &faulty{T: t, folder: t.TempDir()}
+	c, stop := f.serve()
+	propose := func(e core.Event) {
+		t.Helper()
+		if err := c.Propose(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	propose(submission(c, "poison"))
+	f.fail(failing("poison"))
+	propose(c.event(c.Now(), core.MarketSeen{}))
+	propose(submission(c, "a"))
+	propose(c.event(c.Now(), core.Configured{Config: c.Rules()})) // all that wait are tried again
+	check := func(when, state, why string) {
+		t.Helper()
+		known := c.Job("poison", func(_ *core.Machine, j *core.Job) {
+			if string(j.State()) != state || j.Why() != why {
+				t.Errorf("%s it is %s, %s: %s", when, j.State(), j.Why(), j.Detail())
+			}
+			if why == core.SetAside && !strings.Contains(j.Detail(), "(no rule for poison)") {
+				t.Errorf("%s it says %q", when, j.Detail())
+			}
+		})
+		if !known {
+			t.Errorf("%s it is not known", when)
+		}
+	}
+	check("then", "paused", core.SetAside)
+	if !c.Job("a", func(_ *core.Machine, j *core.Job) {
+		if j.State() != core.Queued {
+			t.Errorf("the other is %s", j.State())
+		}
+	}) {
+		t.Error("the other is not known")
+	}
+	stop()
+	c, stop = f.serve()
+	defer stop()
+	check("after a restart", "paused", core.SetAside)
+	f.fail(nil)
+	propose(c.event(c.Now(), core.JobResumed{Job: "poison"}))
+	check("resumed", "queued", state.Resumed)
+}
+
+// Where steps fail whatever is set aside, the process ends at once, and the next server begins with what it kept.
+func TestAServerThatCannotGoOnEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	f := &faulty{T: t, folder: t.TempDir()}
+	f.inProcess(func() {
+		c, _ := f.serve()
+		for n := range asidesAtOnce + 2 {
+			if err := c.Propose(t.Context(), submission(c, fmt.Sprint("job", n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.fail(func(string) { panic("no rule at all") })
+		err := c.Propose(t.Context(), c.event(c.Now(), core.Configured{Config: c.Rules()}))
+		t.Fatalf("the event is answered: %v", err)
+	})
+	c, stop := f.serve()
+	defer stop()
+	aside := 0
+	c.Read(func(m *core.Machine) {
+		for _, j := range m.State().Jobs() {
+			if j.Why() == core.SetAside {
+				aside++
+			}
+		}
+	})
+	if aside != asidesAtOnce+1 {
+		t.Errorf("%d jobs are set aside", aside)
+	}
+	if err := c.Propose(t.Context(), submission(c, "next")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A step that does not end is ended with its process, and what led to it is refused by the next server.
+func TestAStepThatDoesNotEndEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	f := &faulty{T: t, folder: t.TempDir(), limit: 50 * time.Millisecond}
+	f.inProcess(func() {
+		c, _ := f.serve()
+		f.fail(func(string) {
+			for n := 0; ; n++ { // for ever, and it is seen
+				_ = n
+			}
+		})
+		err := c.Propose(t.Context(), submission(c, "endless"))
+		t.Fatalf("the event is answered: %v", err)
+	})
+	f.limit = 0
+	c, stop := f.serve()
+	defer stop()
+	if err := c.Propose(t.Context(), submission(c, "endless")); !isAsideError(err) {
+		t.Errorf("the next server says %v", err)
+	}
+	if got := states(c); got != "" {
+		t.Errorf("there are jobs: %s", got)
+	}
+	if err := c.Propose(t.Context(), submission(c, "next")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What an agent says is taken but for what makes a step fail, which it would else say again without end.
+func TestWhatMakesAStepFailIsPassedOver(t *testing.T) {
+	t.Parallel()
+	f := &faulty{T: t, folder: t.TempDir()}
+	f.fail(failing("bad"))
+	c, stop := f.serve()
+	defer stop()
+	if err := c.proposeWhatGoes(t.Context(), submission(c, "a"), submission(c, "bad"), submission(c, "b"), submission(c, "bad")); err != nil {
+		t.Error(err)
+	}
+	if got := states(c); got != "a queued; b queued; " {
+		t.Errorf("the jobs are %q", got)
+	}
+}
