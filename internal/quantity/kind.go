@@ -66,6 +66,10 @@ var (
 var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Version, Exit, Bytes, Dollars, Billed, Price, GPUHours,
 	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority}
 
+// Named are the kinds by the words that tags of fields have for them.
+var Named = map[string]*Kind{"steps": Steps, "items": Items, "number": Number, "count": Count, "exit": Exit, "factor": Factor,
+	"fraction": Fraction, "metric": Metric, "epochs": Epochs, "gpu-hours": GPUHours}
+
 // Allows reports whether v is a finite number within the bounds.
 func (k *Kind) Allows(v float64) bool { return v >= k.Least && v <= k.Most }
 
