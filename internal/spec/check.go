@@ -140,7 +140,8 @@ func (c *checker) program() {
 	if m != nil && m[1] != "" {
 		d, err := time.ParseDuration(m[1])
 		c.wrong(err != nil || d <= 0, "signal", fmt.Sprintf("is %q", j.Signal), "write the time before the end as @90s")
-		c.wrong(d > quantity.Decade, "signal", "is more than ten years before the end", "write the time before the end as @90s")
+		c.wrong(d > quantity.Decade, "signal", "is more than ten years before the end",
+			"write the time before the end as @90s")
 	}
 	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
 		"give an http or https URL")
