@@ -108,3 +108,7 @@ func Portion(d time.Duration, part, whole int64) time.Duration {
 	q, _ := bits.Div64(hi, lo, uint64(whole)) // part < whole, so it fits
 	return time.Duration(q)
 }
+
+// GPUTime returns so many GPU-hours as a span, cut off at the end of 64 bits: GPU time is summed over
+// GPUs, so it may be longer than Forever. All that GPUHours allows fits.
+func GPUTime(hours float64) time.Duration { return time.Duration(Int(hours * float64(time.Hour))) }
