@@ -36,7 +36,7 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 		return
 	}
 	s.jobs += by * j.counts()
-	held, millis := j.held(), quantity.Int(math.Round(min(max(0, j.GPUMost-j.GPUSpent), maxHours)*millisAnHour))
+	held, millis := j.held(), quantity.Int(math.Round(j.gpuHeld()*millisAnHour))
 	if by > 0 {
 		s.held = s.held.Add(held)
 	} else {
@@ -53,7 +53,8 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 
 // Use is what those jobs take of the limit.
 func (s *Outstanding) Use() Use {
-	return Use{Jobs: s.jobs, AwaitingApproval: s.awaiting, Held: s.held, GPUHeld: (float64(s.hours)*millisAnHour + float64(s.millis)) / millisAnHour,
+	millis := float64(s.hours)*millisAnHour + float64(s.millis)
+	return Use{Jobs: s.jobs, AwaitingApproval: s.awaiting, Held: s.held, GPUHeld: millis / millisAnHour,
 		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 
@@ -141,7 +142,7 @@ func (u *Use) remove(j Job) {
 	}
 	u.Jobs -= j.counts()
 	u.Held = u.Held.Sub(j.held())
-	u.GPUHeld -= max(0, j.GPUMost-j.GPUSpent)
+	u.GPUHeld -= j.gpuHeld()
 	if u.Unbounded == j.ID { // another one may be there: it was let in before the limit was set
 		u.Unbounded = ""
 	}

@@ -211,14 +211,14 @@ func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 func (job *Job) span(o *Option, doubt bool) time.Duration {
 	span := onSpeed(job.Progress.Left, o.speed)
 	if doubt {
-		span += onSpeed(job.Progress.Margin, o.speed)
+		span = quantity.Add(span, onSpeed(job.Progress.Margin, o.speed))
 	}
 	if o.held {
-		span = max(0, span-quantity.Over(job.Unsaved, perHour(o))) + job.Warming
+		span = quantity.Add(max(0, span-quantity.Over(job.Unsaved, perHour(o))), job.Warming)
 	} else {
-		span = max(span+job.Progress.Restart, o.Offer.Billing.Minimum)
+		span = max(quantity.Add(span, job.Progress.Restart), o.Offer.Billing.Minimum)
 	}
-	return span + job.Grace
+	return quantity.Add(span, job.Grace)
 }
 
 // shown is what the decision says of the budget: nil where it kept nothing from being taken.

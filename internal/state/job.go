@@ -348,7 +348,7 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 		speed = 1
 	}
 	scale := func(hours float64) time.Duration { return quantity.Hours(hours / speed) }
-	total, saved, rate, work := j.Total(), j.SavedStep(), j.StepRate(), j.r.Terms.Work
+	total, saved, rate, work := j.Total(), j.SavedStep(), j.StepRate(), min(j.r.Terms.Work, quantity.Forever)
 	switch {
 	case total > 0 && rate > 0:
 		return scale(float64(max(0, total-saved)) / rate), scale(float64(saved) / rate), true
