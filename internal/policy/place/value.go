@@ -3,6 +3,8 @@ package place
 import (
 	"math"
 	"slices"
+
+	"scrimp/internal/quantity"
 )
 
 // model is what a table is computed from. Dollars and hours.
@@ -33,7 +35,7 @@ func (m *model) size(work, slack float64) {
 	for m.step = 2 * m.tick; work > layersIn*m.step; {
 		m.step *= 2
 	}
-	m.top = (int(math.Ceil(work/m.step))/block + 1) * block
+	m.top = (int(quantity.Int(math.Ceil(work/m.step)))/block + 1) * block
 	for m.slack = 1; m.slack < slack; {
 		m.slack *= 1.25
 	}
