@@ -47,27 +47,42 @@ type Amount struct {
 // Picos returns the Amount of n times 1e-12 currency units.
 func Picos(n int64) Amount { return Amount{hi: n >> 63, lo: uint64(n)} }
 
-// Add returns a + b. It panics on overflow of 128 bits, which no real sum reaches.
+// The ends of 128 bits, some 1.7e26 currency units from zero.
+var (
+	largest  = Amount{hi: math.MaxInt64, lo: math.MaxUint64}
+	smallest = Amount{hi: math.MinInt64}
+)
+
+// end is the end of 128 bits on one side.
+func end(negative bool) Amount {
+	if negative {
+		return smallest
+	}
+	return largest
+}
+
+// Add returns a + b, and the nearer end of 128 bits where that does not fit: no sum of amounts that are
+// let in (at most 1e12 units each) comes near.
 func (a Amount) Add(b Amount) Amount {
 	lo, carry := bits.Add64(a.lo, b.lo, 0)
 	hi := a.hi + b.hi + int64(carry)
 	if (a.hi < 0) == (b.hi < 0) && (hi < 0) != (a.hi < 0) {
-		panic(fmt.Sprintf("money: %v + %v overflows", a, b))
+		return end(a.hi < 0)
 	}
 	return Amount{hi: hi, lo: lo}
 }
 
-// Sub returns a - b. It panics on overflow of 128 bits, which no real sum reaches.
+// Sub returns a - b, and the nearer end of 128 bits where that does not fit.
 func (a Amount) Sub(b Amount) Amount {
 	lo, borrow := bits.Sub64(a.lo, b.lo, 0)
 	hi := a.hi - b.hi - int64(borrow)
 	if (a.hi < 0) != (b.hi < 0) && (hi < 0) != (a.hi < 0) {
-		panic(fmt.Sprintf("money: %v - %v overflows", a, b))
+		return end(a.hi < 0)
 	}
 	return Amount{hi: hi, lo: lo}
 }
 
-// Neg returns -a. It panics for the one amount of 128 bits that has no opposite.
+// Neg returns -a.
 func (a Amount) Neg() Amount { return Amount{}.Sub(a) }
 
 // Cmp returns -1, 0 or 1 as a is less than, equal to or greater than b.

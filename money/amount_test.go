@@ -84,11 +84,10 @@ func checkArithmetic(t interface {
 		{"a - b", func() money.Amount { return a.Sub(b) }, new(big.Int).Sub(x, y)},
 		{"-a", a.Neg, new(big.Int).Neg(x)},
 	} {
-		if !fits(op.want) {
-			if !panics(func() { op.got() }) {
-				t.Fatalf("%s with a = %v, b = %v overflows without a panic", op.name, x, y)
-			}
-			continue
+		if op.want.Cmp(largest) > 0 {
+			op.want = largest
+		} else if op.want.Cmp(smallest) < 0 {
+			op.want = smallest
 		}
 		if got := op.got(); got.Big().Cmp(op.want) != 0 {
 			t.Fatalf("%s = %v with a = %v, b = %v, want %v", op.name, got.Big(), x, y, op.want)

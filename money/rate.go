@@ -2,6 +2,7 @@ package money
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/bits"
 	"time"
@@ -45,14 +46,15 @@ func (r Rate) Buys(a Amount) (d time.Duration, ok bool) {
 	return time.Duration(n.Int64()), true
 }
 
-// Times returns the rate of n machines at r each. It panics on overflow.
+// Times returns the rate of n machines at r each, and the highest that there is where that does not fit: some
+// 9.2 million units an hour. It panics if r or n is negative.
 func (r Rate) Times(n int) Rate {
 	if n < 0 || r < 0 {
 		panic(fmt.Sprintf("money: %d times rate %d", n, r))
 	}
 	hi, lo := bits.Mul64(uint64(r), uint64(n))
 	if hi != 0 || lo>>63 != 0 {
-		panic(fmt.Sprintf("money: %d times rate %d overflows", n, r))
+		return math.MaxInt64
 	}
 	return Rate(lo)
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/wait"
 )
 
@@ -300,6 +302,9 @@ func (g *attempt) watchServer(life context.Context) {
 // that the job is judged by is one too many; the rest of it is taken.
 func (g *attempt) progress(s api.Step) error {
 	now := g.Now()
+	if out := bound.ClipNumbers(&s, now); len(out) > 0 {
+		g.trouble.is(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))
+	}
 	g.mu.Lock()
 	g.last.Broken = nil // it is about now
 	g.last = progress.Merge(g.last, s)

@@ -12,6 +12,7 @@ import (
 const (
 	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
 	troubleCapture = "the checkpoint folder cannot be copied"
+	troubleNumber  = "the program has reported numbers that are out of bounds, and they are left out"
 	troubleMetric  = "the metric that the job is judged by is reported too often"
 )
 

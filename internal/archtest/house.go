@@ -156,6 +156,7 @@ var House = []Room{
 	{Path: "ignore", Floor: 1},
 	// the word that somebody may have meant
 	{Path: "nearest", Floor: 1},
+	{Path: "quantity", Floor: 1}, // how large numbers may be, and arithmetic without overflow
 	{Path: "money", Floor: 1},
 	{Path: "size", Floor: 1},
 }

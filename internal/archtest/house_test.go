@@ -154,6 +154,12 @@ func TestErrorsAreToldApartByType(t *testing.T) {
 	}
 }
 
+func TestFloatsBecomeWholeInOnePlace(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Conversions(p))
+	}
+}
+
 func TestPurePackagesArePure(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Pure(p, House))

@@ -35,6 +35,14 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a test looks up", layers, "internal/core/a_test.go", `package core_test; import "scrimp/internal/store"`, ""},
 		{"a tool sees all", layers, "hack/tool/main.go", `package main; import "scrimp/internal/cli"`, ""},
 
+		{"a span of a float", Conversions, "internal/core/a.go", `package core; import "time"; var d = time.Duration(float64(x) * y)`,
+			"saturates"},
+		{"a span of hours", Conversions, "internal/policy/place/a.go", `package place; import "time"; var d = time.Duration(min(x.Hours(), 1e9))`,
+			"saturates"},
+		{"a count of a float", Conversions, "internal/state/a.go", `package state; import "math"; var n = int64(math.Round(x))`, "saturates"},
+		{"a span of a count", Conversions, "internal/core/a.go", `package core; import "time"; var d = time.Duration(n) * time.Second`, ""},
+		{"a float elsewhere", Conversions, "internal/market/a.go", `package market; var n = int(float64(x))`, ""},
+
 		{"a public package looks inside", Public, "money/a.go", `package money; import "scrimp/internal/api"`, "its own"},
 		{"a public package needs another", Public, "money/a.go", `package money; import "scrimp/client"`, "its own"},
 		{"a public package by itself", Public, "money/a.go", `package money; import "math/big"`, ""},

@@ -240,6 +240,9 @@ func (j Job) held() money.Amount {
 	return money.Amount{}
 }
 
+// gpuHeld is the same in GPU-hours.
+func (j Job) gpuHeld() float64 { return min(max(0, j.GPUMost-j.GPUSpent), maxHours) }
+
 // counts is how many jobs it is.
 func (j Job) counts() int {
 	if j.Kind == Hold {
@@ -300,7 +303,7 @@ func (u *Use) add(l Limit, j Job) {
 		u.GPUs += j.GPUsNow
 	}
 	u.Held = u.Held.Add(j.held())
-	u.GPUHeld += max(0, j.GPUMost-j.GPUSpent)
+	u.GPUHeld += j.gpuHeld()
 	if !j.Bounded && l.Dollars != nil {
 		u.Unbounded = smaller(u.Unbounded, j.ID)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // Course is how a job that runs, or waits for its turn, is expected to go on.
@@ -178,7 +179,7 @@ func (c Course) drawn(u float64) time.Duration {
 	if z < 0 {
 		side = c.Lasts - c.Quick
 	}
-	return c.cut(min(max(0, c.Lasts+time.Duration(z*float64(min(side, forever)))), forever))
+	return c.cut(min(max(0, quantity.Add(c.Lasts, quantity.Nanoseconds(z*float64(min(side, forever))))), forever))
 }
 
 // longest is as expected where that is known, else for ever.

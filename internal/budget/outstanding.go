@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // Outstanding sums the jobs of a limit that are not over and hold no machine: what they
@@ -15,9 +16,13 @@ import (
 type Outstanding struct {
 	jobs, awaiting int
 	held           money.Amount
-	millis         int64 // GPU-milliseconds held: whole, so that what was added can be taken out exactly
-	open, gpuOpen  names
+	// GPU time held, in whole hours and milliseconds besides: whole, so that what was added can be taken
+	// out exactly, and apart, so that ten million jobs of the most hours add up.
+	hours, millis int64
+	open, gpuOpen names
 }
+
+const millisAnHour = 3_600_000
 
 // Add adds a job of the limit's scope.
 func (s *Outstanding) Add(l Limit, j Job) { s.change(l, j, 1) }
@@ -31,12 +36,13 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 		return
 	}
 	s.jobs += by * j.counts()
-	held, millis := j.held(), int64(math.Round(min(max(0, j.GPUMost-j.GPUSpent), maxHours)*3.6e6))
+	held, millis := j.held(), quantity.Int(math.Round(j.gpuHeld()*millisAnHour))
 	if by > 0 {
-		s.held, s.millis = s.held.Add(held), s.millis+millis
+		s.held = s.held.Add(held)
 	} else {
-		s.held, s.millis = s.held.Sub(held), s.millis-millis
+		s.held, millis = s.held.Sub(held), -millis
 	}
+	s.hours, s.millis = s.hours+millis/millisAnHour, s.millis+millis%millisAnHour
 	if !j.Bounded && l.Dollars != nil {
 		s.open.change(j.ID, by)
 	}
@@ -47,7 +53,8 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 
 // Use is what those jobs take of the limit.
 func (s *Outstanding) Use() Use {
-	return Use{Jobs: s.jobs, AwaitingApproval: s.awaiting, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6,
+	millis := float64(s.hours)*millisAnHour + float64(s.millis)
+	return Use{Jobs: s.jobs, AwaitingApproval: s.awaiting, Held: s.held, GPUHeld: millis / millisAnHour,
 		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 
@@ -135,7 +142,7 @@ func (u *Use) remove(j Job) {
 	}
 	u.Jobs -= j.counts()
 	u.Held = u.Held.Sub(j.held())
-	u.GPUHeld -= max(0, j.GPUMost-j.GPUSpent)
+	u.GPUHeld -= j.gpuHeld()
 	if u.Unbounded == j.ID { // another one may be there: it was let in before the limit was set
 		u.Unbounded = ""
 	}

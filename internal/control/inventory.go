@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/api/bound"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 )
@@ -44,8 +45,7 @@ func (c *Control) proposeInterruption(ctx context.Context, s *source, i *engine.
 	if !news {
 		return
 	}
-	e := c.event(c.Now(), core.InterruptionAnnounced{Instance: i.ID, At: i.Interrupts})
-	e.Actor = s.actor()
+	e := c.engineSays(s, core.InterruptionAnnounced{Instance: i.ID, At: i.Interrupts})
 	_ = c.Propose(ctx, e) // the next poll sees the same again
 }
 
@@ -63,12 +63,12 @@ func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance
 		return
 	}
 	launch := c.ourName(i.Key)
-	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice,
-		Launch: launch, Announced: !i.Interrupts.IsZero()})
-	ended.Actor = s.actor()
-	events := []core.Event{ended}
+	events := []core.Event{c.engineSays(s, core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause),
+		Notice: i.Notice, Launch: launch, Announced: !i.Interrupts.IsZero()})}
 	if len(i.Bill) > 0 {
-		events = append(events, c.billed(s, i.ID, launch, i.Bill))
+		if bill, ok := c.billed(s, i.ID, launch, i.Bill); ok {
+			events = append(events, bill)
+		}
 	}
 	// The next poll sees the same again, where the core still waits for it.
 	_ = c.proposeEnds(ctx, []string{launch}, events...)
@@ -77,8 +77,22 @@ func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance
 	c.mu.Unlock()
 }
 
-// billed is the event of a bill.
-func (c *Control) billed(s *source, instance, launch string, lines []engine.Line) core.Event {
+// engineSays is an event that an engine tells of. Numbers that are out of their bounds are cut down: that there
+// is such a machine, or is one no more, must be known though its price makes no sense.
+func (c *Control) engineSays(s *source, b core.Body) core.Event {
+	now := c.Now()
+	b, out := bound.Clipped(b, now)
+	if len(out) > 0 {
+		c.cfg.Log.Error("the engine says numbers that are out of bounds, and they are cut down", "engine", s.Name,
+			"event", b.Kind(), "fields", out)
+	}
+	e := c.event(now, b)
+	e.Actor = s.actor()
+	return e
+}
+
+// billed is the event of a bill; false: its amounts make no sense, and it is left out.
+func (c *Control) billed(s *source, instance, launch string, lines []engine.Line) (core.Event, bool) {
 	bill := core.BillReceived{Instance: instance, Launch: launch}
 	for _, l := range lines {
 		bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency,
@@ -86,7 +100,11 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 	}
 	e := c.event(c.Now(), bill)
 	e.Actor = s.actor()
-	return e
+	if err := bound.Numbers(bill, e.At); err != nil {
+		c.cfg.Log.Error("a bill makes no sense and is left out", "engine", s.Name, "instance", instance, "error", err)
+		return e, false
+	}
+	return e, true
 }
 
 // sweep compares the engine's whole inventory with what the core knows.
@@ -128,8 +146,7 @@ func (c *Control) sweep(ctx context.Context, s *source) {
 	if !news {
 		return
 	}
-	e := c.event(c.Now(), b)
-	e.Actor = s.actor()
+	e := c.engineSays(s, b)
 	_ = c.Propose(ctx, e) // the next sweep sees the same again
 }
 
@@ -162,7 +179,11 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 	c.askBills(ctx, s, now)
 	for id, bill := range s.bills.open {
 		launch, takes := c.ourName(bill.Key), false
-		e := c.billed(s, id, launch, bill.Lines)
+		e, sound := c.billed(s, id, launch, bill.Lines)
+		if !sound {
+			delete(s.bills.open, id)
+			continue
+		}
 		switch booked, err := c.billedArchived(ctx, e); {
 		case err != nil:
 			continue // it is tried again

@@ -100,8 +100,8 @@ func (c *Control) grants(allocation string, list []engine.Instance) (missing int
 func (c *Control) answer(ctx context.Context, s *source, cause string, bodies ...core.Body) {
 	events := make([]core.Event, len(bodies))
 	for n, b := range bodies {
-		events[n] = c.event(c.Now(), b)
-		events[n].Actor, events[n].Cause = s.actor(), cause
+		events[n] = c.engineSays(s, b)
+		events[n].Cause = cause
 	}
 	if err := c.Propose(ctx, events...); err != nil && ctx.Err() == nil { // asked again after a restart
 		c.cfg.Log.Error("the engine's answer is not written", "engine", s.Name, "action", cause, "error", err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/api/bound"
 	"scrimp/internal/core"
 	"scrimp/internal/state"
 	"scrimp/internal/store"
@@ -47,10 +48,14 @@ type stepped struct {
 }
 
 // ask is a request about events.
+// A number that is out of its bounds is none for the core: it is on record for ever, and every sum would have it.
 func ask(events []core.Event) (request, error) {
 	r := request{events: slices.Clone(events), bodies: make([][]byte, len(events)), done: make(chan error, 1)}
 	for i, e := range events {
-		var err error
+		err := bound.Numbers(e.Body, e.At)
+		if err != nil {
+			return r, fmt.Errorf("take %s: %w", e.Body.Kind(), err)
+		}
 		if r.bodies[i], err = json.Marshal(e.Body); err != nil {
 			return r, fmt.Errorf("encode %s: %w", e.Body.Kind(), err)
 		}

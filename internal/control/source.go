@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/api/bound"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
@@ -272,8 +273,8 @@ func (c *Control) sound(s *source, what string, id market.OfferID, err error) bo
 }
 
 // sells checks an offer of the engine.
-func (s *source) sells(o *market.Offer) error {
-	if err := o.Validate(); err != nil {
+func (s *source) sells(o *market.Offer, now time.Time) error {
+	if err := cmp.Or(o.Validate(), bound.Numbers(*o, now)); err != nil {
 		return err
 	}
 	if o.Provider != s.Name {
@@ -298,9 +299,10 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 			bad: map[string]string{}}
 	}
 	var seen core.MarketSeen
+	now := c.Now()
 	left := map[market.OfferID]bool{}
 	for _, o := range offers {
-		if !c.sound(s, "offer", o.ID, s.sells(&o)) {
+		if !c.sound(s, "offer", o.ID, s.sells(&o, now)) {
 			left[o.ID] = true
 			continue
 		}
@@ -309,7 +311,7 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 		}
 	}
 	for _, q := range quotes {
-		if left[q.Offer] || !c.sound(s, "price", q.Offer, q.Validate()) {
+		if left[q.Offer] || !c.sound(s, "price", q.Offer, cmp.Or(q.Validate(), bound.Numbers(q, now))) {
 			continue
 		}
 		old, known := s.market.quotes[q.Offer]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/ledger"
+	"scrimp/internal/quantity"
 	"scrimp/internal/state"
 )
 
@@ -115,7 +116,7 @@ func (m *Machine) soonServed(j *Job, by int) {
 	for _, u := range s.usage {
 		for _, a := range j.Attempts() {
 			if a.GPUs() > 0 && u.Scope.Holds(j.Terms().Owner, j.User()) {
-				u.gpus += time.Duration(by) * gpuTime(a, a.Until(), u.begin)
+				u.gpus = quantity.Add(u.gpus, quantity.Times(gpuTime(a, a.Until(), u.begin), by))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/plan/round"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 	"scrimp/internal/state"
 )
 
@@ -265,7 +266,7 @@ func scaledRate(rate money.Rate, there, elsewhere float64) money.Rate {
 	if elsewhere <= 0 || there == elsewhere {
 		return rate
 	}
-	return money.Rate(float64(rate) * (there / elsewhere))
+	return money.Rate(quantity.Int(float64(rate) * (there / elsewhere)))
 }
 
 // bidOf is the bid of a job as it stands now.

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 	"scrimp/internal/state"
 )
 
@@ -202,11 +203,11 @@ func (m *Machine) unsaved(j *Job) time.Duration {
 	case a == nil || a.Task() != TaskRunning || a.Nodes() > 1 && j.State() != Running:
 		return 0
 	case j.Total() > 0 && j.StepRate() > 0:
-		return time.Duration(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate() * float64(time.Hour))
+		return quantity.Hours(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate())
 	case t.Work > 0 && j.Total() > 0:
 		return state.Share(t.Work, min(max(0, a.Step()-j.SavedStep()), j.Total()), j.Total())
 	}
-	return time.Duration(float64(max(0, m.now().Sub(a.Kept()))) * cmp.Or(max(a.Speed(), 0), 1))
+	return quantity.Scale(max(0, m.now().Sub(a.Kept())), cmp.Or(max(a.Speed(), 0), 1))
 }
 
 // progress is what the deadline policy looks at, with the work on a machine of that speed.
@@ -217,7 +218,7 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
 		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
-		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + grant, Detect: detect, Poll: cfg.Poll,
+		Reserve: quantity.Add(quantity.Times(restart, cfg.Reserve), cfg.Spare+grant), Detect: detect, Poll: cfg.Poll,
 		Margin: j.Margin(left, t.Promise),
 	}
 }

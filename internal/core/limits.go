@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 )
 
 // mostRate is the highest price at which a launch may be granted: a quarter above
@@ -51,7 +52,7 @@ func (m *Machine) strained(j *Job, a *Attempt) bool {
 	}
 	speed := cmp.Or(max(a.Speed(), 0), 1)
 	left, _, known := j.Left(speed)
-	left -= time.Duration(float64(m.unsaved(j)) / speed)
+	left -= quantity.Over(m.unsaved(j), speed)
 	return known && a.Rate().Until(max(0, left)+lastSave(j)).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
 }
 
@@ -84,7 +85,7 @@ func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 	case t.WallClock > 0 && wallClock(j, m.now()) >= t.WallClock:
 		return policy.WallClock, true
 	case t.GPUHours > 0 && a.GPUs() > 0 &&
-		(j.GPUServed()+m.gpusSince(a)).Hours() >= t.GPUHours:
+		quantity.Add(j.GPUServed(), m.gpusSince(a)).Hours() >= t.GPUHours:
 		return policy.GPUHoursSpent, true
 	}
 	m.guardTimes(j, a)
@@ -96,7 +97,7 @@ func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 func (m *Machine) gpusSince(a *Attempt) (d time.Duration) {
 	for _, k := range a.Tasks() {
 		if k.Live() {
-			d += time.Duration(k.GPUs()) * m.now().Sub(k.From())
+			d = quantity.Add(d, quantity.Times(m.now().Sub(k.From()), k.GPUs()))
 		}
 	}
 	return d
@@ -115,7 +116,7 @@ func (m *Machine) guardTimes(j *Job, a *Attempt) {
 		m.wakeAt(j, j.Began().Add(t.WallClock))
 	}
 	if t.GPUHours > 0 && a.GPUs() > 0 {
-		left := time.Duration(t.GPUHours*float64(time.Hour)) - j.GPUServed() - m.gpusSince(a)
+		left := quantity.Sub(quantity.GPUTime(t.GPUHours), quantity.Add(j.GPUServed(), m.gpusSince(a)))
 		m.wakeAt(j, m.now().Add(left/time.Duration(a.GPUs())+1))
 	}
 }

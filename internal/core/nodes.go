@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/quantity"
 )
 
 // nodesOf is how many machines the job has, or is to have.
@@ -75,7 +76,7 @@ func each(v *plan.Job, t *Terms, nodes int) {
 		return
 	}
 	if s := shareOf(t, nodes); s != 1 {
-		longer := func(d time.Duration) time.Duration { return time.Duration(float64(d) / s) }
+		longer := func(d time.Duration) time.Duration { return quantity.Over(d, s) }
 		v.Progress.Left, v.Progress.Done, v.Progress.Margin = longer(v.Progress.Left), longer(v.Progress.Done),
 			longer(v.Progress.Margin)
 		v.Unsaved = longer(v.Unsaved)

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/quantity"
 	"scrimp/internal/state"
 )
 
@@ -122,7 +123,7 @@ func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
 	c := restOf(j, t)
 	c.Runs = true
 	if asked := j.Asked(); asked != nil {
-		c.GPUs, c.Rate = max(c.GPUs, asked.Machine().GPUs*asked.Nodes()), m.rateOf(asked)*money.Rate(asked.Nodes())
+		c.GPUs, c.Rate = max(c.GPUs, asked.Machine().GPUs*asked.Nodes()), m.rateOf(asked).Times(asked.Nodes())
 		start := max(0, j.Restart()+asked.Transfer()-t.Sub(asked.Requested()))
 		return expected(c, j, asked.Machine(), time.Time{}, start, t)
 	}
@@ -154,7 +155,7 @@ func expected(c budget.Course, j *Job, on *state.Machine, kept time.Time, start 
 	// What the plan expects it to cost may be more than the time at this price: of
 	// interruptions, and of going on-demand before it is late.
 	if d, ok := c.Rate.Buys(expectedRest(j, on.Capacity, t)); ok {
-		c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, d+doubt)
+		c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, quantity.Add(d, doubt))
 	}
 	return c
 }
@@ -170,13 +171,13 @@ func remains(j *Job, speed float64, kept, t time.Time) (left, doubt time.Duratio
 			return 0, 0, true // its program is about to end
 		}
 		hours := float64(j.Total()-j.Step()) / j.StepRate() / speed
-		left = time.Duration(min(hours, 1e6) * float64(time.Hour))
+		left = quantity.Hours(hours)
 	case j.Terms().Work > 0:
 		work := j.Terms().Work - j.SavedWork()
 		if j.Total() > 0 {
 			work = state.Share(j.Terms().Work, max(0, j.Total()-j.SavedStep()), j.Total())
 		}
-		left = time.Duration(float64(work) / speed)
+		left = quantity.Over(work, speed)
 		if !kept.IsZero() {
 			left -= max(0, t.Sub(kept))
 		}
@@ -227,7 +228,7 @@ func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budge
 	if !sold {
 		return c // nothing for sale fits: nobody knows when and at what price it begins
 	}
-	c.Rate = rate * money.Rate(j.Terms().Most())
+	c.Rate = rate.Times(j.Terms().Most())
 	left, _, ok := j.Left(speed)
 	if !ok {
 		return c
@@ -242,7 +243,7 @@ func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budge
 		best := plan.Least(e)
 		if a, ok := money.Estimated(best); ok && best >= 0 {
 			if d, ok := c.Rate.Buys(a); ok {
-				c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, d+doubt)
+				c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, quantity.Add(d, doubt))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/budget"
+	"scrimp/internal/quantity"
 )
 
 // quota is a limit that the queue keeps: what runs at once, and GPU-hours that a
@@ -117,7 +118,7 @@ func (m *Machine) recount() {
 func (m *Machine) servedGPUs(j *Job, k *Task, from, until time.Time) {
 	for _, q := range m.classOf(j).quotas {
 		if q.Wait {
-			q.used += time.Duration(k.GPUs()) * overlap(from, until, q.begin)
+			q.used = quantity.Add(q.used, quantity.Times(overlap(from, until, q.begin), k.GPUs()))
 		}
 	}
 }
@@ -185,7 +186,7 @@ func (m *Machine) tallies(t time.Time) []tally {
 		for _, a := range j.Open() {
 			if a.Live() {
 				gpus += a.GPUs() - m.keepsGPUs(j, a)
-				all += gpuTime(a, t, time.Time{})
+				all = quantity.Add(all, gpuTime(a, t, time.Time{}))
 			}
 		}
 		most, bounded := gpuMost(j.Terms())
@@ -196,14 +197,13 @@ func (m *Machine) tallies(t time.Time) []tally {
 			if !q.Wait {
 				continue
 			}
-			s.hours = min(s.hours, 1<<61) // so that no sum is too long to be counted
 			for _, a := range j.Open() {
 				if a.Live() {
 					used := gpuTime(a, t, q.begin)
-					s.past, s.hours = s.past+used, s.hours+used
+					s.past, s.hours = quantity.Add(s.past, used), quantity.Add(s.hours, used)
 				}
 			}
-			s.hours += max(0, most-all)
+			s.hours = quantity.Add(s.hours, max(0, most-all))
 			if !bounded && (s.open == "" || j.ID() < s.open) {
 				s.open, s.openTeam = j.ID(), j.Terms().Owner.Team
 			}
@@ -236,7 +236,7 @@ func (m *Machine) keepsGPUs(j *Job, a *Attempt) (n int) {
 // gpuTime is the GPU time of an attempt from begin to t.
 func gpuTime(a *Attempt, t, begin time.Time) (d time.Duration) {
 	for _, k := range a.Tasks() {
-		d += time.Duration(k.GPUs()) * billed(k, t, begin)
+		d = quantity.Add(d, quantity.Times(billed(k, t, begin), k.GPUs()))
 	}
 	return d
 }
@@ -254,7 +254,7 @@ func billed(a *Task, t, begin time.Time) time.Duration {
 
 // gpuMost is the GPU time that a job can use in all, or false where nobody knows.
 func gpuMost(t *Terms) (time.Duration, bool) {
-	return time.Duration(min(t.GPUHours, 5e5) * float64(time.Hour)), t.GPUHours > 0 || t.Need.LeastGPUs() == 0
+	return quantity.GPUTime(min(t.GPUHours, 5e5)), t.GPUHours > 0 || t.Need.LeastGPUs() == 0
 }
 
 // blocked is what the quotas say of a job.
@@ -330,7 +330,7 @@ func (q *quota) lacks(s *tally, j *Job) want {
 		return wantsMost
 	case s.open != "" && s.open != j.ID():
 		return wantsOtherMost
-	case s.hours+rest > time.Duration(*q.GPUHours*float64(time.Hour)):
+	case quantity.Add(s.hours, rest) > quantity.GPUTime(*q.GPUHours):
 		return wantsHours
 	}
 	return hasRoom

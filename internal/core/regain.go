@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 	"scrimp/internal/state"
 )
 
@@ -35,7 +36,7 @@ func (m *Machine) regain(j *Job, a *Attempt, from, saved int64, f *state.TaskSta
 			f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Node: k.Rank(), Lost: k.LostTime() - part})
 		}
 	}
-	f.Work += time.Duration(float64(min(d, last.LostTime())) * speed)
+	f.Work = quantity.Add(f.Work, quantity.Scale(min(d, last.LostTime()), speed))
 }
 
 // unheard is how long an attempt took from step saved to step from: at the job's pace, or where nobody knows that
@@ -44,10 +45,10 @@ func unheard(j *Job, last *Attempt, from, saved int64) time.Duration {
 	steps, done := from-saved, saved-last.First()
 	switch {
 	case j.StepRate() > 0:
-		return time.Duration(float64(steps) / (j.StepRate() * cmp.Or(max(last.Speed(), 0), 1)) * float64(time.Hour))
+		return quantity.Hours(float64(steps) / (j.StepRate() * cmp.Or(max(last.Speed(), 0), 1)))
 	case done > 0:
 		took := max(0, last.Kept().Sub(last.Started())-last.LostTime())
-		return time.Duration(float64(took) / float64(done) * float64(steps))
+		return quantity.Nanoseconds(float64(took) / float64(done) * float64(steps))
 	}
 	return 0
 }
@@ -74,8 +75,8 @@ func (m *Machine) forfeit(j *Job, a *Attempt, from, saved int64, f *state.TaskSt
 			if useful := k.Uses()[ledger.Useful]; useful.Sign() > 0 {
 				m.move(j, k, portion(useful, money.Picos(again), money.Picos(all)), ledger.Useful, ledger.Lost, "restored_before")
 			}
-			f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Node: k.Rank(), Lost: k.LostTime() + d})
+			f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Node: k.Rank(), Lost: quantity.Add(k.LostTime(), d)})
 		}
-		f.Work = max(0, f.Work-time.Duration(float64(d)*cmp.Or(max(last.Speed(), 0), 1)))
+		f.Work = max(0, f.Work-quantity.Scale(d, cmp.Or(max(last.Speed(), 0), 1)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/budget"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 	"scrimp/internal/state"
 )
 
@@ -229,7 +230,7 @@ func sumGPUs(list []*usage, j *Job, a *Task, from, until time.Time) {
 	}
 	for _, u := range list {
 		if u.Scope.Holds(j.Terms().Owner, j.User()) {
-			u.gpus += time.Duration(a.GPUs()) * overlap(from, until, u.begin)
+			u.gpus = quantity.Add(u.gpus, quantity.Times(overlap(from, until, u.begin), a.GPUs()))
 		}
 	}
 }
@@ -281,7 +282,7 @@ func (m *Machine) idles(b *budget.Accounts, burn map[string]money.Rate, t time.T
 		for _, l := range b.Limits {
 			if l.Scope.Holds(v.Owner, v.User) {
 				b.Spent[l.Name()] = b.Spent[l.Name()].Add(open)
-				burn[l.Name()] += i.PresentRate()
+				burn[l.Name()] = quantity.Add(burn[l.Name()], i.PresentRate())
 			}
 		}
 	}
@@ -297,7 +298,7 @@ func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t 
 			continue
 		}
 		v.Runs, v.GPUsNow = true, v.GPUsNow+a.GPUs()
-		gpus += gpuTime(a, t, time.Time{})
+		gpus = quantity.Add(gpus, gpuTime(a, t, time.Time{}))
 		for _, l := range b.Limits {
 			if !l.Scope.Holds(v.Owner, v.User) {
 				continue
@@ -306,7 +307,7 @@ func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t 
 			b.GPUs[n] += gpuTime(a, t, l.Window.Begin(t)).Hours()
 			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted()))
 			if a.Until().IsZero() {
-				burn[n] += a.Rate()
+				burn[n] = quantity.Add(burn[n], a.Rate())
 			}
 		}
 	}
@@ -314,7 +315,7 @@ func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t 
 		for _, l := range b.Limits {
 			if l.Scope.Holds(v.Owner, v.User) {
 				b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(t))
-				burn[l.Name()] += a.PresentRate()
+				burn[l.Name()] = quantity.Add(burn[l.Name()], a.PresentRate())
 			}
 		}
 	}

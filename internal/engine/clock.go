@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/market"
+	"scrimp/internal/quantity"
 )
 
 // Clock turns wall time into market time, which runs Speed times as fast. The zero Clock
@@ -19,7 +20,7 @@ type Clock struct {
 
 // ToMarket returns the market time at wall time t.
 func (c Clock) ToMarket(t time.Time) time.Time {
-	if c.Speed == 0 {
+	if c.Speed == 0 || t.IsZero() {
 		return t.UTC()
 	}
 	return c.Market.Add(c.Stretch(t.Round(0).Sub(c.Wall))).UTC()
@@ -38,7 +39,7 @@ func (c Clock) Stretch(d time.Duration) time.Duration {
 	if c.plain() { // to the nanosecond
 		return d
 	}
-	return time.Duration(float64(d) * c.Speed)
+	return quantity.Scale(d, c.Speed)
 }
 
 // Shrink turns a market span into the wall span that it takes.
@@ -46,7 +47,7 @@ func (c Clock) Shrink(d time.Duration) time.Duration {
 	if c.plain() {
 		return d
 	}
-	return time.Duration(float64(d) / c.Speed)
+	return quantity.Over(d, c.Speed)
 }
 
 // plain reports whether a second of the market is one of the wall.

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // BudgetCheck is what a budget that comes first made of a decision: what is left of it,
@@ -116,7 +117,7 @@ func (b *budgetLimits) beyond(job *Job, r *ranking) {
 				return
 			}
 		}
-		if cost := rate.Until(time.Duration(nearly * float64(job.bare(o)))); !some || cost.Cmp(least) < 0 {
+		if cost := rate.Until(quantity.Scale(job.bare(o), nearly)); !some || cost.Cmp(least) < 0 {
 			least, some = cost, true
 		}
 	}
@@ -134,7 +135,7 @@ func (b *budgetLimits) beyond(job *Job, r *ranking) {
 func (job *Job) bare(o *Option) time.Duration {
 	left := onSpeed(job.Progress.Left, o.speed)
 	if o.held {
-		left -= time.Duration(float64(job.Unsaved) / perHour(o))
+		left -= quantity.Over(job.Unsaved, perHour(o))
 	}
 	return max(0, left-onSpeed(job.Progress.Margin, o.speed))
 }
@@ -210,14 +211,14 @@ func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 func (job *Job) span(o *Option, doubt bool) time.Duration {
 	span := onSpeed(job.Progress.Left, o.speed)
 	if doubt {
-		span += onSpeed(job.Progress.Margin, o.speed)
+		span = quantity.Add(span, onSpeed(job.Progress.Margin, o.speed))
 	}
 	if o.held {
-		span = max(0, span-time.Duration(float64(job.Unsaved)/perHour(o))) + job.Warming
+		span = quantity.Add(max(0, span-quantity.Over(job.Unsaved, perHour(o))), job.Warming)
 	} else {
-		span = max(span+job.Progress.Restart, o.Offer.Billing.Minimum)
+		span = max(quantity.Add(span, job.Progress.Restart), o.Offer.Billing.Minimum)
 	}
-	return span + job.Grace
+	return quantity.Add(span, job.Grace)
 }
 
 // shown is what the decision says of the budget: nil where it kept nothing from being taken.

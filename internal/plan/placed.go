@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/place"
+	"scrimp/internal/quantity"
 )
 
 // Record is what was seen of one spot market, as several zones are weighed.
@@ -35,7 +36,7 @@ func tickOf(v *policy.View) time.Duration {
 		return v.Poll
 	}
 	d := max(v.Detect, time.Minute)
-	for v.Deadline.Sub(v.Began) > ticks*d {
+	for v.Deadline.Sub(v.Began) > quantity.Times(d, ticks) {
 		d *= 2
 	}
 	return d
@@ -62,7 +63,7 @@ func Kin(p policy.Progress) [3]int64 {
 	}
 	tick := tickOf(&v)
 	slack := p.Deadline.Sub(p.Now) - p.Left
-	rung := int64(math.Log(max(1, slack.Hours())) / math.Log(1.25))
+	rung := quantity.Int(math.Log(max(1, slack.Hours())) / math.Log(1.25))
 	return [3]int64{int64(tick), int64(p.Left / (32 * tick)), rung}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 )
 
 // pays reports whether leaving held for o saves more than the move costs: the
@@ -60,7 +61,7 @@ func late(job *Job, o *Option) bool {
 // onSpeed is how long work takes on a machine of that speed.
 func onSpeed(work time.Duration, speed float64) time.Duration {
 	if speed > 0 && speed != 1 {
-		return time.Duration(float64(work) / speed)
+		return quantity.Over(work, speed)
 	}
 	return work
 }

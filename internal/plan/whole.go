@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/horizon"
+	"scrimp/internal/quantity"
 )
 
 // A job that saves nothing does its work on one machine or not at all, so the
@@ -38,7 +39,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 	d.Expect = &Expect{OnDemand: dollars(onDemand), Up: r.spot != nil, NextPoll: step}
 
 	if o := r.held; o != nil && o.spot {
-		run := max(0, scaled(job.Progress, o.speed).Left-time.Duration(float64(job.Unsaved)/perHour(o))) + job.Warming
+		run := max(0, scaled(job.Progress, o.speed).Left-quantity.Over(job.Unsaved, perHour(o))) + job.Warming
 		again := onDemand + o.hours(v.Restart)
 		cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run+v.Restart, room-run, again))
 		d.Expect.Spot, d.Expect.Chance, d.Expect.NextPoll = dollars(cost), chance(lasts, true), max(run, step)
@@ -66,7 +67,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 	case best != nil && least < onDemand:
 		r.spot = best
 		return policy.Spot, step
-	case best == nil && r.held == nil && soonest+step <= room:
+	case best == nil && r.held == nil && quantity.Add(soonest, step) <= room:
 		return policy.Wait, min(step, room-soonest)
 	}
 	return policy.NonPreemptible, step
@@ -76,7 +77,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 func onDemandCost(job *Job, r *ranking) float64 {
 	left := scaled(job.Progress, r.onDemand.speed).Left
 	if r.onDemand == r.held {
-		return r.onDemand.hours(max(0, left-time.Duration(float64(job.Unsaved)/perHour(r.onDemand))) + job.Warming)
+		return r.onDemand.hours(max(0, left-quantity.Over(job.Unsaved, perHour(r.onDemand))) + job.Warming)
 	}
 	return r.onDemand.hours(left + job.Progress.Restart)
 }

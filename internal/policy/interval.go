@@ -3,6 +3,8 @@ package policy
 import (
 	"math"
 	"time"
+
+	"scrimp/internal/quantity"
 )
 
 // Interval returns the time between checkpoints that loses the least.
@@ -26,7 +28,7 @@ func Interval(cost, between time.Duration) time.Duration {
 		x := d / (2 * m)
 		tau = float64(math.Sqrt(2*d*m)*float64(1+float64(math.Sqrt(x)/3)+float64(x/9))) - d
 	}
-	return time.Duration(max(tau, 1) * float64(time.Second))
+	return quantity.Nanoseconds(max(tau, 1) * float64(time.Second))
 }
 
 // Hazard counts what is known of how long spot machines last.
@@ -44,5 +46,5 @@ const prior = 4 * time.Hour
 //
 //	M = (4 h + served) / (1 + lost)
 func (h Hazard) Between() time.Duration {
-	return (prior + h.Served) / time.Duration(1+h.Lost)
+	return quantity.Add(prior, h.Served) / time.Duration(1+h.Lost)
 }

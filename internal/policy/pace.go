@@ -3,6 +3,8 @@ package policy
 import (
 	"math"
 	"time"
+
+	"scrimp/internal/quantity"
 )
 
 // Pace is how steadily work gets done: the spread of its rate from one look to
@@ -72,5 +74,8 @@ func (p Pace) Margin(left time.Duration, promise float64) time.Duration {
 	block := p.Seen.Seconds() / p.Looks
 	l := left.Seconds()
 	d := z * p.Spread() * math.Sqrt(float64(block*l)*(1+l/p.Seen.Seconds()))
-	return min(time.Duration(d)*time.Second, left)
+	if !(d < left.Seconds()+1) { // also what is no number
+		return left
+	}
+	return min(time.Duration(quantity.Int(d))*time.Second, left)
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"scrimp/internal/quantity"
 )
 
 // Span is some steps and the time that they took, on a machine of speed 1.
@@ -80,7 +82,7 @@ func (p Tempo) usual(n int, steps int64) time.Duration {
 		each[i] = s.each()
 	}
 	slices.Sort(each[:n])
-	return time.Duration(min(each[(n-1)/2]*float64(steps), 1e9) * float64(time.Second))
+	return quantity.Nanoseconds(min(each[(n-1)/2]*float64(steps), 1e9) * float64(time.Second))
 }
 
 // shifted reports whether all of the newest spans, of which some were counted otherwise, were
@@ -176,5 +178,5 @@ func (p Tempo) Margin(steps int64, promise float64) time.Duration {
 		rule = n / float64(p.Steps) * float64(steps) * mean * mean
 	}
 	d := z * math.Sqrt(rule+p.Long.Seconds()*p.Long.Seconds())
-	return time.Duration(min(d, 1e9)) * time.Second
+	return time.Duration(quantity.Int(min(d, 1e9))) * time.Second
 }

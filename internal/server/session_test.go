@@ -53,7 +53,7 @@ func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
 			t.Errorf("%s: %d %+v, want %d", who, rec.Code, p, want)
 		}
 	}
-	for node, want := range map[int]int{1: 404, -1: 404} {
+	for node, want := range map[int]int{1: 404, -1: 422} {
 		if rec, p := w.ask("POST", "/v1/jobs/a/exec", tokens["ann"], api.Exec{Command: []string{"sh"}, Node: node}); rec.Code != want {
 			t.Errorf("node %d: %d %+v", node, rec.Code, p)
 		}

@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,45 @@ func TestWhatIsChargedIsWrittenInOneWay(t *testing.T) {
 		errors.As(err, &list)
 		if field == "" && err != nil || field != "" && (len(list) != 1 || list[0].Field != field || list[0].Fix == "") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Every number of a job file has a bound, and what is above it is named with the field and a fix.
+func TestEveryNumberHasABound(t *testing.T) {
+	for of, fields := range layout {
+		for i, f := range fields {
+			kind := of.Field(i).Type
+			for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
+				kind = kind.Elem()
+			}
+			_, typed := typeKinds[kind]
+			if number := kind.Kind() >= reflect.Int && kind.Kind() <= reflect.Float64; (number || typed) && kindOf(kind, f.tag) == nil {
+				t.Errorf("%v.%s has no kind of number: give it a tag such as as:\"count\"", of, f.name)
+			}
+		}
+	}
+	for _, c := range []struct{ text, field, most string }{
+		{"budget: $150000000000000000000000000", "budget.dollars", "$1000000000000"}, {"budget: $1000000000000", "", ""},
+		{"work: {time: 2562047h47m}", "work.time", "87600h"}, {"work: {time: 87600h}", "", ""},
+		{"work: {steps: 200B}", "work.steps", "100000000000"}, {"work: {steps: 20B}", "", ""},
+		{"budget: {gpu_hours: 1.7e308}", "budget.gpu_hours", "2000000"}, {"budget: {gpu_hours: 2M}", "", ""},
+		{"deadline: 9999-12-31T23:59:59Z", "deadline", "ten years"}, {"deadline: in 87601h", "deadline", "ten years"},
+		{"deadline: in 87600h", "", ""}, {"idle: 100000h", "idle", "87600h"}, {"max_price: $2000000", "max_price", "$1000000"},
+		{"budget: {wall_clock: 100000h}", "budget.wall_clock", "87600h"}, {"work: {epochs: 1e300}", "work.epochs", "1000000000"},
+		{"work: {tokens: 9000000T}", "work.tokens", "1000000000000000"}, {"retry: {max: 10B}", "retry.max", "1000000000"},
+		{"metric: {name: loss, target: -1e200}", "metric.target", "-1e+150"}, {"metric: {name: loss, target: -1e9}", "", ""},
+		{"resources: {memory: 9000TiB}", "resources.memory", "8192TiB"}, {"resources: {cpus: 1050000000}", "resources.cpus", "1000000000"},
+		{"any_of: [{name: a, args: [x], throughput: 1e7x}]", "any_of[0].throughput", "1000000"},
+		{"checkpoint: {dir: a, interval: 100000h}", "checkpoint.interval", "ten years"}, {"signal: USR1@100000h", "signal", "ten years"},
+		{"checkpoint: {dir: a, move_cost: $1000000000001, move_time: 1s}", "checkpoint.move_cost", "$1000000000000"},
+	} {
+		_, _, err := Parse(Run, "job.yaml", []byte("command: 'true'\n"+c.text+"\n"), "job", time.Unix(0, 0))
+		var list Problems
+		errors.As(err, &list)
+		if c.field == "" && err != nil || c.field != "" && (len(list) != 1 || list[0].Field != c.field && list[0].Field+".dollars" != c.field ||
+			!strings.Contains(list[0].Cause, c.most) || list[0].Fix == "") {
+			t.Errorf("%s: %v", c.text, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/quantity"
 	"scrimp/internal/size"
 )
 
@@ -77,6 +78,7 @@ func (c *checker) values() {
 			c.wrong(f-f != 0, field, "is not a finite number", such(tag))
 			c.wrong(f < 0 && field != "metric.target", field, "is below zero", "leave it out, or give more than zero")
 		}
+		c.number(field, v, tag)
 		switch x := v.Interface().(type) {
 		case Range:
 			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
@@ -138,6 +140,8 @@ func (c *checker) program() {
 	if m != nil && m[1] != "" {
 		d, err := time.ParseDuration(m[1])
 		c.wrong(err != nil || d <= 0, "signal", fmt.Sprintf("is %q", j.Signal), "write the time before the end as @90s")
+		c.wrong(d > quantity.Decade, "signal", "is more than ten years before the end",
+			"write the time before the end as @90s")
 	}
 	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
 		"give an http or https URL")
@@ -160,7 +164,7 @@ func (c *checker) limits(now time.Time) {
 		at := d.Resolve(now).UTC()
 		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
 			"give a later one, or a span such as in 6h")
-		c.wrong(at.Year() > 9999, "deadline", "is after the year 9999", "give an earlier one")
+		c.wrong(!quantity.AllowsTime(at, now), "deadline", "is more than ten years away", "give an earlier one")
 	}
 	if m := j.Checkpoint.MoveCost; m != nil {
 		c.wrong(m.Sign() < 0, "checkpoint.move_cost", "is below zero", "leave it out where a move costs nothing")
@@ -266,6 +270,7 @@ func (c *checker) saving() {
 	if i := s.Interval; i != "" && i != "auto" {
 		d, err := ParseDuration(i)
 		c.wrong(err != nil || d <= 0, "checkpoint.interval", fmt.Sprintf("is %q", i), "write auto or a span such as 10m")
+		c.wrong(d > quantity.Decade, "checkpoint.interval", "is above ten years", "write auto or a span such as 10m")
 	}
 	c.wrong(s.Store != "" && !IsStore(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store),
 		"write file:///…, s3://…, gs://… or azblob://…")

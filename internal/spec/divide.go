@@ -70,26 +70,8 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// modelled holds the model's numbers to what a model can have: by others nothing can be estimated, and no machine
-// would be held against them.
-func (c *checker) modelled() {
-	m := c.j.Model
-	for _, f := range []struct {
-		field   string
-		v, most float64
-	}{
-		{"parameters", m.Parameters, 1e14}, {"layers", float64(m.Layers), 1e4}, {"hidden", float64(m.Hidden), 1e6},
-		{"sequence", float64(m.Sequence), 1e8}, {"batch", float64(m.Batch), 1e7}, {"features", float64(m.Features), 1e7},
-		{"tensor_parallel", float64(m.Tensor), 1e4}, {"pipeline_parallel", float64(m.Pipeline), 1e4},
-	} {
-		c.wrong(f.v > f.most, "model."+f.field, fmt.Sprintf("is %g, and no training has more than %g", f.v, f.most),
-			"correct the number")
-	}
-}
-
 // divided holds how the run is divided against its command and its accelerators.
 func (c *checker) divided() {
-	c.modelled()
 	c.agree(c.j.Launcher())
 	m := c.j.Model
 	cut := max(1, m.Tensor) * max(1, m.Pipeline)

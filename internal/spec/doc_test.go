@@ -229,7 +229,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"command: a\nresources: {memory: 8}", "command: a\ngrace: 90", "command: a\nbudget: {dollars: 4 dollars}",
 		"command: a\nenv: {A: [b]}",
 		"command: a\nresources: {capacity: [spot, ondemand]}", "command: a\ndeadline: tomorrow",
-		"command: a\nwork: {steps: -5}",
+		"command: a\nwork: {steps: -5}", "command: a\nwork: {steps: 100000000001}", "command: a\nbudget: {gpu_hours: 3e6}",
 	} {
 		if len(against(schema, value(t, bad), "")) == 0 {
 			t.Errorf("the schema allows %q", bad)
@@ -297,6 +297,10 @@ func against(schema map[string]any, v any, at string) (wrong []string) {
 			}
 		case "minimum":
 			if n, ok := v.(float64); ok && n < want.(float64) {
+				bad("is %v", n)
+			}
+		case "maximum":
+			if n, ok := v.(float64); ok && n > want.(float64) {
 				bad("is %v", n)
 			}
 		case "exclusiveMinimum":

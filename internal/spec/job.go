@@ -14,7 +14,8 @@ import (
 // The tags and meanings are the one description of the fields: json is the name in
 // the file and in the log, eg an example, default what holds where the file does not
 // say, also another name that is read, enum the words that are allowed, zero:"ok"
-// that zero may be written. Messages, schema and reference are made from them.
+// that zero may be written, as what a number counts, which bounds it (quantity.Named), and most a bound
+// below that. Messages, schema and reference are made from them.
 type Job struct {
 	Name    string   `json:"name,omitempty" eg:"llama-ft"`
 	Kind    string   `json:"kind,omitempty" enum:"experiment,production,interactive,inference,data" default:"experiment"`
@@ -47,7 +48,7 @@ type Job struct {
 	Window   string   `json:"window,omitempty" eg:"22:00-06:00 +02:00"`
 	Budget   Budget   `json:"budget,omitzero"`
 	First    string   `json:"first,omitempty" enum:"budget,deadline" default:"budget"`
-	Promise  float64  `json:"promise,omitempty" eg:"0.99" default:"0.99"`
+	Promise  float64  `json:"promise,omitempty" eg:"0.99" default:"0.99" as:"fraction"`
 	Retry    Retry    `json:"retry,omitzero"`
 	Signal   string   `json:"signal,omitempty" eg:"USR1@90s" default:"TERM"`
 	Grace    Duration `json:"grace,omitempty" eg:"90s" default:"20s"`
@@ -93,7 +94,7 @@ type Variant struct {
 	Resources  Resources         `json:"resources,omitzero"`
 	Env        map[string]string `json:"env,omitempty" eg:"{PRECISION: bf16}"`
 	Args       []string          `json:"args,omitempty" eg:"[--bf16]"`
-	Throughput float64           `json:"throughput,omitempty" eg:"1.6x" default:"1"`
+	Throughput float64           `json:"throughput,omitempty" eg:"1.6x" default:"1" as:"factor"`
 }
 
 // Place reports whether the alternative says only where the job's own resources are to be had.
@@ -121,34 +122,34 @@ type Rung struct {
 	Use      string     `json:"use,omitempty" eg:"small-bf16"`
 	MaxPrice money.Rate `json:"max_price,omitempty" eg:"$3.00"`
 	For      Duration   `json:"for,omitempty" eg:"30m"`
-	Failures int        `json:"failures,omitempty" eg:"3"`
+	Failures int        `json:"failures,omitempty" eg:"3" as:"count"`
 }
 
 // Model is the shape of what is trained, or a file that says it.
 type Model struct {
 	Config     string  `json:"config,omitempty" eg:"config.json"`
-	Parameters float64 `json:"parameters,omitempty" eg:"7B"`
-	Layers     int     `json:"layers,omitempty" eg:"32"`
-	Hidden     int     `json:"hidden,omitempty" eg:"4096"`
+	Parameters float64 `json:"parameters,omitempty" eg:"7B" as:"items" most:"1e14"`
+	Layers     int     `json:"layers,omitempty" eg:"32" as:"count" most:"1e4"`
+	Hidden     int     `json:"hidden,omitempty" eg:"4096" as:"count" most:"1e6"`
 	Shape      string  `json:"shape,omitempty" eg:"cnn gmacs=4.1 activations=11.1 params=25.6M"`
-	Sequence   int64   `json:"sequence,omitempty" eg:"4096"`
-	Batch      int64   `json:"batch,omitempty" eg:"4"`
+	Sequence   int64   `json:"sequence,omitempty" eg:"4096" as:"items" most:"1e8"`
+	Batch      int64   `json:"batch,omitempty" eg:"4" as:"items" most:"1e7"`
 	Precision  string  `json:"precision,omitempty" enum:"fp32,tf32,fp16,bf16,fp8,fp4" eg:"fp16"`
 	Tuning     string  `json:"tuning,omitempty" enum:"full,lora,qlora"`
-	Features   int64   `json:"features,omitempty" eg:"28"`
+	Features   int64   `json:"features,omitempty" eg:"28" as:"items" most:"1e7"`
 
 	Sharding      string `json:"sharding,omitempty" enum:"none,zero1,zero2,zero3,fsdp" eg:"fsdp"`
-	Tensor        int    `json:"tensor_parallel,omitempty" eg:"8"`
-	Pipeline      int    `json:"pipeline_parallel,omitempty" eg:"2"`
+	Tensor        int    `json:"tensor_parallel,omitempty" eg:"8" as:"count" most:"1e4"`
+	Pipeline      int    `json:"pipeline_parallel,omitempty" eg:"2" as:"count" most:"1e4"`
 	Checkpointing string `json:"activation_checkpointing,omitempty" enum:"none,selective,full" eg:"full"`
 }
 
 // Work is how much there is to do.
 type Work struct {
-	Steps   int64    `json:"steps,omitempty" eg:"6000"`
-	Epochs  float64  `json:"epochs,omitempty" eg:"3"`
-	Samples int64    `json:"samples,omitempty" eg:"1.2M"`
-	Tokens  int64    `json:"tokens,omitempty" eg:"2B"`
+	Steps   int64    `json:"steps,omitempty" eg:"6000" as:"steps"`
+	Epochs  float64  `json:"epochs,omitempty" eg:"3" as:"epochs"`
+	Samples int64    `json:"samples,omitempty" eg:"1.2M" as:"items"`
+	Tokens  int64    `json:"tokens,omitempty" eg:"2B" as:"items"`
 	Time    Duration `json:"time,omitempty" eg:"10h"`
 }
 
@@ -156,18 +157,18 @@ type Work struct {
 type Metric struct {
 	Name     string   `json:"name,omitempty" eg:"val_loss"`
 	Goal     string   `json:"goal,omitempty" enum:"minimize,maximize" default:"minimize"`
-	Target   *float64 `json:"target,omitempty" zero:"ok" eg:"1.85"`
-	Patience int64    `json:"patience,omitempty" eg:"500"`
-	MinDelta float64  `json:"min_delta,omitempty" zero:"ok" eg:"0.001" default:"0"`
+	Target   *float64 `json:"target,omitempty" zero:"ok" eg:"1.85" as:"metric"`
+	Patience int64    `json:"patience,omitempty" eg:"500" as:"steps"`
+	MinDelta float64  `json:"min_delta,omitempty" zero:"ok" eg:"0.001" default:"0" as:"metric"`
 }
 
 // Checkpoint is where the program saves and what is kept.
 type Checkpoint struct {
 	Dir      string `json:"dir,omitempty" eg:"checkpoints"`
 	Interval string `json:"interval,omitempty" eg:"10m" default:"auto"`
-	Keep     int    `json:"keep,omitempty" eg:"3" default:"3" also:"last"`
+	Keep     int    `json:"keep,omitempty" eg:"3" default:"3" also:"last" as:"count"`
 	Best     bool   `json:"best,omitempty" eg:"true" default:"false"`
-	EveryNth int    `json:"every_nth,omitempty" eg:"10"`
+	EveryNth int    `json:"every_nth,omitempty" eg:"10" as:"count"`
 	Store    string `json:"store,omitempty" eg:"s3://bucket?region=us-east-1"`
 	Ranks    string `json:"ranks,omitempty" enum:"first,all" eg:"all" default:"first"`
 	// The folder has something in it before the first attempt.
@@ -190,14 +191,14 @@ type Progress struct {
 // Budget is the most a job may use.
 type Budget struct {
 	Dollars   *money.Amount `json:"dollars,omitempty" eg:"$30.00"`
-	GPUHours  float64       `json:"gpu_hours,omitempty" eg:"64"`
+	GPUHours  float64       `json:"gpu_hours,omitempty" eg:"64" as:"gpu-hours"`
 	WallClock Duration      `json:"wall_clock,omitempty" eg:"12h"`
 }
 
 // Retry says which failures are tried again.
 type Retry struct {
-	Max   int   `json:"max,omitempty" eg:"3" default:"10" also:"max_attempts"`
-	Codes []int `json:"codes,omitempty" eg:"[1, 17]" also:"recover_on_exit_codes"`
+	Max   int   `json:"max,omitempty" eg:"3" default:"10" also:"max_attempts" as:"count"`
+	Codes []int `json:"codes,omitempty" eg:"[1, 17]" also:"recover_on_exit_codes" as:"exit"`
 }
 
 // MostNodes is how many machines the job runs on at once, at most; FewestNodes at least.

@@ -82,7 +82,7 @@ func property(t reflect.Type, f reflect.StructField) object {
 	if no := m.refused(); no != "" {
 		m.doc += " " + no
 	}
-	p := object{{"description", m.doc}}
+	p := object{{"description", m.doc + atMost(f.Type, f.Tag)}}
 	if d, ok := f.Tag.Lookup("default"); ok {
 		p = append(p, member{"default", plain(d)})
 	}
@@ -174,12 +174,12 @@ func formOf(t reflect.Type, tag reflect.StructTag) object {
 	case reflect.Bool:
 		return object{{"type", "boolean"}}
 	case reflect.Int, reflect.Int64:
-		return append(text(countForm, "integer"), member{"minimum", 1})
+		return append(text(countForm, "integer"), member{"minimum", 1}, member{"maximum", most(kindOf(t, tag), tag)})
 	case reflect.Float64:
 		if tag.Get("zero") == "ok" {
-			return object{{"type", "number"}}
+			return object{{"type", "number"}, {"minimum", kindOf(t, tag).Least}, {"maximum", most(kindOf(t, tag), tag)}}
 		}
-		return append(text(numberForm, "number"), member{"exclusiveMinimum", 0})
+		return append(text(numberForm, "number"), member{"exclusiveMinimum", 0}, member{"maximum", most(kindOf(t, tag), tag)})
 	}
 	if words := tag.Get("enum"); words != "" {
 		return object{{"enum", strings.Split(words, ",")}}

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // Machine is what is known of a rented machine besides its price: taken over from its
@@ -160,7 +161,7 @@ func (a *Allocation) Cost(t time.Time) (sum money.Amount) {
 func (a *Allocation) PresentRate() (rate money.Rate) {
 	for _, i := range a.machines {
 		if i.r.Until.IsZero() {
-			rate += i.PresentRate()
+			rate = quantity.Add(rate, i.PresentRate())
 		}
 	}
 	return rate

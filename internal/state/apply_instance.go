@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 func (s *State) applyInstance(e *Event, f Fact) {
@@ -169,7 +170,7 @@ func (s *State) taskOver(j *Job, k *Task) {
 	if t.Phase != Ended {
 		move(NextTask, "task", k.Name(), &t.Phase, Ended)
 	}
-	r.GPUServed += time.Duration(t.Machine.GPUs) * t.Until.Sub(t.From)
+	r.GPUServed = quantity.Add(r.GPUServed, quantity.Times(t.Until.Sub(t.From), t.Machine.GPUs))
 	if t.Leaving != "" {
 		s.leaving = slices.DeleteFunc(slices.Clone(s.leaving), func(x *Task) bool { return x == k })
 	}
@@ -194,7 +195,7 @@ func (s *State) lasted(i *Instance) {
 	if l == nil || i.r.Machine.Capacity != market.Spot {
 		return
 	}
-	l.r.Hazard.Served += i.r.Until.Sub(i.r.From)
+	l.r.Hazard.Served = quantity.Add(l.r.Hazard.Served, i.r.Until.Sub(i.r.From))
 	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // given back early, but interrupted all the same
 		l.r.Hazard.Lost++
 	}
@@ -225,7 +226,8 @@ func (s *State) extended(f InstanceExtended) {
 		}
 		more := f.Until.Sub(t.Until)
 		t.LostTime += more
-		s.jobs[k.attempt.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
+		r := s.jobs[k.attempt.r.Job].runs()
+		r.GPUServed = quantity.Add(r.GPUServed, quantity.Times(more, t.Machine.GPUs))
 		t.Until, t.Cause = f.Until, f.Cause
 	}
 	if f.Until.After(i.r.Until) {

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // ArchiveKey is whose archived jobs are, and the hour in which their last machine ended.
@@ -151,7 +152,7 @@ func (s *State) count(j *Job, by int) {
 		for _, t := range try.tasks {
 			gpuHours(t, func(hour int64, d time.Duration) {
 				key.Hour = s.hour(hour)
-				s.sums(key, ArchiveSum{GPUs: time.Duration(by) * d})
+				s.sums(key, ArchiveSum{GPUs: quantity.Times(d, by)})
 			})
 		}
 	}
@@ -176,7 +177,7 @@ func gpuHours(a *Task, f func(hour int64, d time.Duration)) {
 		if end.After(a.Until()) {
 			end = a.Until()
 		}
-		f(hour, time.Duration(a.GPUs())*end.Sub(from))
+		f(hour, quantity.Times(end.Sub(from), a.GPUs()))
 		from = end
 	}
 }

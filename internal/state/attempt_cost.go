@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // sumOf adds up over the tasks.
@@ -76,7 +77,7 @@ func (a *Attempt) LostTime() (d time.Duration) {
 func (a *Attempt) Rate() (rate money.Rate) {
 	for _, t := range a.tasks {
 		if t.r.Until.IsZero() || len(a.tasks) == 1 || !a.Live() {
-			rate += t.Rate()
+			rate = quantity.Add(rate, t.Rate())
 		}
 	}
 	return rate
@@ -85,7 +86,7 @@ func (a *Attempt) Rate() (rate money.Rate) {
 // LaunchRate is the price of an hour of its machines when they were granted.
 func (a *Attempt) LaunchRate() (rate money.Rate) {
 	for _, t := range a.tasks {
-		rate += t.r.Rate
+		rate = quantity.Add(rate, t.r.Rate)
 	}
 	return rate
 }

@@ -5,6 +5,7 @@ import (
 
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 )
 
 // Config is what the core works by. It enters as an event, so that a log
@@ -88,5 +89,5 @@ func (c *Config) Stretch(d time.Duration) time.Duration {
 	if c.Speed == 0 {
 		return d
 	}
-	return time.Duration(float64(d) * c.Speed)
+	return quantity.Scale(d, c.Speed)
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 )
 
 // Owner is the user who holds the data folder.
@@ -347,8 +347,8 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 	if speed <= 0 {
 		speed = 1
 	}
-	scale := func(hours float64) time.Duration { return time.Duration(hours / speed * float64(time.Hour)) }
-	total, saved, rate, work := j.Total(), j.SavedStep(), j.StepRate(), j.r.Terms.Work
+	scale := func(hours float64) time.Duration { return quantity.Hours(hours / speed) }
+	total, saved, rate, work := j.Total(), j.SavedStep(), j.StepRate(), min(j.r.Terms.Work, quantity.Forever)
 	switch {
 	case total > 0 && rate > 0:
 		return scale(float64(max(0, total-saved)) / rate), scale(float64(saved) / rate), true
@@ -370,8 +370,4 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 func (j *Job) Rough() bool { return j.Total() > 0 && j.StepRate() > 0 && j.Pace().Looks < 4 }
 
 // Share is d · part / whole, cut off, for 0 ≤ part ≤ whole.
-func Share(d time.Duration, part, whole int64) time.Duration {
-	hi, lo := bits.Mul64(uint64(d), uint64(part))
-	q, _ := bits.Div64(hi, lo, uint64(whole))
-	return time.Duration(q)
-}
+func Share(d time.Duration, part, whole int64) time.Duration { return quantity.Portion(d, part, whole) }

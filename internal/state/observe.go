@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/plan"
+	"scrimp/internal/quantity"
 )
 
 // Observe takes in what an event shows of programs and markets, before anything is
@@ -153,7 +154,7 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	if over := a.tasks[0].r.Over; !over.IsZero() && captured.After(over) {
 		captured = over
 	}
-	l.SavedWork += time.Duration(float64(captured.Sub(t.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
+	l.SavedWork = quantity.Add(l.SavedWork, quantity.Scale(captured.Sub(t.Kept), cmp.Or(max(a.Speed(), 0), 1)))
 	t.Kept = captured
 	for _, k := range a.tasks[1:] {
 		k.saved(captured)
@@ -162,13 +163,13 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	t.Step = max(t.Step, b.Step)
 	l.Step = max(l.Step, t.Step)
 	t.Saves++
-	t.SavedBytes += b.Uploaded
+	t.SavedBytes = quantity.Add(t.SavedBytes, b.Uploaded)
 	t.LastSave = s.now
-	if b.Took > 0 {
+	if took := min(b.Took, quantity.Decade); took > 0 { // logs of before there were bounds may have more
 		if l.SaveCost == 0 {
-			l.SaveCost = b.Took
+			l.SaveCost = took
 		} else {
-			l.SaveCost = (2*l.SaveCost + b.Took) / 3
+			l.SaveCost = (2*l.SaveCost + took) / 3
 		}
 	}
 }
@@ -227,7 +228,8 @@ func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 		return o != k && (o.r.Phase != Ended || o.r.End != "completed")
 	})
 	if b.Reason == "completed" && !a.tasks[0].r.Started.IsZero() && !others {
-		l.SavedWork += time.Duration(float64(s.now.Sub(a.tasks[0].r.Learned.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
+		l.SavedWork = quantity.Add(l.SavedWork,
+			quantity.Scale(s.now.Sub(a.tasks[0].r.Learned.Kept), cmp.Or(max(a.Speed(), 0), 1)))
 	}
 	if b.Step > 0 && k.r.Rank == 0 {
 		l.Step = max(b.Step, l.SavedStep)

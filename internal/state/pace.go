@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 )
 
 // A look is at a second of steps at least. The spread of the pace is that of looks of paceSpan, and so
@@ -42,7 +43,7 @@ const mostWarming = 3
 
 // looks takes some steps of an attempt in.
 func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
-	span := policy.Span{Steps: seen.Steps, Time: time.Duration(float64(seen.Time) * speed)}
+	span := policy.Span{Steps: seen.Steps, Time: quantity.Scale(seen.Time, speed)}
 	if t.Warming < mostWarming && l.Tempo.Looks >= fewestLooks && l.Tempo.Slow(span) { // its first steps are slow
 		t.Warming++
 		t.FirstTook += seen.Time
@@ -52,7 +53,7 @@ func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
 	var steady policy.Span
 	l.Tempo, steady = l.Tempo.See(span)
 	l.Block.Steps += steady.Steps
-	l.Block.Time += time.Duration(float64(steady.Time) / speed)
+	l.Block.Time += quantity.Over(steady.Time, speed)
 	if l.Block.Time >= paceSpan {
 		l.Pace = l.Pace.See(float64(l.Block.Steps)/l.Block.Time.Hours()/speed, l.Block.Time)
 		l.Block = policy.Span{}
@@ -62,7 +63,7 @@ func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
 	}
 	t.Warming = mostWarming + 1
 	steps := float64(t.FirstSteps + 1) // another may have been nearly done
-	warm := max(0, t.FirstTook-time.Duration(steps/l.Tempo.Rate()/speed*float64(time.Hour)))
+	warm := max(0, t.FirstTook-quantity.Hours(steps/l.Tempo.Rate()/speed))
 	if l.WarmUp > 0 {
 		warm = (2*l.WarmUp + warm) / 3
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"scrimp/internal/api"
+	"scrimp/internal/quantity"
 )
 
 // What a program may name: so many metrics, with names of so many bytes, and so many reports in one post. More are left
@@ -62,12 +63,12 @@ func Merge(older, newer api.Step) api.Step {
 	return newer
 }
 
-// setMetric adds a metric, or marks it where it is not a finite number.
+// setMetric adds a metric, or marks it where it is not a finite number, or one that no training gives.
 func setMetric(s *api.Step, name string, value float64) {
 	if len(name) > longestName || len(s.Metrics) >= mostMetrics {
 		return
 	}
-	if math.IsNaN(value) || math.IsInf(value, 0) {
+	if !quantity.Metric.Allows(value) {
 		if len(s.Broken) < mostMetrics && !slices.Contains(s.Broken, name) {
 			s.Broken = append(s.Broken, name)
 		}
@@ -81,18 +82,12 @@ func setMetric(s *api.Step, name string, value float64) {
 
 // setField puts one named number where it belongs. It reports whether the step was among it.
 func setField(s *api.Step, name string, value float64) bool {
-	whole := func() int64 {
-		if math.IsNaN(value) || math.Abs(value) >= 1<<62 {
-			return 0
-		}
-		return int64(value)
-	}
 	switch name {
 	case "step", "current_step", "currentStep", "global_step":
-		s.Step = max(0, whole())
+		s.Step = max(0, quantity.Int(value))
 		return true
 	case "total", "total_steps", "totalSteps":
-		s.Total = max(0, whole())
+		s.Total = max(0, quantity.Int(value))
 	case "epoch", "current_epoch", "currentEpoch":
 		if !math.IsNaN(value) && !math.IsInf(value, 0) {
 			s.Epoch = value

@@ -6,12 +6,16 @@ package bound
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"scrimp/internal/quantity"
 )
 
 // ExcessError is a field that holds more than it may.
@@ -19,6 +23,7 @@ type ExcessError struct {
 	Field string // as a request writes it, such as messages[3].step.metrics
 	What  string // bytes, items, digits
 	Most  int
+	Kind  *quantity.Kind // of a number that is out of its bounds; nil: it is another thing
 }
 
 func (e *ExcessError) Error() string {
@@ -26,7 +31,18 @@ func (e *ExcessError) Error() string {
 	if at == "" {
 		at = "the request"
 	}
+	if e.Kind != nil {
+		return fmt.Sprintf("%s is out of bounds: %s are %s", at, e.Kind.Name, e.Kind.Range())
+	}
 	return fmt.Sprintf("%s has more than %d %s", at, e.Most, e.What)
+}
+
+// Fix says what to send instead.
+func (e *ExcessError) Fix() string {
+	if e.Kind != nil {
+		return "send a number from " + e.Kind.Range()
+	}
+	return fmt.Sprintf("send at most %d %s", e.Most, e.What)
 }
 
 // in is the error, seen from what holds the field.
@@ -43,7 +59,8 @@ func in(outer string, err error) error {
 }
 
 // Check holds JSON text to the bounds of t, and reads no more of it than that takes. Text that is no
-// JSON, or that is no t, passes: who decodes it says what is wrong with it.
+// JSON, or that is no t, passes: who decodes it says what is wrong with it. The numbers of a report pass
+// too: a job would be lost for a total that its program made up, so whoever takes the report clips it.
 func Check(t reflect.Type, text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
@@ -93,7 +110,15 @@ func scalar(d *jsontext.Decoder, kind jsontext.Kind, t reflect.Type, b Bound) er
 	case kind == '0' && len(v) > longestNumber:
 		return &ExcessError{What: "digits", Most: longestNumber}
 	}
-	return nil
+	return number(b.kind, t, v)
+}
+
+func parseFloat(text []byte) (float64, error) {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if errors.Is(err, strconv.ErrRange) {
+		err = nil // it is infinite, and so out of all bounds
+	}
+	return f, err
 }
 
 func structure(d *jsontext.Decoder, t reflect.Type) error {

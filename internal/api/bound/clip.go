@@ -5,12 +5,40 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 // Clip cuts what v points to down to the bounds of its fields: an agent passes on what its program
 // says, and a report that holds more is refused whole. Of a map the first keys stay, in order.
-func Clip(v any) { clip(reflect.ValueOf(v).Elem(), Standard) }
+func Clip(v any) {
+	ClipNumbers(v, time.Now())
+	clip(reflect.ValueOf(v).Elem(), Standard)
+}
+
+// ClipNumbers takes the numbers that are out of their bounds out of what v points to, as if nobody had
+// said them, and returns the fields that had them. A time becomes now. A price that is too high becomes the
+// highest: a machine that costs too much is given back. A metric becomes broken: it is as far from what
+// training gives as a number that is not finite.
+func ClipNumbers(v any, now time.Time) (fields []string) {
+	w := walker{now: now, clips: true}
+	w.walk(reflect.ValueOf(v).Elem(), nil)
+	for _, e := range w.wrong {
+		fields = append(fields, e.Field)
+	}
+	return fields
+}
+
+// Clipped is ClipNumbers for a value that is no pointer.
+func Clipped[T any](v T, now time.Time) (T, []string) {
+	if Numbers(v, now) == nil {
+		return v, nil
+	}
+	p := reflect.New(reflect.TypeOf(v)) // of what is in an interface
+	p.Elem().Set(reflect.ValueOf(v))
+	fields := ClipNumbers(p.Interface(), now)
+	return p.Elem().Interface().(T), fields //nolint:forcetypeassert // it is the type of v
+}
 
 func clip(v reflect.Value, b Bound) {
 	switch v.Kind() {

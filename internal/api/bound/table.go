@@ -6,6 +6,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/quantity"
 )
 
 // Bound is how much a field may hold.
@@ -13,6 +14,8 @@ type Bound struct {
 	Bytes int // of a string, as JSON writes it, and of each that stands in a list or a map
 	Items int // of a list or a map
 	Key   int // bytes of each key of a map
+
+	kind *quantity.Kind // of a number, and of each in a list or a map; nil: it is none, or is clipped
 }
 
 // Standard is the bound of what the table does not name.
@@ -172,10 +175,23 @@ func fieldsOf(t reflect.Type) map[string]field {
 			if name == "" {
 				name = f.Name
 			}
-			list[name] = field{f.Type, Of(t, name)}
+			b := Of(t, name)
+			if !clipped[t] {
+				b.kind = KindOf(t, name, f.Type)
+			}
+			list[name] = field{f.Type, b}
 		}
 	}
 	return list
+}
+
+// clipped are the types of reports, whose numbers are clipped and not refused.
+var clipped = map[reflect.Type]bool{
+	reflect.TypeFor[api.Report](): true, reflect.TypeFor[api.Message](): true, reflect.TypeFor[api.Started](): true,
+	reflect.TypeFor[api.Step](): true, reflect.TypeFor[api.Value](): true, reflect.TypeFor[api.Saved](): true,
+	reflect.TypeFor[api.Noticed](): true, reflect.TypeFor[api.Usage](): true, reflect.TypeFor[api.Ended](): true,
+	reflect.TypeFor[api.Measurement](): true, reflect.TypeFor[api.MeasuredMachine](): true,
+	reflect.TypeFor[api.MeasuredGPU](): true,
 }
 
 // field is a field that a request may have.

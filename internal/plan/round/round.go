@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 )
 
 // Inputs is what a round decides about, as it was after the event Base.
@@ -168,7 +169,7 @@ func (b *Bid) restart(rate money.Rate, until, now time.Time) money.Rate {
 	case span <= b.Restart:
 		return rate
 	}
-	return money.Rate(float64(rate) * (float64(b.Restart) / float64(span)))
+	return money.Rate(quantity.Int(float64(rate) * (float64(b.Restart) / float64(span))))
 }
 
 // ask is that of the pool; ok is false where the job does not ask for it.

@@ -3,6 +3,8 @@ package horizon
 import (
 	"math"
 	"time"
+
+	"scrimp/internal/quantity"
 )
 
 // Between is the mean time to the end of a period that would go on ending as
@@ -15,7 +17,7 @@ func (p Prior) Between(m Market) time.Duration {
 	if ends >= 1 {
 		return step / 10
 	}
-	return time.Duration(math.Round(float64(step)/-math.Log(1-ends)/float64(time.Second))) * time.Second
+	return time.Duration(quantity.Int(math.Round(float64(step)/-math.Log(1-ends)/float64(time.Second)))) * time.Second
 }
 
 // Outlasts is the chance that the present period lasts for a span more, and how much
@@ -28,7 +30,7 @@ func (p Prior) Outlasts(m Market, span time.Duration) (chance float64, mean time
 	for age := m.Age; span > 0; span -= step {
 		step = min(step, span)
 		next := float64(chance * (1 - shape.Ends(offset, age, step)))
-		mean += time.Duration(math.Round(float64(step) * (chance + next) / 2))
+		mean += quantity.Nanoseconds(math.Round(float64(step) * (chance + next) / 2))
 		chance, age = next, age+step
 	}
 	return exact(chance), mean

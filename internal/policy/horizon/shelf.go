@@ -3,6 +3,8 @@ package horizon
 import (
 	"slices"
 	"time"
+
+	"scrimp/internal/quantity"
 )
 
 // For returns the problem of a job with so much time to its deadline, which is
@@ -13,11 +15,14 @@ import (
 // is, machines are given back at looks only.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
-	for most := time.Duration(maxSteps); grid*most < deadline || grid*4 < overhead; most = maxSteps / 2 {
+	for most := maxSteps; ; most = maxSteps / 2 {
+		if quantity.Times(grid, most) >= deadline && quantity.Times(grid, 4) >= overhead {
+			break
+		}
 		grid *= 2
 	}
 	steps := 8
-	for time.Duration(steps)*grid < deadline {
+	for quantity.Times(grid, steps) < deadline {
 		steps += max(1, steps/8)
 	}
 	if grid != look { // one table for all that have this grid: it serves any shorter time

@@ -5,6 +5,8 @@ import (
 	"hash"
 	"math"
 	"slices"
+
+	"scrimp/internal/quantity"
 )
 
 // Piece is all that a table is computed from: prices and hazards as they were learned,
@@ -97,7 +99,7 @@ func (t *Table) Sum(h hash.Hash) {
 	for _, l := range t.t.layers {
 		buf = buf[:0]
 		for _, x := range l.cells {
-			buf = binary.LittleEndian.AppendUint64(buf, uint64(int64(math.Round(x*1024))))
+			buf = binary.LittleEndian.AppendUint64(buf, uint64(quantity.Int(math.Round(x*1024))))
 		}
 		h.Write(buf)
 	}

@@ -3,6 +3,8 @@ package place
 import (
 	"math"
 	"slices"
+
+	"scrimp/internal/quantity"
 )
 
 // model is what a table is computed from. Dollars and hours.
@@ -33,7 +35,7 @@ func (m *model) size(work, slack float64) {
 	for m.step = 2 * m.tick; work > layersIn*m.step; {
 		m.step *= 2
 	}
-	m.top = (int(math.Ceil(work/m.step))/block + 1) * block
+	m.top = (int(quantity.Int(math.Ceil(work/m.step)))/block + 1) * block
 	for m.slack = 1; m.slack < slack; {
 		m.slack *= 1.25
 	}
@@ -42,6 +44,9 @@ func (m *model) size(work, slack float64) {
 const (
 	layersIn = 80
 	block    = 4
+	// mostFine bounds the places near the guard: a job whose restart takes no time has ticks of weeks where its
+	// deadline is years away.
+	mostFine = 5000
 )
 
 // same reports whether what a table for m says is in the table of o: one for more
@@ -189,8 +194,8 @@ func begins(b int) float64 {
 // restart counts, coarser further away.
 func (t *table) lay(slack float64) {
 	t.grid = append(t.grid[:0], -1, 0)
-	gap := min(t.m.tick, max(t.m.restart, 0.02)) * 0.7
 	fine := 6 * max(t.m.restart, t.m.tick)
+	gap := max(min(t.m.tick, max(t.m.restart, 0.02))*0.7, fine/mostFine)
 	for s := 0.0; s < slack; {
 		s += gap
 		t.grid = append(t.grid, s)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
@@ -37,6 +38,9 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 	if report.Node != node {
 		otherRank(w, node)
 		return
+	}
+	if out := bound.ClipNumbers(&report, time.Now()); len(out) > 0 && report.Trouble == "" {
+		report.Trouble = "the agent sent numbers that are out of bounds, and the server left them out: " + out[0]
 	}
 	if ok, wait := d.Reports.TakeMany(api.Rank(attempt, node), float64(1+len(report.Messages)), time.Now()); !ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))

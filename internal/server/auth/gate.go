@@ -87,7 +87,12 @@ func Slower(w http.ResponseWriter, wait time.Duration, instead string) {
 func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took time.Duration)) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
 		w, begun := reply.NewWriter(plain, g.lost, a.Scope == Bootstraps || a.Scope == Machines), time.Now()
-		defer func() { served(w.End(), time.Since(begun)) }()
+		defer func() {
+			if err := w.Fault(); err != nil {
+				g.Refusals.log.Error("an answer cannot be written as JSON", "route", a.Route, "error", err)
+			}
+			served(w.End(), time.Since(begun))
+		}()
 		reply.Guard(w)
 		if r.Body != nil && r.Body != http.NoBody {
 			body := newPatientBody(plain, r, begun)

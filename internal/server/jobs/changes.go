@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 )
@@ -62,6 +63,9 @@ func readDeadline(v *core.Changes, text string, now time.Time) error {
 	if text != none && !at.After(now) {
 		return fmt.Errorf("%q has passed already", text)
 	}
+	if text != none && !quantity.AllowsTime(at, now) {
+		return fmt.Errorf("%q is more than ten years away", text)
+	}
 	v.Deadline = &at
 	return nil
 }
@@ -75,6 +79,9 @@ func readBudget(v *core.Changes, text string) error {
 	if err == nil && a.Sign() <= 0 {
 		err = fmt.Errorf("%q is not above zero", text)
 	}
+	if err == nil && !quantity.Dollars.Allows(a.Float()) {
+		err = fmt.Errorf("%q is out of bounds: %s are %s", text, quantity.Dollars.Name, quantity.Dollars.Range())
+	}
 	v.Budget = &a
 	return err
 }
@@ -83,8 +90,8 @@ func readHours(v *core.Changes, text string) error {
 	h := 0.0
 	if text != none {
 		var err error
-		if h, err = strconv.ParseFloat(text, 64); err != nil || !(h > 0 && h <= 1e9) {
-			return fmt.Errorf("%q is not a number of hours above zero", text)
+		if h, err = strconv.ParseFloat(text, 64); err != nil || h <= 0 || !quantity.GPUHours.Allows(h) {
+			return fmt.Errorf("%q is not a number of hours above zero, and at most %.0f", text, quantity.GPUHours.Most)
 		}
 	}
 	v.GPUHours = &h
@@ -97,6 +104,9 @@ func readWallClock(v *core.Changes, text string) error {
 		var err error
 		if d, err = spec.ParseDuration(text); err == nil && d <= 0 {
 			err = fmt.Errorf("%q is not above zero", text)
+		}
+		if err == nil && d > quantity.Decade {
+			err = fmt.Errorf("%q is above ten years", text)
 		}
 		if err != nil {
 			return err

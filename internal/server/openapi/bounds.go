@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"scrimp/internal/api/bound"
+	"scrimp/internal/quantity"
 )
 
 // ask notes that a type is part of a request.
@@ -49,6 +50,33 @@ func limit(schema map[string]any, t reflect.Type, b bound.Bound) {
 		limit(schema["additionalProperties"].(map[string]any), t.Elem(), b) //nolint:forcetypeassert // likewise
 	default:
 	}
+}
+
+// number says in a schema what its number counts, and from where to where; where it stands in a list or
+// a map, of each.
+func number(schema map[string]any, t reflect.Type, k *quantity.Kind) {
+	switch {
+	case k == nil:
+		return
+	case t.Kind() == reflect.Pointer:
+		if either, ok := schema["anyOf"].([]any); ok {
+			number(either[0].(map[string]any), t.Elem(), k) //nolint:forcetypeassert // as of wrote it
+		}
+		return
+	case t.Kind() == reflect.Slice:
+		number(schema["items"].(map[string]any), t.Elem(), k) //nolint:forcetypeassert // likewise
+		return
+	case t.Kind() == reflect.Map:
+		number(schema["additionalProperties"].(map[string]any), t.Elem(), k) //nolint:forcetypeassert // likewise
+		return
+	case schema["type"] == "integer", schema["type"] == "number":
+		schema["minimum"], schema["maximum"] = k.Least, k.Most
+	}
+	says := k.Name + ", " + k.Range()
+	if k == quantity.Span {
+		says = "nanoseconds, " + k.Range()
+	}
+	schema["description"] = says
 }
 
 // limitList says how long a list is that is a whole request.

@@ -52,7 +52,8 @@ func Describe(version string, routes []Route) []byte {
 		"info": map[string]any{"title": "scrimp", "version": version,
 			"description": "Trains on time for the least money. Amounts of money are decimal strings beside their currency; " +
 				"numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero. A length of a " +
-				"text is in bytes, as JSON writes them in UTF-8; what holds more than it may is refused whole.",
+				"text is in bytes, as JSON writes them in UTF-8; what holds more than it may is refused whole, and so is a " +
+				"number out of its bounds, but for those in agents' reports, which count as not said.",
 			"license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []any{}}},
@@ -271,6 +272,7 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 		schema := g.of(f.Type)
 		if g.asked[t] {
 			limit(schema, f.Type, bound.Of(t, name))
+			number(schema, f.Type, bound.KindOf(t, name, f.Type))
 		}
 		if t == reflect.TypeFor[client.Submission]() && name == "spec" {
 			schema = g.sentJob()

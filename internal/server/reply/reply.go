@@ -51,10 +51,27 @@ func tellProblem(w http.ResponseWriter, p api.Problem) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-// JSON answers with a value.
+// JSON answers with a value. One that JSON cannot hold, such as a number that is not finite, is a bug of
+// ours: the answer is 500, and the log says which.
 func JSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
+	err := json.NewEncoder(w).Encode(v) // it writes all or nothing
+	if !unencodable(err) {
+		return // the client has it, or has gone
+	}
+	if k, ok := w.(*Writer); ok {
+		k.fault = err
+	}
+	Problem(w, http.StatusInternalServerError, "the answer cannot be written as JSON",
+		"this is a bug of scrimp: report it with what the server's log says", nil)
+}
+
+// unencodable reports whether an encoder failed for its value's sake.
+func unencodable(err error) bool {
+	var value *json.UnsupportedValueError
+	var kind *json.UnsupportedTypeError
+	var own *json.MarshalerError
+	return errors.As(err, &value) || errors.As(err, &kind) || errors.As(err, &own)
 }
 
 // errNotText is a body that no JSON is, whatever its form.
@@ -75,8 +92,7 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	var v T
 	var over *bound.ExcessError
 	if err := bound.Check(reflect.TypeFor[T](), body); errors.As(err, &over) {
-		FieldProblem(w, http.StatusUnprocessableEntity, over.Field, over.Error(),
-			fmt.Sprintf("send at most %d %s", over.Most, over.What), nil)
+		FieldProblem(w, http.StatusUnprocessableEntity, over.Field, over.Error(), over.Fix(), nil)
 		return v, false
 	}
 	err := json.Unmarshal(body, &v)

@@ -22,6 +22,7 @@ type Writer struct {
 	lost    func() bool // whether a write has failed
 	instead bool        // something else was answered
 	dated   bool        // to a machine, which signs by the server's time
+	fault   error       // why the answer could not be written as JSON; nil: it could
 }
 
 // NewWriter is one that asks lost whether a write has failed. An answer to a machine is dated.
@@ -45,6 +46,9 @@ func (w *Writer) End() int {
 
 // Said is the status that was answered, 0 where none was yet, and the title of a problem.
 func (w *Writer) Said() (code int, title string) { return w.code, w.title }
+
+// Fault is why the answer could not be written as JSON; nil: it could.
+func (w *Writer) Fault() error { return w.fault }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(code int) {
