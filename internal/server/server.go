@@ -289,7 +289,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
 	}
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
-	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
+	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has said what is wrong
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
@@ -314,7 +314,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 		return err
 	}
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
-		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
+		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
 		Archive: s.view, Relieve: s.relieve, Ends: s.opts.Ends,
 	})
