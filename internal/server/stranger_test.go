@@ -209,6 +209,35 @@ func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
 	}
 }
 
+// Routes that need no token have the pace of strangers, also paths that nobody serves. Whoever asks whether the server
+// is well is answered all the same.
+func TestOpenRoutesHaveThePaceOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.Rate = 2 })
+	w.gate.Pace.Freeze()
+	w.gate.StrangersPace.Freeze()
+	for _, path := range []string{"/v1/openapi.json", "/nothing", "/v1/program/x"} {
+		answered := 0
+		for n := range 40 {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+			r.RemoteAddr = fmt.Sprintf("[2001:db8:%x:%x::1]:1", len(path), n%2) // two networks
+			rec := httptest.NewRecorder()
+			w.h.ServeHTTP(rec, r)
+			if rec.Code != http.StatusTooManyRequests {
+				answered++
+			}
+		}
+		if answered > 8 {
+			t.Errorf("%s: %d of 40 are answered, and two networks have 4 each", path, answered)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if rec, _ := w.ask("GET", path, "", nil); rec.Code == http.StatusTooManyRequests {
+			t.Errorf("%s: %d", path, rec.Code)
+		}
+	}
+}
+
 // A stream ends with the right to see what it shows.
 func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 	t.Parallel()

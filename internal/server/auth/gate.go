@@ -99,7 +99,13 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		switch a.Scope {
 		case Open:
 			sentBy(r, g.AgentBodies, "from "+sourceOf(r))
-			do(w, r)
+			name := sourceOf(r)
+			if a.Probe {
+				name = "probe " + name
+			}
+			if g.paced(w, name, a.Probe) {
+				do(w, r)
+			}
 		case Bootstraps, Attempts:
 			name, known := g.ticketHolder(a, r)
 			sentBy(r, g.AgentBodies, name)
