@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/child"
+
 	"scrimp/internal/wait"
 )
 
@@ -140,7 +142,7 @@ func look(ctx context.Context) (accelerated, error) {
 
 // ask returns the lines that nvidia-smi answers.
 func ask(ctx context.Context, smi, query string) (lines []string, err error) {
-	cmd := exec.CommandContext(ctx, smi, query, "--format=csv,noheader,nounits")
+	cmd := child.Command(ctx, smi, query, "--format=csv,noheader,nounits")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its exit is for us: see program.CollectOrphans
 	out, err := cmd.Output()
 	if err != nil {

@@ -51,6 +51,44 @@ func isErrorText(x ast.Expr) bool {
 	return ok && sel.Sel.Name == "Error"
 }
 
+// starters are the folders whose programs run beside jobs, and so may be read by them.
+var starters = []string{"internal/agent", "internal/blob", "internal/control", "internal/engine", "internal/server",
+	"internal/store"}
+
+// Children returns where p starts a program and does not say with which environment: it would get all of the server's.
+func Children(p Package) (problems []string) {
+	if !slices.ContainsFunc(starters, func(s string) bool { return within(p.Dir, s) }) ||
+		strings.HasSuffix(p.Dir, "test") || p.Dir == "internal/engine/kube/image" { // only tests import these
+		return nil
+	}
+	for _, f := range p.Files {
+		pkg := nameOf(f.Tree, "os/exec")
+		for _, d := range f.Tree.Decls {
+			if f.Test || pkg == "" {
+				continue
+			}
+			var begun *ast.CallExpr
+			sets := false
+			ast.Inspect(d, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					if isCall(n, pkg, "Command") || isCall(n, pkg, "CommandContext") {
+						begun = n
+					}
+				case *ast.SelectorExpr:
+					sets = sets || n.Sel.Name == "Env"
+				}
+				return true
+			})
+			if begun != nil && !sets {
+				problems = append(problems, fmt.Sprintf("%s: starts a program with the whole environment of the server, which "+
+					"holds passwords: use child.Command, or set Env", f.Set.Position(begun.Pos())))
+			}
+		}
+	}
+	return problems
+}
+
 // isCall reports whether call is of that function of the package which the file knows under that name.
 func isCall(call *ast.CallExpr, pkg, function string) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)

@@ -129,6 +129,12 @@ func TestTestsDoNotDependOnRealTime(t *testing.T) {
 	}
 }
 
+func TestNoProgramIsStartedWithTheServersEnvironment(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Children(p))
+	}
+}
+
 // errorTexts are the files that act on an error's text still, each because what they call has no
 // typed error. The list only shrinks.
 var errorTexts = []string{

@@ -65,6 +65,13 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a test of a text", ErrorTexts, "internal/cli/a_test.go",
 			`package cli; func f(err error) bool { return err.Error() == "EOF" }`, ""},
 
+		{"a program with the server's environment", Children, "internal/engine/a/a.go",
+			`package a; import "os/exec"; func f() error { return exec.Command("ssh").Run() }`, "child.Command"},
+		{"a program with an environment", Children, "internal/engine/a/a.go",
+			`package a; import "os/exec"; func f() { c := exec.Command("ssh"); c.Env = []string{"A=b"} }`, ""},
+		{"a program of a command", Children, "internal/cli/a.go",
+			`package cli; import "os/exec"; func f() error { return exec.Command("ssh").Run() }`, ""},
+
 		{"a test that sleeps", Timed, "internal/cli/a_test.go",
 			`package cli; import "time"; func f() { time.Sleep(1) }`, "time.Sleep"},
 		{"a test that measures", Timed, "internal/cli/a_test.go",

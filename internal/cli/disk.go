@@ -29,14 +29,18 @@ func diskCheck(data string, room disk.Room, machines ...string) show.Check {
 			uses = append(uses, fmt.Sprintf("%s %d MiB", u.Kind, u.Bytes>>20))
 		}
 	}
-	if free, ok := room(); ok {
-		c.Text = fmt.Sprintf("%d MiB are free", free>>20)
+	if left, ok := room(); ok {
+		c.Text = fmt.Sprintf("%d MiB are free", left.Bytes>>20)
+		if left.Entries < 16*disk.LogEntries { // few enough to be read
+			c.Text += fmt.Sprintf(", and room for %d files (inodes)", left.Entries)
+		}
 		switch {
-		case free < disk.EndReserve:
+		case room.Crowded() != nil:
 			c.OK, c.Text = false, c.Text+": no job is taken, and output waits on machines: make room, as with scrimp gc"
-		case free < disk.LogReserve:
+		case room.Full(0) != nil:
 			c.OK, c.Text = false, c.Text+": output and checkpoints wait on machines until there are "+
-				fmt.Sprintf("%d MiB: make room, as with scrimp gc", disk.LogReserve>>20)
+				fmt.Sprintf("%d MiB and room for %d files: make room, as with scrimp gc", disk.LogReserve>>20,
+					disk.LogEntries)
 		}
 	}
 	if len(uses) > 0 {

@@ -30,8 +30,8 @@ func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(elsewhere, "x"), make([]byte, 3<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	free := int64(disk.LogReserve)
-	room := func() (int64, bool) { return free, true }
+	free, entries := int64(disk.LogReserve), int64(1<<20)
+	room := func() (disk.Left, bool) { return disk.Left{Bytes: free, Entries: entries}, true }
 	inside := filepath.Join(data, "market", "machines") // counted once
 	c := diskCheck(data, room, inside, elsewhere)
 	want := "512 MiB are free; " + data +
@@ -43,6 +43,13 @@ func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 		free = n
 		if c := diskCheck(data, room); c.OK || !strings.Contains(c.Text, want) || !strings.Contains(c.Text, "scrimp gc") {
 			t.Errorf("%d bytes free: %+v", n, c)
+		}
+	}
+	free = 1 << 40
+	for n, want := range map[int64]string{disk.LogEntries - 1: "wait on machines", disk.EndEntries - 1: "no job is taken"} {
+		entries = n
+		if c := diskCheck(data, room); c.OK || !strings.Contains(c.Text, want) || !strings.Contains(c.Text, "inodes") {
+			t.Errorf("%d files can be made: %+v", n, c)
 		}
 	}
 }

@@ -63,3 +63,13 @@ func TestWhatIsNotGivenBackIsLoggedSeldom(t *testing.T) {
 		}
 	})
 }
+
+// Users read why a launch was refused, and not where the data folder lies.
+func TestARefusalHasNoPathOfTheDataFolder(t *testing.T) {
+	t.Parallel()
+	c := &Control{cfg: Config{Dir: "/srv/scrimp"}}
+	b := c.refusal("a", errors.New("mkdir /srv/scrimp/market/machines/i-1: no space left on device"))
+	if want := "mkdir the data folder/market/machines/i-1: no space left on device"; b.Detail != want {
+		t.Errorf("%q, want %q", b.Detail, want)
+	}
+}

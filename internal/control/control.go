@@ -28,6 +28,7 @@ type Clock = engine.Clock
 // Config is what a Control needs to know. Spans are wall time.
 type Config struct {
 	Clock    Clock         // that all events are dated by
+	Dir      string        // the data folder, whose path no event has; empty: there is none
 	Tenant   string        // whose log this is; empty: ledger.DefaultTenant
 	Silence  time.Duration // without word from an agent before its machine is given up
 	Snapshot uint64        // events between snapshots at least; 0: none is written

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/core"
@@ -118,7 +119,8 @@ func (c *Control) refusedFor(ctx context.Context, a core.Launch) {
 
 // refusal is a clear no, with what it is about and for how long.
 func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
-	b := core.LaunchRefused{Launch: allocation, Reason: "not_for_sale", Detail: err.Error(), Scope: state.OfferScope}
+	b := core.LaunchRefused{Launch: allocation, Reason: "not_for_sale", Detail: c.hidden(err.Error()),
+		Scope: state.OfferScope}
 	switch {
 	case errors.Is(err, engine.ErrNoCapacity):
 		b.Reason = "no_capacity"
@@ -141,6 +143,14 @@ func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 	return b
 }
 
+// hidden is a text that users read, without the path of the data folder.
+func (c *Control) hidden(text string) string {
+	if c.cfg.Dir == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, c.cfg.Dir, "the data folder")
+}
+
 // pendingAgain is how long what a provider says of a wait stands in the log before something else is told of it.
 const pendingAgain = time.Minute
 
@@ -149,7 +159,7 @@ const pendingAgain = time.Minute
 func (c *Control) pending(ctx context.Context, s *source, a core.Launch, why error, last time.Time) time.Time {
 	b := core.LaunchPending{Launch: a.Allocation}
 	if said, ok := errors.AsType[*engine.PendingError](why); ok {
-		b.Detail = said.Error()
+		b.Detail = c.hidden(said.Error())
 	}
 	told := false
 	c.ReadUncommitted(func(m *core.Machine) {

@@ -66,3 +66,6 @@ func (s *Server) idle(ctx context.Context) {
 		}
 	}
 }
+
+// errStopped is why a server left that was asked to.
+var errStopped = errors.New("asked to stop")

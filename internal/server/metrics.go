@@ -94,8 +94,10 @@ var (
 	descMachines = collect("gauge", "scrimp_machines", "Machines that are rented now, by capacity.", "capacity")
 	descTaken    = collect("counter", "scrimp_interruptions_total", "Interruptions of running jobs, by machine.")
 	descEvents   = collect("counter", "scrimp_events_total", "Events of the log.")
-	descLeader   = collect("gauge", "scrimp_leader", "1 while this server leads.")
-	descBuild    = collect("gauge", "scrimp_build_info", "The release that answers.", "version")
+	descDrawn    = collect("counter", "scrimp_watch_encodings_total",
+		"Jobs that were encoded for those who watch them, once for all of them.")
+	descLeader = collect("gauge", "scrimp_leader", "1 while this server leads.")
+	descBuild  = collect("gauge", "scrimp_build_info", "The release that answers.", "version")
 )
 
 // mostMeasured is how many running jobs have values of their own: a queue of a million makes no more series.
@@ -120,7 +122,7 @@ func measuredDescs() (list [telemetry.Metrics]*prometheus.Desc) {
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents,
-		descLeader, descBuild, descLeftOut} {
+		descDrawn, descLeader, descBuild, descLeftOut} {
 		ch <- d
 	}
 	for m, d := range descMeasured {
@@ -181,6 +183,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(descTaken, prometheus.CounterValue, float64(taken))
 	ch <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(events))
+	ch <- prometheus.MustNewConstMetric(descDrawn, prometheus.CounterValue, float64(s.jobs.Drawn()))
 	leads := 0.0
 	if s.store.Leads() {
 		leads = 1

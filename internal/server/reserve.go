@@ -45,7 +45,7 @@ func (s *Server) keepReserve(ctx context.Context) {
 
 // begins gives up the reserve where a server begins on a full disk: nothing could be opened else.
 func begins(o *Options) {
-	if free, known := disk.Of(o.Dir)(); known && free < 1<<20 && o.DB == "" {
+	if left, known := disk.Of(o.Dir)(); known && left.Bytes < 1<<20 && o.DB == "" {
 		gave, err := (&disk.Reserve{Dir: o.Dir}).Give()
 		o.Log.Error("the disk is full: make room", "folder", o.Dir, "reserve given up", gave, "error", err)
 	}

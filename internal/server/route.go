@@ -55,7 +55,8 @@ type handler func(*Server, http.ResponseWriter, *http.Request)
 // access is who may use the route.
 func (t route) access() auth.Access {
 	return auth.Access{Route: t.Method + " " + t.Path, Role: t.Role, Scope: t.Scope, Reads: t.Reads,
-		Stream: t.Stream != "", Archive: t.Stream == "application/gzip" && t.Scope == ofJob}
+		Probe: t.Path == "/healthz" || t.Path == "/readyz", Stream: t.Stream != "",
+		Archive: t.Stream == "application/gzip" && t.Scope == ofJob}
 }
 
 // OpenAPI describes every route of the table.
@@ -68,10 +69,7 @@ func OpenAPI(version string) []byte {
 	return openapi.Describe(version, list)
 }
 
-func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(OpenAPI(s.opts.Version))
-}
+func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.ServeHTTP(w, r) }
 
 // table is every route there is, and who may use it.
 func table() []route {
@@ -334,13 +332,13 @@ func (s *Server) serve(t route) http.HandlerFunc {
 }
 
 func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	for _, t := range table() {
+	mux, all := http.NewServeMux(), table()
+	for _, t := range all {
 		mux.HandleFunc(t.Method+" "+t.Path, s.serve(t))
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		reply.Guard(w)
-		for _, t := range table() { // the path is there, the method is not
+	other := auth.Access{Route: "other", Scope: open, Reads: true}
+	mux.HandleFunc("/", s.gate.Serve(other, func(w http.ResponseWriter, r *http.Request) {
+		for _, t := range all { // the path is there, the method is not
 			if other := r.Clone(r.Context()); other.Method != t.Method {
 				other.Method = t.Method
 				if _, pattern := mux.Handler(other); pattern != "/" {
@@ -351,7 +349,7 @@ func (s *Server) routes() http.Handler {
 			}
 		}
 		reply.Problem(w, http.StatusNotFound, "nothing is served here", "GET /v1/openapi.json describes each path", nil)
-	})
+	}, func(int, time.Duration) {}))
 	// A page of another origin cannot make a browser act: there are no cookies,
 	// and what a browser says it sends from elsewhere is refused besides.
 	cross := http.NewCrossOriginProtection()

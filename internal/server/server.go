@@ -28,6 +28,7 @@ import (
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/retention"
@@ -110,6 +111,7 @@ type Server struct {
 	metrics   *metrics
 	moves     auth.Streams // contents on their way to agents and from them
 	disk      disk.Room
+	openAPI   openapi.Document
 	reserve   disk.Reserve
 	turns     turn.Turns
 	view      *view.View
@@ -135,9 +137,6 @@ type Server struct {
 	mu    sync.Mutex
 	asked time.Time // when somebody last called
 }
-
-// errStopped is why a server left that was asked to.
-var errStopped = errors.New("asked to stop")
 
 // Serve runs a server in the folder until ctx ends, it is asked to stop, or it was idle for long enough.
 // Of several on one database one leads; the others wait, and take over.
@@ -288,8 +287,9 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
 		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
 	}
+	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
-	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
+	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has said what is wrong
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
@@ -314,7 +314,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 		return err
 	}
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
-		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
+		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
 		Archive: s.view, Relieve: s.relieve, Ends: s.opts.Ends,
 	})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -208,6 +209,35 @@ func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
 	}
 }
 
+// Routes that need no token have the pace of strangers, also paths that nobody serves. Whoever asks whether the server
+// is well is answered all the same.
+func TestOpenRoutesHaveThePaceOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.Rate = 2 })
+	w.gate.Pace.Freeze()
+	w.gate.StrangersPace.Freeze()
+	for _, path := range []string{"/v1/openapi.json", "/nothing", "/v1/program/x"} {
+		answered := 0
+		for n := range 40 {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+			r.RemoteAddr = fmt.Sprintf("[2001:db8:%x:%x::1]:1", len(path), n%2) // two networks
+			rec := httptest.NewRecorder()
+			w.h.ServeHTTP(rec, r)
+			if rec.Code != http.StatusTooManyRequests {
+				answered++
+			}
+		}
+		if answered > 8 {
+			t.Errorf("%s: %d of 40 are answered, and two networks have 4 each", path, answered)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if rec, _ := w.ask("GET", path, "", nil); rec.Code == http.StatusTooManyRequests {
+			t.Errorf("%s: %d", path, rec.Code)
+		}
+	}
+}
+
 // A stream ends with the right to see what it shows.
 func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 	t.Parallel()
@@ -277,6 +307,45 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	}
 	if list, _ := os.ReadDir(filepath.Join(w.opts.Dir, workdir.Folder, "sent", "ann")); len(list) != 1 {
 		t.Errorf("%d folders are kept, want the first", len(list))
+	}
+}
+
+// A file system that has bytes left and next to no files is as full: what is sent waits, jobs that run go on, and no
+// answer says where the data folder lies.
+func TestTheLastFilesOfTheDiskAreKeptForTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	if rec, _ := w.ask("POST", "/v1/jobs", ann, aJob("some", "")); rec.Code != 200 {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	refused := func(path, body string) {
+		t.Helper()
+		rec, p := w.ask("POST", path, ann, body)
+		if rec.Code != http.StatusInsufficientStorage || p.Fix == "" || strings.Contains(rec.Body.String(), w.opts.Dir) {
+			t.Errorf("%s with room for %d files: %d %+v", path, w.entries.Load(), rec.Code, p)
+		}
+	}
+	w.entries.Store(disk.LogEntries - 1)
+	refused("/v1/work", folderOf(t, map[string]string{"a": "some bytes"}))
+	if rec, _ := w.ask("POST", "/v1/jobs", ann, aJob("another", "")); rec.Code != 200 {
+		t.Errorf("a job without a folder: %d %s", rec.Code, rec.Body)
+	}
+	w.entries.Store(disk.EndEntries - 1)
+	refused("/v1/jobs", aJob("more", ""))
+	w.entries.Store(0)
+	w.free.Store(disk.EndReserve - 1)
+	refused("/v1/jobs", aJob("more", ""))
+	if rec, p := w.ask("POST", "/v1/jobs/some/end", ann, api.End{}); rec.Code != 200 {
+		t.Errorf("no job can be ended: %d %+v", rec.Code, p)
+	}
+	w.free.Store(0)
+	if err := errors.Join(os.MkdirAll(w.folders.Dir, 0o700), os.WriteFile(filepath.Join(w.folders.Dir, "new"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	rec, p := w.ask("POST", "/v1/work", ann, folderOf(t, map[string]string{"a": "some bytes"}))
+	if rec.Code == 200 || strings.Contains(rec.Body.String(), w.opts.Dir) || !strings.Contains(p.Detail, "the data folder/folders/new") {
+		t.Errorf("a folder that cannot be kept: %d %+v", rec.Code, p)
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -25,6 +26,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/disk"
 	"scrimp/internal/store"
 )
 
@@ -48,6 +50,7 @@ type world struct {
 	log     *bytes.Buffer
 	stopped int
 	free    atomic.Int64 // bytes that the disk is said to have left; 0: what it has
+	entries atomic.Int64 // files that the disk is said to have room for; 0: what it has
 }
 
 func newWorld(t testing.TB, change func(*Options)) *world {
@@ -92,11 +95,10 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	w.Server = newServer(o, st, "", auth.NewPace(o.Rate))
 	w.gate.Owner, w.gate.Tickets, w.gate.Seen = strings.Repeat("0", 64), auth.Tickets("agents"), signed.Seen{}
 	system := w.disk
-	w.disk = func() (int64, bool) {
-		if n := w.free.Load(); n > 0 {
-			return n, true
-		}
-		return system()
+	w.disk = func() (disk.Left, bool) {
+		left, ok := system()
+		left.Bytes, left.Entries = cmp.Or(w.free.Load(), left.Bytes), cmp.Or(w.entries.Load(), left.Entries)
+		return left, ok
 	}
 	w.stop = func(error) { w.stopped++ }
 	if w.gate.People, err = auth.ReadPeople(t.Context(), st); err != nil {

@@ -71,15 +71,19 @@ func (s logFiles) ReadLog(_ context.Context, attempt string, offset int64, limit
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() <= offset {
+		return nil, nil // most who ask follow the output, and nothing came
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read log of %s: %w", attempt, err)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read log of %s: %w", attempt, err)
+	}
 	defer func() { _ = f.Close() }()
-	b := make([]byte, limit)
+	b := make([]byte, min(int64(limit), info.Size()-offset))
 	n, err := f.ReadAt(b, offset)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read log of %s: %w", attempt, err)

@@ -5,13 +5,14 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"scrimp/internal/child"
 
 	"scrimp/internal/telemetry"
 	"scrimp/internal/wait"
@@ -102,9 +103,9 @@ func (g *GPUs) Latest(now time.Time) []Reading {
 func ask(ctx context.Context, smi string) (list []Reading, cost time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, smiTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, smi, "--query-gpu="+strings.Join(gpuQuery, ","), "--format=csv,noheader,nounits")
+	cmd := child.Command(ctx, smi, "--query-gpu="+strings.Join(gpuQuery, ","), "--format=csv,noheader,nounits")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its exit is for us: see program.CollectOrphans
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = append(cmd.Env, "LC_ALL=C")
 	cmd.WaitDelay = time.Second // one that the driver holds is left behind
 	out, err := cmd.Output()
 	if cmd.ProcessState != nil {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/child"
+
 	"golang.org/x/sys/unix"
 
 	"scrimp/internal/size"
@@ -53,7 +55,7 @@ func (h *host) facts(ctx context.Context, server string) *Facts {
 func said(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := child.Command(ctx, name, args...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	var exit *exec.ExitError

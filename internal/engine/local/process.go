@@ -7,8 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
+
+	"scrimp/internal/child"
 
 	"scrimp/internal/api"
 	"scrimp/internal/engine/procs"
@@ -31,11 +32,7 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 	cmd := exec.Command(d.opts.Machine[0], d.opts.Machine[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); api.OfAgent(name) {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
+	cmd.Env = child.Environ(api.OfAgent)
 	for k, v := range env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/child"
+
 	"scrimp/internal/api"
 	"scrimp/internal/engine"
 )
@@ -72,13 +74,7 @@ func runnerOf(w *With) runner {
 
 // environ is what of the server's environment belongs to the machine and its user.
 func environ() []string {
-	env := []string{"LC_ALL=C"}
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); api.OfMachine(name) && name != "LC_ALL" {
-			env = append(env, v)
-		}
-	}
-	return env
+	return append(child.Environ(func(name string) bool { return api.OfMachine(name) && name != "LC_ALL" }), "LC_ALL=C")
 }
 
 // oneLine is what a command said, without what all of them begin with.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/child"
+
 	"scrimp/internal/engine"
 )
 
@@ -245,7 +247,7 @@ func (c *commands) vouched(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	return exec.CommandContext(ctx, "munge", args...).Run() == nil
+	return child.Command(ctx, "munge", args...).Run() == nil
 }
 
 var ofMunge = regexp.MustCompile(`(?m)^AuthInfo=(?:.*,)?socket=([^,\s]+)`)

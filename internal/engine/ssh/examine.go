@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/child"
+
 	"scrimp/internal/durable"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
@@ -158,12 +160,12 @@ func (o *openssh) unknown(ctx context.Context) (*Key, error) {
 	// What is given first holds; whether the key opens the machine does not matter here.
 	args := append([]string{"-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + file.Name()},
 		o.options(ctx)...)
-	_ = exec.CommandContext(ctx, "ssh", append(args, "--", o.host.SSH, "exit")...).Run()
+	_ = child.Command(ctx, "ssh", append(args, "--", o.host.SSH, "exit")...).Run()
 	lines, err := os.ReadFile(file.Name())
 	if err != nil || len(lines) == 0 {
 		return nil, fmt.Errorf("%s: its key cannot be asked for: run ssh %s once and accept it", o.host.SSH, o.host.SSH)
 	}
-	out, err := exec.CommandContext(ctx, "ssh-keygen", "-lf", file.Name()).Output()
+	out, err := child.Command(ctx, "ssh-keygen", "-lf", file.Name()).Output()
 	if err != nil {
 		return nil, fmt.Errorf("fingerprint of %s: %w", o.host.SSH, err)
 	}

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"scrimp/internal/child"
 )
 
 // KnownHosts is the file in an engine's folder with the keys of its machines that were accepted
@@ -82,7 +84,7 @@ func (o *openssh) known(ctx context.Context) string {
 		if o.config != "" {
 			args = append([]string{"-F", o.config}, args...)
 		}
-		out, err := exec.CommandContext(ctx, "ssh", args...).Output()
+		out, err := child.Command(ctx, "ssh", args...).Output()
 		own := "~/.ssh/known_hosts"
 		for line := range strings.Lines(string(out)) {
 			if v, ok := strings.CutPrefix(strings.TrimSpace(line), "userknownhostsfile "); ok && err == nil {
@@ -96,7 +98,7 @@ func (o *openssh) known(ctx context.Context) string {
 
 func (o *openssh) ssh(ctx context.Context, more []string, command ...string) *exec.Cmd {
 	args := append(o.options(ctx), more...)
-	cmd := exec.CommandContext(ctx, "ssh", append(append(args, "--", o.host.SSH), command...)...)
+	cmd := child.Command(ctx, "ssh", append(append(args, "--", o.host.SSH), command...)...)
 	cmd.WaitDelay = 2 * time.Second
 	return cmd
 }

@@ -12,7 +12,6 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/api/bound"
-	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
 )
@@ -114,11 +113,10 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 // on its machine, or is cut there.
 func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	now := time.Now()
-	if free, full := d.Room.Full(0); full {
+	if err := d.Room.Full(0); err != nil {
 		w.Header().Set("Retry-After", "5")
 		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
-			"make room on it: jobs go on, and their output is sent again later",
-			fmt.Errorf("%d MiB are free, and %d MiB are kept for the log of events", free>>20, disk.LogReserve>>20))
+			"make room on it: jobs go on, and their output is sent again later", err)
 		return true
 	}
 	if d.overQuota(w, r, log, n) {

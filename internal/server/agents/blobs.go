@@ -82,11 +82,14 @@ func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handl
 				!strings.Contains(key, `\`)
 		},
 		Room: func(n int) error {
-			if free, full := d.Room.Full(0); full {
-				return fmt.Errorf("%w: %d MiB are free, and %d MiB are kept for the log of events", httpblob.ErrRoom,
-					free>>20, disk.LogReserve>>20)
+			if n == 0 { // a new one: it takes a block, whatever it holds
+				n = disk.Block
 			}
-			if err := d.Quota(r.Context(), job, int64(n)); err != nil {
+			err := d.Room.Full(0)
+			if err == nil {
+				err = d.Quota(r.Context(), job, int64(n))
+			}
+			if err != nil {
 				return fmt.Errorf("%w: %w", httpblob.ErrRoom, err)
 			}
 			return nil
@@ -126,9 +129,7 @@ func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt st
 		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full, or the team has used its own",
 			"make room on it: the program goes on, and its checkpoint is sent again later", err)
 	default:
-		// where the data folder lies is no agent's business
-		text := strings.ReplaceAll(err.Error(), d.Dir, "the data folder")
-		reply.Problem(w, httpblob.Status(err), "the store did not do it", "the detail says why", errors.New(text))
+		reply.Problem(w, httpblob.Status(err), "the store did not do it", "the detail says why", err)
 	}
 }
 

@@ -19,10 +19,13 @@ const (
 
 // Access is who may use a route, and what is put on record of that.
 type Access struct {
-	Route  string        // "GET /v1/jobs"
-	Role   identity.Role // the least that is needed; Nobody for open routes and those of agents
-	Scope  Scope
-	Reads  bool // changes nothing, so that only refusals are on record
+	Route string        // "GET /v1/jobs"
+	Role  identity.Role // the least that is needed; Nobody for open routes and those of agents
+	Scope Scope
+	Reads bool // changes nothing, so that only refusals are on record
+	// Probe says that it is asked whether the server is well, by whoever starts it again where it is not: strangers who
+	// ask for other things take nothing of its pace.
+	Probe  bool
 	Stream bool // its answer may have no end, or is large
 	// Archive says that the answer is a tar file, which is compressed as it is sent.
 	Archive bool

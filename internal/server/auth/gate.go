@@ -25,6 +25,7 @@ import (
 // Gate is the one way to a handler.
 type Gate struct {
 	Owner   string // token of who holds the data folder, good on its socket only
+	Dir     string // the data folder
 	Tickets Tickets
 	People  *People
 	Pace    *Pace
@@ -87,6 +88,7 @@ func Slower(w http.ResponseWriter, wait time.Duration, instead string) {
 func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took time.Duration)) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
 		w, begun := reply.NewWriter(plain, g.lost, a.Scope == Bootstraps || a.Scope == Machines), time.Now()
+		w.Hide = g.Dir
 		defer func() {
 			if err := w.Fault(); err != nil {
 				g.Refusals.log.Error("an answer cannot be written as JSON", "route", a.Route, "error", err)
@@ -102,7 +104,13 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		switch a.Scope {
 		case Open:
 			sentBy(r, g.AgentBodies, "from "+sourceOf(r))
-			do(w, r)
+			name := sourceOf(r)
+			if a.Probe {
+				name = "probe " + name
+			}
+			if g.paced(w, name, a.Probe) {
+				do(w, r)
+			}
 		case Bootstraps, Attempts:
 			name, known := g.ticketHolder(a, r)
 			sentBy(r, g.AgentBodies, name)

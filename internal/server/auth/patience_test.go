@@ -35,7 +35,7 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // open serves what everybody may ask for, as a server does.
 func open(do http.HandlerFunc) *http.Server {
-	return front.Server((&Gate{}).Serve(Access{Scope: Open}, do, func(int, time.Duration) {}), slog.New(slog.DiscardHandler))
+	return front.Server((&Gate{Pace: NewPace(0)}).Serve(Access{Scope: Open}, do, func(int, time.Duration) {}), slog.New(slog.DiscardHandler))
 }
 
 // Who sends a byte now and then, or takes no answer, is cut off, and who keeps up is not.

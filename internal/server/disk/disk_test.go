@@ -1,23 +1,66 @@
 package disk
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
 
-// What others want leaves the log its reserve, and where nobody knows the room nothing is refused.
 func TestTheLogKeepsItsReserve(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		free, wants int64
-		known, full bool
+		left  Left
+		wants int64
+		known bool
+		full  string
 	}{
-		{LogReserve, 0, true, false}, {LogReserve - 1, 0, true, true}, {LogReserve + 10, 10, true, false},
-		{LogReserve + 10, 11, true, true}, {LogReserve, -1, true, false}, {0, 1, false, false},
+		{Free(LogReserve), 0, true, ""}, {Free(LogReserve - 1), 0, true, "511 MiB are free, and 512 MiB"},
+		{Free(LogReserve + 10), 10, true, ""}, {Free(LogReserve + 10), 11, true, "512 MiB are free, and 512 MiB"},
+		{Free(LogReserve), -1, true, ""}, {Free(0), 1, false, ""},
+		{Left{1 << 40, LogEntries}, 1, true, ""}, {Left{1 << 40, LogEntries - 1}, 1, true, "4095 files more (inodes), and 4096"},
 	} {
-		room := Room(func() (int64, bool) { return c.free, c.known })
-		if free, full := room.Full(c.wants); full != c.full || free != c.free {
-			t.Errorf("%d free, %d wanted: %d, full %v", c.free, c.wants, free, full)
+		room := Room(func() (Left, bool) { return c.left, c.known })
+		if err := room.Full(c.wants); (err != nil) != (c.full != "") || err != nil && !strings.Contains(err.Error(), c.full) {
+			t.Errorf("%d free, %d wanted: %v", c.left, c.wants, err)
+		}
+		if err := room.Crowded(); err != nil {
+			t.Errorf("%d free: no job is taken: %v", c.left, err)
 		}
 	}
-	if free, ok := Of(t.TempDir())(); !ok || free <= 0 {
-		t.Errorf("a folder that is there has %d bytes left, known: %v", free, ok)
+	for _, left := range []Left{Free(EndReserve - 1), {1 << 40, EndEntries - 1}} {
+		if err := Room(func() (Left, bool) { return left, true }).Crowded(); err == nil {
+			t.Errorf("%d free: a job is taken", left)
+		}
+	}
+	if left, ok := Of(t.TempDir())(); !ok || left.Bytes <= 0 || left.Entries <= 0 {
+		t.Errorf("a folder that is there has %d left, known: %v", left, ok)
+	}
+	if left := leftOf(&syscall.Statfs_t{Bavail: 3, Bsize: 4096}); left != Free(3*4096) {
+		t.Errorf("a file system without a number of entries has %d left", left)
+	}
+	if left := leftOf(&syscall.Statfs_t{Bavail: 3, Bsize: 4096, Files: 9, Ffree: 2}); left != (Left{3 * 4096, 2}) {
+		t.Errorf("a file system with 2 entries left has %d left", left)
+	}
+}
+
+// A file takes a block, however small it is, and so does a folder.
+func TestSmallFilesTakeBlocks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, n := range map[string]int{"a": 1, "b": Block, "c": Block + 1, "d": 0} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "f"), make([]byte, n), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used := Used(dir); used != (4+1+1+2+1)*Block { // four folders, and a file without content has an entry
+		t.Errorf("%d blocks are used", used/Block)
+	}
+	if used := Used(filepath.Join(dir, "none")); used != 0 {
+		t.Errorf("a folder that is not there uses %d bytes", used)
 	}
 }

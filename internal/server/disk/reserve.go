@@ -33,7 +33,7 @@ func (r *Reserve) Take() (held bool, err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == reserveSize {
 		return true, nil
 	}
-	if free, known := r.Room(); known && free < EndReserve+2*reserveSize {
+	if left, known := r.Room(); known && left.Bytes < EndReserve+2*reserveSize {
 		return false, nil
 	}
 	// Not zeros, which some file systems keep for nothing.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -63,5 +64,21 @@ func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 	r.Room = Of(dir)
 	if held, err := r.Take(); err != nil || !held {
 		t.Errorf("with room again: held %v, %v", held, err)
+	}
+}
+
+// Whoever asks before each file never uses up the file system's last ones, however fast.
+func TestTheLastFilesAreLeft(t *testing.T) {
+	t.Parallel()
+	dir := small(t, "150m,nr_inodes=6000")
+	room := Of(dir)
+	made := 0
+	for r := Room(func() (Left, bool) { l, ok := room(); l.Bytes += LogReserve; return l, ok }); r.Full(0) == nil; made++ {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(made)), nil, 0o600); err != nil {
+			t.Fatalf("file %d: %v", made, err)
+		}
+	}
+	if most := 6000 - LogEntries; made > most+askedAfter || made < most-10 {
+		t.Errorf("%d files are made, and about %d may be", made, most)
 	}
 }

@@ -67,14 +67,28 @@ func usedByOutputs(blobs string) (bytes int64) {
 	return bytes
 }
 
-// Used is how many bytes the files of a folder have; one that is not there has none.
+// Block is what a file or a folder takes at least, on most file systems.
+const Block = 4096
+
+// OnDisk is what a file of n bytes takes: whole blocks, and one at least for its entry.
+func OnDisk(n int64) int64 {
+	n = max(n, 1)
+	return n + (Block-n%Block)%Block
+}
+
+// Used is what the files and folders below a folder take of the disk; one that is not there takes nothing.
 func Used(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil { // it has just gone, or is another user's
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == dir && e.IsDir() { // it has just gone, or is another user's
 			return nil
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
+		info, err := e.Info()
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
+			bytes += OnDisk(info.Size())
+		default:
+			bytes += Block
 		}
 		return nil
 	})

@@ -43,12 +43,14 @@ type Desk struct {
 	Machines Machines
 
 	feed                *feed
+	past                *past
+	watching            share
 	execPace, termsPace *auth.Pace
 }
 
 // New is a desk that has what d has.
 func New(d Desk) *Desk {
-	d.feed = newFeed(&d)
+	d.feed, d.past, d.watching = newFeed(&d), &past{}, newShare()
 	d.execPace, d.termsPace = auth.NewBurst(execRate, execBurst), auth.NewBurst(termsRate, termsBurst)
 	return &d
 }

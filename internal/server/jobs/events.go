@@ -3,12 +3,13 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
@@ -17,7 +18,6 @@ import (
 	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
 	"scrimp/internal/store"
-	"scrimp/internal/wait"
 )
 
 // Events sends the jobs that the caller sees as server-sent events: each as
@@ -32,8 +32,6 @@ func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w)
-	beat := time.NewTicker(time.Second)
-	defer beat.Stop()
 	var out []byte
 	for {
 		changed := d.Control.Changed()
@@ -48,15 +46,13 @@ func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 		if _, err := w.Write(out); err != nil || flush.Flush() != nil {
 			return
 		}
-		if cap(out) > 1<<20 {
-			out = nil
+		if self.more {
+			err = d.watching.pay(r.Context(), self.caller.User, wakeCost+len(out))
+		} else {
+			err = d.watching.next(r, changed, beatEvery, len(out))
 		}
-		select {
-		case <-r.Context().Done():
+		if err != nil {
 			return
-		case <-changed:
-			_ = wait.For(r.Context(), 100*time.Millisecond) // a burst of changes is sent at once
-		case <-beat.C:
 		}
 	}
 }
@@ -102,8 +98,8 @@ func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, en
 				return nil, err
 			}
 		}
-		out, behind, err := d.feed.next(r.Context(), self, out)
-		if err != nil || !behind {
+		out, err := d.feed.next(r.Context(), self, out)
+		if !errors.Is(err, errBehind) {
 			return out, err
 		}
 		if end, err = d.feed.join(r.Context(), self); err != nil {
@@ -114,33 +110,32 @@ func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, en
 
 // sendLog sends the jobs that events up to end have changed, as they are now.
 func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
+	pay := func(cost int) error { return d.watching.pay(r.Context(), self.caller.User, cost) }
 	for self.seq < end {
-		records, err := d.Log.WholeRecords(r.Context(), self.seq, 500)
+		jobs, last, read, err := d.past.page(r.Context(), d.Log, self.seq)
+		if err == nil {
+			err = pay(read * eventCost)
+		}
 		if err != nil {
 			return err
 		}
-		if len(records) == 0 {
+		if last == self.seq {
 			return nil
 		}
-		self.seq = records[len(records)-1].Seq
-		jobs := touched(records)
-		for i, id := range jobs {
-			j, ok := d.Visible(self.caller, id)
-			if !ok {
-				continue
+		var out []byte
+		for len(jobs) > 0 {
+			begun := 0
+			if out, jobs, begun = d.feed.those(self, jobs, out[:0]); len(jobs) == 0 {
+				out = marked(out, begun, last)
 			}
-			b, err := json.Marshal(j)
-			if err != nil {
+			if _, err := w.Write(out); err != nil {
 				return err
 			}
-			mark := ""
-			if i == len(jobs)-1 { // the id counts what was sent whole
-				mark = fmt.Sprintf("id: %d\n", self.seq)
-			}
-			if _, err := fmt.Fprintf(w, "%sevent: job\ndata: %s\n\n", mark, b); err != nil {
+			if err := pay(wakeCost + len(out)); err != nil {
 				return err
 			}
 		}
+		self.seq = last
 	}
 	return nil
 }
@@ -161,16 +156,10 @@ var unseen = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"`
 // touched names the jobs that records are about, each once, in the order of
 // their last record.
 func touched(records []store.Record) []string {
-	var jobs []string
+	last, n := map[string]int{}, 0
 	add := func(id string) {
-		for i, j := range jobs {
-			if j == id {
-				jobs = append(jobs[:i], jobs[i+1:]...)
-				break
-			}
-		}
-		if id != "" {
-			jobs = append(jobs, id)
+		if n++; id != "" {
+			last[id] = n
 		}
 	}
 	for _, r := range records {
@@ -192,7 +181,7 @@ func touched(records []store.Record) []string {
 			add(p.Owner.Job)
 		}
 	}
-	return jobs
+	return slices.SortedFunc(maps.Keys(last), func(a, b string) int { return last[a] - last[b] })
 }
 
 // about adds the jobs that an event's body or a fact names.

@@ -3,8 +3,10 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,16 +19,17 @@ import (
 type feed struct {
 	d *Desk
 
-	mu      sync.Mutex
-	begun   bool
-	seq     uint64  // of the last event that is in the entries
-	first   uint64  // place of entries[0]
-	entries []entry // what changed, oldest first
-	newest  map[string]uint64
-	drawn   map[string]drawing
-	beaten  time.Time           // when progress was looked at
-	turn    string              // the job that was looked at last
-	shown   map[string]progress // by live job: what was seen of its progress
+	mu       sync.Mutex
+	begun    bool
+	seq      uint64  // of the last event that is in the entries
+	first    uint64  // place of entries[0]
+	entries  []entry // what changed, oldest first
+	newest   map[string]uint64
+	drawn    map[string]drawing
+	drawings uint64              // how often a job was written as JSON
+	beaten   time.Time           // when progress was looked at
+	turn     string              // the job that was looked at last
+	shown    map[string]progress // by live job: what was seen of its progress
 }
 
 // entry is a change of a job.
@@ -37,9 +40,12 @@ type entry struct {
 
 // drawing is a job as it is sent.
 type drawing struct {
-	place uint64 // it shows all entries before this one
-	team  string
-	text  []byte
+	place  uint64 // it shows all entries before this one
+	at     time.Time
+	number uint64 // of all drawings
+	team   string
+	text   []byte // JSON; nil: there is no such job
+	closed bool
 }
 
 type progress struct {
@@ -51,9 +57,15 @@ const (
 	// feedLength is how many changes are kept for watchers that lag; who lags more
 	// reads the log.
 	feedLength = 8192
+	// mostDrawn is of how many jobs it is kept how they are sent.
+	mostDrawn = 2 * feedLength
+	// beatEvery is between two looks at progress that is no event.
+	beatEvery = time.Second
 	// beatsASecond is how many jobs' progress is sent in a second. Of more live jobs
 	// each has its turn.
 	beatsASecond = 500
+	// chunk is how many bytes a watcher is sent at once, about.
+	chunk = 64 << 10
 )
 
 func newFeed(d *Desk) *feed {
@@ -86,7 +98,7 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 		}
 		f.seq = last
 	}
-	if now.Sub(f.beaten) >= time.Second {
+	if now.Sub(f.beaten) >= beatEvery {
 		f.beaten = now
 		f.beat()
 	}
@@ -139,22 +151,71 @@ func (f *feed) beat() {
 	}
 }
 
-// draw returns the job as it is sent.
-func (f *feed) draw(id string) (drawing, bool) {
+// draw returns the job as it is sent, written no longer ago than that where it lives: 0 is any time.
+func (f *feed) draw(id string, now time.Time, age time.Duration) (drawing, bool) {
 	d, known := f.drawn[id]
-	if known && d.place >= f.newest[id] {
+	if known && d.place >= f.newest[id] && (age == 0 || d.closed || now.Sub(d.at) < age) {
 		return d, d.text != nil
 	}
 	place := f.end()
 	v, ok := f.d.find(id)
-	d = drawing{place: place, team: v.Team}
+	f.drawings++
+	d = drawing{place: place, at: now, number: f.drawings, team: v.Team, closed: v.Closed}
 	if ok {
-		if b, err := json.Marshal(v); err == nil {
-			d.text = append(append([]byte("event: job\ndata: "), b...), "\n\n"...)
-		}
+		d.text, _ = json.Marshal(v) // it never fails
+	}
+	if len(f.drawn) >= mostDrawn {
+		clear(f.drawn)
 	}
 	f.drawn[id] = d
 	return d, d.text != nil
+}
+
+// one returns a job as it is sent to all who watch it, with the progress of the last second.
+func (f *feed) one(ctx context.Context, id string) (drawing, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if err := f.update(ctx, now); err != nil {
+		return drawing{}, false, err
+	}
+	d, ok := f.draw(id, now, beatEvery)
+	return d, ok, nil
+}
+
+// those appends jobs to out as the watcher may see them, a chunk of them, and returns which are left, and where in out
+// the last one begins.
+func (f *feed) those(w *watcher, jobs []string, out []byte) (_ []byte, left []string, last int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for len(jobs) > 0 && len(out) < chunk {
+		if d, ok := f.draw(jobs[0], now, 0); ok && w.caller.Role(d.team) >= identity.Viewer {
+			last, out = len(out), d.event(out)
+		}
+		jobs = jobs[1:]
+	}
+	return out, jobs, last
+}
+
+// marked is out with the number of the event up to which all was sent, as the id of the one that begins at last.
+func marked(out []byte, last int, seq uint64) []byte {
+	if len(out) == 0 {
+		return out
+	}
+	return slices.Insert(out, last, fmt.Appendf(nil, "id: %d\n", seq)...)
+}
+
+// event appends the job as a server-sent event.
+func (d *drawing) event(out []byte) []byte {
+	return append(append(append(out, "event: job\ndata: "...), d.text...), "\n\n"...)
+}
+
+// Drawn is how many jobs were written as JSON for those who watch. It does not grow with their number.
+func (d *Desk) Drawn() uint64 {
+	d.feed.mu.Lock()
+	defer d.feed.mu.Unlock()
+	return d.feed.drawings
 }
 
 // watcher is one who reads the feed.
@@ -162,39 +223,42 @@ type watcher struct {
 	caller identity.Caller
 	place  uint64 // in the feed
 	seq    uint64 // all events up to it were sent
+	more   bool   // there is more in the feed
 }
 
-// next appends to out what the watcher has not got yet. behind is true where the
-// feed has forgotten some of it: it goes on from the log then, and at the feed's end.
-func (f *feed) next(ctx context.Context, w *watcher, out []byte) (_ []byte, behind bool, err error) {
+// errBehind says that the feed has forgotten some of what a watcher has not got yet: it goes on from the log then, and
+// at the feed's end.
+var errBehind = errors.New("the watcher is behind the feed")
+
+// next appends to out what the watcher has not got yet, a chunk of it.
+func (f *feed) next(ctx context.Context, w *watcher, out []byte) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.update(ctx, time.Now()); err != nil {
-		return out, false, err
+	now := time.Now()
+	if err := f.update(ctx, now); err != nil {
+		return out, err
 	}
 	if w.place < f.first {
-		return out, true, nil
+		return out, errBehind
 	}
 	from := len(out)
 	last := from
-	for i := w.place; i < f.end(); i++ {
-		e := f.entries[i-f.first]
-		if f.newest[e.job] != i+1 {
+	for ; w.place < f.end() && len(out)-from < chunk; w.place++ {
+		e := f.entries[w.place-f.first]
+		if f.newest[e.job] != w.place+1 {
 			continue // it comes once, with its newest change
 		}
-		if d, ok := f.draw(e.job); ok && w.caller.Role(d.team) >= identity.Viewer {
-			last = len(out)
-			out = append(out, d.text...)
+		if d, ok := f.draw(e.job, now, 0); ok && w.caller.Role(d.team) >= identity.Viewer {
+			last, out = len(out), d.event(out)
 		}
 	}
-	if w.place = f.end(); len(out) > from && f.seq > w.seq { // the id counts what was sent whole
-		w.seq = f.seq
-		mark := fmt.Appendf(nil, "id: %d\n", f.seq)
-		out = append(out, mark...)
-		copy(out[last+len(mark):], out[last:])
-		copy(out[last:], mark)
+	if w.more = w.place < f.end(); w.more {
+		return out, nil
 	}
-	return out, false, nil
+	if len(out) > from && f.seq > w.seq {
+		w.seq, out = f.seq, marked(out, last, f.seq)
+	}
+	return out, nil
 }
 
 // join places the watcher at the feed's end and returns up to which event it has to read the log.

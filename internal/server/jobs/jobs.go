@@ -1,8 +1,8 @@
 package jobs
 
 import (
-	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
-	"scrimp/internal/wait"
 )
 
 // find returns the job as people see it.
@@ -42,25 +41,28 @@ func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 // Watch sends the job at each change, and at least once a second while it lives.
 func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	flush, _ := w.(http.Flusher)
-	for {
+	for last := uint64(0); ; {
 		changed := d.Control.Changed()
-		j, ok := d.job(w, r)
-		if !ok || json.NewEncoder(w).Encode(j) != nil {
+		j, ok, err := d.feed.one(r.Context(), r.PathValue("id"))
+		switch {
+		case last > 0 && (err != nil || !ok):
+			return
+		case err != nil:
+			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+			return
+		case !ok:
+			reply.UnknownJob(w, "", r.PathValue("id"))
 			return
 		}
-		if flush != nil {
-			flush.Flush()
+		sent := 0
+		if j.number != last { // else something has changed, and not this job
+			last, sent = j.number, len(j.text)
+			if flush(w, append(slices.Clip(j.text), '\n')) != nil {
+				return
+			}
 		}
-		if j.Closed {
+		if j.closed || d.watching.next(r, changed, beatEvery, sent) != nil {
 			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-changed:
-			_ = wait.For(r.Context(), 100*time.Millisecond) // a burst of changes is one line
-		case <-time.After(time.Second):
 		}
 	}
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+
 	"context"
 	"fmt"
 	"maps"
@@ -48,11 +49,8 @@ func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 			_ = o.rest(r.Context(), w) // the reader is gone where it fails
 			return
 		}
-		select {
-		case <-r.Context().Done():
+		if d.watching.next(r, changed, 300*time.Millisecond, 0) != nil {
 			return
-		case <-changed:
-		case <-time.After(300 * time.Millisecond):
 		}
 	}
 }
@@ -111,6 +109,7 @@ func between(number int, before, a *core.Attempt) string {
 type output struct {
 	wanted
 	d      *Desk
+	user   string
 	n      int             // the attempt, by its place among them
 	of     string          // the same by its id
 	nodes  int             // machines whose output is sent
@@ -145,7 +144,9 @@ func (o *output) send(ctx context.Context, w http.ResponseWriter, parts []part) 
 			if err == nil && len(b) > 0 {
 				news = true
 				o.at[node] += int64(len(b))
-				err = o.write(ctx, w, node, b)
+				if err = o.write(ctx, w, node, b); err == nil {
+					err = o.d.watching.pay(ctx, o.user, len(b)/logPart)
+				}
 			}
 			if err != nil {
 				return err

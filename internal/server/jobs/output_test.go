@@ -40,7 +40,7 @@ func (p printed) output(node int, skip int64) *output {
 }
 
 func (p printed) wanted(v wanted) *output {
-	return &output{wanted: v, d: &Desk{Log: p}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
+	return &output{wanted: v, d: &Desk{Log: p, watching: newShare()}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
 }
 
 // all is what the reader of an output gets at once.

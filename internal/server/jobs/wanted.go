@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
 )
@@ -32,7 +33,8 @@ func (o *wanted) lines() bool { return o.node == everyNode || o.stamps || o.json
 
 // asked is what output the request asks for, or an answer that says what is wrong with it.
 func (d *Desk) asked(w http.ResponseWriter, r *http.Request) (o *output, ok bool) {
-	o = &output{d: d, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
+	o = &output{d: d, user: auth.CallerOf(r).User,
+		at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
 	_, nodes, _ := d.parts(r.PathValue("id"))
 	query := r.URL.Query()
 	if wrong := o.read(query, nodes); wrong != nil {

@@ -46,6 +46,7 @@ func tellProblem(w http.ResponseWriter, p api.Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	if k, ok := w.(*Writer); ok {
 		k.title = p.Title
+		p.Detail = k.hidden(p.Detail)
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"scrimp/internal/api/signed"
@@ -23,11 +24,21 @@ type Writer struct {
 	instead bool        // something else was answered
 	dated   bool        // to a machine, which signs by the server's time
 	fault   error       // why the answer could not be written as JSON; nil: it could
+	// Hide is the data folder. Where it lies is nobody's business who asks: no problem that is answered has its path.
+	Hide string
 }
 
 // NewWriter is one that asks lost whether a write has failed. An answer to a machine is dated.
 func NewWriter(w http.ResponseWriter, lost func() bool, dated bool) *Writer {
 	return &Writer{ResponseWriter: w, lost: lost, dated: dated}
+}
+
+// hidden is a text without the path of the data folder.
+func (w *Writer) hidden(text string) string {
+	if w.Hide == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, w.Hide, "the data folder")
 }
 
 // NextHeader names the job that the next page begins after, or ends before.

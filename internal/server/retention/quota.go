@@ -113,7 +113,7 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 	if tree != "" {
 		err := q.Folders.Contents(tree, func(sum string, bytes int64) {
 			if !u.has[sum] {
-				fresh, n = append(fresh, sum), n+onDisk(bytes)
+				fresh, n = append(fresh, sum), n+disk.OnDisk(bytes)
 			}
 		})
 		if err != nil {
@@ -130,11 +130,6 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 	u.bytes += n
 	return u.bytes, nil
 }
-
-// onDisk is what a file takes: a small one a block.
-func onDisk(n int64) int64 { return (n + block - 1) / block * block }
-
-const block = 4096
 
 // about is a size as people say it.
 func about(n int64) string { return size.Bytes(n).String() }
@@ -157,7 +152,7 @@ func (q *Quota) measure(ctx context.Context) error {
 		err := q.Folders.Contents(ref.Tree, func(sum string, bytes int64) {
 			if !u.has[sum] {
 				u.has[sum] = true
-				u.bytes += onDisk(bytes)
+				u.bytes += disk.OnDisk(bytes)
 			}
 		})
 		if err != nil {

@@ -1,11 +1,9 @@
 package submit
 
 import (
-	"fmt"
 	"net/http"
 
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 )
 
@@ -15,15 +13,13 @@ func (d *Desk) crowded(w http.ResponseWriter, r *http.Request) bool {
 	if !d.LogHere {
 		return false
 	}
-	free, ok := d.Room()
-	if !ok || free >= disk.EndReserve {
+	err := d.Room.Crowded()
+	if err == nil {
 		return false
 	}
 	auth.CallOf(r).Written = true // on record it would take of the room
 	w.Header().Set("Retry-After", "5")
 	reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
-		"make room on it and submit again with the same key: the jobs that are there go on",
-		fmt.Errorf("%d MiB are free in %s, and %d MiB are kept for the log of the jobs that are there", free>>20, d.Dir,
-			disk.EndReserve>>20))
+		"make room on it and submit again with the same key: the jobs that are there go on", err)
 	return true
 }

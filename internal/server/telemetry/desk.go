@@ -130,7 +130,7 @@ func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo in
 
 // write appends where there is room.
 func (d *Desk) write(ctx context.Context, name, job string, r *rank, text []byte) bool {
-	if _, full := d.Room.Full(0); full {
+	if d.Room.Full(0) != nil {
 		return false
 	}
 	if d.Quota(ctx, job, int64(len(text))) != nil {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"scrimp/internal/server/disk"
 )
 
 // Pack writes a folder as a tar file in gzip, without what its .scrimpignore and habit leave out.
@@ -51,10 +53,10 @@ func pack(w io.Writer, from string, out func(path, rel string, dir bool) bool) e
 			return err
 		}
 		if info.Mode().IsRegular() {
-			total += info.Size()
+			total += disk.OnDisk(min(info.Size(), maxWork))
 		}
 		if total > maxWork {
-			return fmt.Errorf("%s holds more than 2 GiB: leave data out with a file .scrimpignore in git's form", from)
+			return fmt.Errorf("pack %s: %w", from, errLarge)
 		}
 		return packOne(t, path, rel, info)
 	})

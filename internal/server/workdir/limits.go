@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"scrimp/internal/server/disk"
 )
 
 // Limits of a work folder. A tar file of 130 KB can name a million folders, and one of 2 MB can hold 2 GiB of zeros.
 const (
-	maxWork     = 2 << 30  // bytes of all files
+	maxWork     = 2 << 30  // bytes of disk that all files take
 	maxFiles    = 200_000  // files, folders and links
 	maxNames    = 32 << 20 // bytes of all paths, and of what links lead to
 	maxIgnore   = 1 << 20  // bytes of .scrimpignore
@@ -23,8 +25,11 @@ const (
 	maxStream = maxWork + maxFiles*5120
 )
 
-// count adds up what a folder holds.
-type count struct{ bytes, files, names int64 }
+// count adds up what a folder holds: the bytes of its files, and those of disk that its files, folders and links take.
+type count struct{ bytes, disk, files, names int64 }
+
+var errLarge = fmt.Errorf("the folder takes more than %d GiB of disk, each file %d KiB at least: leave data out "+
+	"with a file .scrimpignore in git's form", maxWork>>30, disk.Block>>10)
 
 // add counts an entry of a folder, or says which limit it passes.
 func (c *count) add(name, link string, size int64) error {
@@ -34,11 +39,14 @@ func (c *count) add(name, link string, size int64) error {
 	if len(link) > longestPath {
 		return fmt.Errorf("the link %.40s… leads to a path of more than %d bytes", name, longestPath)
 	}
-	c.bytes, c.files, c.names = c.bytes+max(0, size), c.files+1, c.names+int64(len(name)+len(link))
+	if size < 0 || size > maxWork { // such a size is no sum's business
+		return errLarge
+	}
+	c.bytes, c.disk, c.files = c.bytes+size, c.disk+disk.OnDisk(size), c.files+1
+	c.names += int64(len(name) + len(link))
 	switch {
-	case size < 0 || c.bytes > maxWork:
-		return fmt.Errorf("the folder holds more than %d GiB: leave data out with a file .scrimpignore in git's form",
-			maxWork>>30)
+	case c.disk > maxWork:
+		return errLarge
 	case c.files > maxFiles:
 		return fmt.Errorf("the folder holds more than %d files, folders and links: leave some out with .scrimpignore",
 			maxFiles)

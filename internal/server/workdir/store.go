@@ -49,8 +49,9 @@ type Store struct {
 
 // Ref is which folder a job has, or which was sent.
 type Ref struct {
-	Tree  string    `json:"tree"` // the SHA-256 of its list
-	Bytes int64     `json:"bytes"`
+	Tree  string    `json:"tree"`  // the SHA-256 of its list
+	Bytes int64     `json:"bytes"` // of its files
+	Disk  int64     `json:"disk"`  // bytes that it takes where it shares nothing; 0: it is an older one
 	Files int64     `json:"files"` // files, folders and links
 	Kept  time.Time `json:"kept"`  // wall time
 }

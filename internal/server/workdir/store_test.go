@@ -28,7 +28,7 @@ func openStore(t testing.TB) *Store {
 
 func openIn(t testing.TB, data string) *Store {
 	t.Helper()
-	s := New(data, func() (int64, bool) { return 1 << 40, true })
+	s := New(data, func() (disk.Left, bool) { return disk.Free(1 << 40), true })
 	must(t, s.Recover())
 	return s
 }
@@ -193,6 +193,7 @@ func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 		"folders that go unnamed": {many(10, "%d/b/c/d/e"), "more than 200000", count{files: maxFiles - 40}},
 		"names of 32 MiB": {many(10, "%d"+strings.Repeat("/"+strings.Repeat("n", 250), 15)), "more than 32 MiB",
 			count{names: maxNames - 32_000}},
+		"tiny files":               {append(file("t/1", "1"), file("t/2", "2")...), "2 GiB of disk", count{bytes: 2, disk: maxWork - 2*disk.Block}},
 		"a file larger than 2 GiB": {[]any{first[0], first[1]}, "2 GiB", count{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +287,7 @@ func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	left := int64(disk.LogReserve + 5<<20)
-	s.Room = func() (int64, bool) { left -= 1 << 20; return left, true }
+	s.Room = func() (disk.Left, bool) { left -= 1 << 20; return disk.Free(left), true }
 	err := s.writeTo(s.job("j"), func(w *writer) error {
 		return w.unpack(bytes.NewReader(packed(t, file("zeros", strings.Repeat("\x00", 10<<20))...)))
 	})

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/server/disk"
 	"scrimp/internal/tarball"
 )
 
@@ -119,7 +120,7 @@ func (t *tree) add(e entry) error {
 	switch old := t.entries[e.name]; {
 	case old == nil:
 	case old.kind == tar.TypeDir && e.kind == tar.TypeDir:
-		t.count.files--
+		t.count.files, t.count.disk = t.count.files-1, t.count.disk-disk.OnDisk(0)
 	default:
 		return fmt.Errorf("%s is in the folder twice", shown(e.name))
 	}

@@ -25,7 +25,8 @@ import (
 const (
 	keepUploads = 24 * time.Hour
 	mostSent    = 64
-	mostBytes   = 4 * maxWork
+	mostDisk    = 4 * maxWork  // bytes of disk
+	mostFiles   = 2 * maxFiles // files, folders and links
 )
 
 // unpacking is how many folders are unpacked at once: each has its list in memory.
@@ -56,7 +57,7 @@ func (u *Uploads) of(user string) string {
 
 // Take takes a work folder.
 func (u *Uploads) Take(w http.ResponseWriter, r *http.Request) {
-	if _, full := u.Store.Room.Full(r.ContentLength); full {
+	if u.Store.Room.Full(r.ContentLength) != nil {
 		sayNoRoom(w)
 		return
 	}
@@ -143,9 +144,10 @@ func (u *Uploads) forget(dir string) {
 		}
 	}
 	slices.SortFunc(all, func(a, b sent) int { return b.Kept.Compare(a.Kept) })
-	bytes := int64(0)
+	taken, files := int64(0), int64(0)
 	for i, f := range all {
-		if bytes += f.Bytes; i > 0 && (i >= mostSent || bytes > mostBytes) {
+		taken, files = taken+max(f.Disk, f.Bytes), files+f.Files
+		if i > 0 && (i >= mostSent || taken > mostDisk || files > mostFiles) {
 			_ = drop(f.path) // the next one tries again
 		}
 	}

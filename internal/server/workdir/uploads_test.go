@@ -2,6 +2,8 @@ package workdir
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,12 +14,33 @@ import (
 func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(disk.LogReserve)
-	r := &roomy{room: func() (int64, bool) { return free, true }, from: strings.NewReader("some text")}
+	r := &roomy{room: func() (disk.Left, bool) { return disk.Free(free), true }, from: strings.NewReader("some text")}
 	if _, err := r.Read(make([]byte, 1)); err != nil {
 		t.Error(err)
 	}
 	free--
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("a folder that is on its way goes on: %v", err)
+	}
+}
+
+// What is kept of one user is bounded by the disk that it takes and by its files, not by its bytes alone.
+func TestTinyFilesAreForgottenLikeLargeOnes(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]Ref{
+		"bytes": {Bytes: mostDisk / 2, Files: 1},
+		"disk":  {Bytes: 1 << 20, Disk: mostDisk / 2, Files: 1},
+		"files": {Bytes: 1 << 20, Disk: 1 << 20, Files: mostFiles / 2},
+	} {
+		s := openStore(t)
+		u := NewUploads(s)
+		r.Tree = strings.Repeat("0", 64)
+		for _, sent := range []string{"a", "b", "c"} {
+			must(t, s.name(filepath.Join(u.of("ann"), sent), r))
+		}
+		u.forget(u.of("ann"))
+		if left, err := os.ReadDir(u.of("ann")); err != nil || len(left) != 2 {
+			t.Errorf("%s: %d are kept, %v", name, len(left), err)
+		}
 	}
 }

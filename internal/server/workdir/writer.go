@@ -240,7 +240,7 @@ func (w *writer) finish() (Ref, error) {
 	if err == nil && len(w.fresh) > 0 {
 		err = syncAll(w.s.Dir) // once for all: a name never stands for what a loss of power has undone
 	}
-	return Ref{Tree: sum, Bytes: w.tree.count.bytes, Files: w.tree.count.files}, err
+	return Ref{Tree: sum, Bytes: w.tree.count.bytes, Disk: w.tree.count.disk, Files: w.tree.count.files}, err
 }
 
 // takeBack removes the contents that came with a folder which is not kept, but for those that somebody else has
@@ -266,7 +266,7 @@ type roomy struct {
 }
 
 func (r *roomy) Read(p []byte) (int, error) {
-	if _, full := r.room.Full(0); full {
+	if r.room.Full(0) != nil {
 		return 0, ErrNoRoom
 	}
 	return r.from.Read(p)

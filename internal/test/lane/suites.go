@@ -15,7 +15,8 @@ type Suite struct {
 // common is part of the inputs of every suite that runs jobs: the agent, what it says to the server, and the contract
 // of drivers.
 var common = []string{
-	"go.mod", "internal/test", "internal/await", "internal/api", "internal/agent", "internal/engine/driver.go",
+	"go.mod", "internal/test", "internal/await", "internal/api", "internal/agent", "internal/child",
+	"internal/engine/driver.go",
 	"internal/engine/enginetest", "internal/engine/hostd", "internal/control",
 }
 
