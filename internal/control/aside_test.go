@@ -71,6 +71,7 @@ func (f *faulty) inProcess(does func()) {
 		does()
 		f.Fatal("the process goes on")
 	}
+	f.folder = f.TempDir()
 	run := exec.CommandContext(f.Context(), os.Args[0], "-test.run=^"+f.Name()+"$")
 	run.Env = append(os.Environ(), variable+"="+f.folder)
 	out, err := run.CombinedOutput()
@@ -196,7 +197,7 @@ func TestAJobThatMakesStepsFailIsSetAside(t *testing.T) {
 // Where steps fail whatever is set aside, the process ends at once, and the next server begins with what it kept.
 func TestAServerThatCannotGoOnEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	f := &faulty{T: t, folder: t.TempDir()}
+	f := &faulty{T: t}
 	f.inProcess(func() {
 		c, _ := f.serve()
 		for n := range asidesAtOnce + 2 {
@@ -229,7 +230,7 @@ func TestAServerThatCannotGoOnEndsAtOnce(t *testing.T) {
 // A step that does not end is ended with its process, and what led to it is refused by the next server.
 func TestAStepThatDoesNotEndEndsTheProcess(t *testing.T) {
 	t.Parallel()
-	f := &faulty{T: t, folder: t.TempDir(), limit: 50 * time.Millisecond}
+	f := &faulty{T: t, limit: 50 * time.Millisecond}
 	f.inProcess(func() {
 		c, _ := f.serve()
 		f.fail(func(string) {
