@@ -90,9 +90,9 @@ func (o Offer) Validate() error {
 		return wrong("capacity", "%q is none of spot, on-demand, reserved", o.Capacity)
 	case o.Currency == "":
 		return wrong("currency", "missing: name it, such as USD")
-	case o.CPUs < 0 || o.Memory < 0 || !quantity.Count.AllowsInt(int64(o.CPUs)) || !quantity.Bytes.AllowsInt(int64(o.Memory)):
-		return wrong("cpus", "%d and %v of memory: leave out what is unknown, and give at most %.0f and 8 PiB", o.CPUs, o.Memory,
-			quantity.Count.Most)
+	case !quantity.Count.AllowsInt(int64(o.CPUs)) || !quantity.Bytes.AllowsInt(int64(o.Memory)):
+		return wrong("cpus", "%d and %v of memory: leave out what is unknown, and give at most %.0f and 8 PiB", o.CPUs,
+			o.Memory, quantity.Count.Most)
 	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
 		return wrong("accelerator", "%d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
 	case !quantity.Count.AllowsInt(int64(o.Accelerators)):
@@ -185,8 +185,8 @@ func (l TraceLine) validateSpans(repeat time.Duration) error {
 	for i, s := range l.Available {
 		switch {
 		case s.To > quantity.Decade || s.Notice > quantity.Decade:
-			return &entry{i, wrong("available", "the span from %v to %v, with a notice of %v, ends after ten years", s.From, s.To,
-				s.Notice)}
+			return &entry{i, wrong("available", "the span from %v to %v, with a notice of %v, ends after ten years",
+				s.From, s.To, s.Notice)}
 		case s.From < 0:
 			return &entry{i, wrong("available", "the span from %v begins before the market: begin at 0s", s.From)}
 		case s.To <= s.From:
