@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 	"scrimp/internal/size"
 )
 
@@ -195,7 +196,7 @@ func ParsePrice(s string) (money.Rate, string) {
 	}
 	rate, err := money.ParseRate(strings.TrimPrefix(plain, "-"))
 	switch {
-	case err != nil:
+	case err != nil, !quantity.Price.Allows(rate.Float()):
 		return 0, BadPrice
 	case rate == 0:
 		return 0, ZeroPrice

@@ -80,7 +80,9 @@ func (w *warmRig) runs(job string) (attempt string) {
 	return attempt
 }
 
-func (w *warmRig) quoted(offer market.OfferID) money.Rate { return w.State().Listing(offer).Quote().Rate }
+func (w *warmRig) quoted(offer market.OfferID) money.Rate {
+	return w.State().Listing(offer).Quote().Rate
+}
 
 // Two jobs with budgets that no sum holds stop nobody, with a limit on their team and without, before it is set and after.
 func TestBudgetsThatNoSumHoldsStopNobody(t *testing.T) {

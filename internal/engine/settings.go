@@ -18,7 +18,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"scrimp/internal/api/bound"
+	"scrimp/internal/money"
 	"scrimp/internal/nearest"
+	"scrimp/internal/quantity"
 )
 
 // SettingsName is the file in the data folder that names its engines.
@@ -77,6 +80,9 @@ func (w With) Into(v any, has string) error {
 	d.KnownFields(true)
 	err = d.Decode(v)
 	if err == nil || errors.Is(err, io.EOF) {
+		if err := bound.Numbers(v, time.Now()); err != nil {
+			return fmt.Errorf("with: line %d: %w", w.node.Line, err)
+		}
 		return nil
 	}
 	line := placed.ReplaceAllStringFunc(inOneLine(err),
@@ -137,9 +143,9 @@ type Span time.Duration
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (s *Span) UnmarshalYAML(n *yaml.Node) error {
 	d, err := time.ParseDuration(n.Value)
-	if err != nil || d < 0 {
-		return fmt.Errorf("line %d: %q is no span: write it with its unit, as 300ms or 10m, and not below zero",
-			n.Line, n.Value)
+	if err != nil || d < 0 || d > quantity.Decade {
+		return fmt.Errorf("line %d: %q is no span: write it with its unit, as 300ms or 10m, not below zero and at most "+
+			"87600h", n.Line, n.Value)
 	}
 	*s = Span(d)
 	return nil
@@ -166,6 +172,15 @@ func (s *TimingSetting) Over(usual Timing) Timing {
 		}
 	}
 	return usual
+}
+
+// ParseRate reads the price of an hour in an engine's settings: 2.50 or $2.50.
+func ParseRate(text string) (money.Rate, error) {
+	r, err := money.ParseRate(strings.TrimPrefix(text, "$"))
+	if err == nil && !quantity.Price.Allows(r.Float()) {
+		err = fmt.Errorf("price %q is above %.0f an hour", text, quantity.Price.Most)
+	}
+	return r, err
 }
 
 // Host is what a server is to the engines that it opens.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"scrimp/internal/quantity"
 )
 
 // maxSpeed is how many times as fast as the wall a market may run, and a
@@ -16,6 +18,8 @@ func (t Trace) Validate() error {
 	switch {
 	case !(t.Speed > 0 && t.Speed <= maxSpeed): // also what is no number
 		return wrong("speed", "%v is not between 0 and 1,000,000: write 1 for real time", t.Speed)
+	case t.Repeat > quantity.Decade:
+		return wrong("repeat", "%v is above ten years: leave it out for a market that does not repeat", t.Repeat)
 	case t.Repeat < 0:
 		return wrong("repeat", "%v is negative: leave it out for a market that does not repeat", t.Repeat)
 	case t.Currency == "":
@@ -86,12 +90,17 @@ func (o Offer) Validate() error {
 		return wrong("capacity", "%q is none of spot, on-demand, reserved", o.Capacity)
 	case o.Currency == "":
 		return wrong("currency", "missing: name it, such as USD")
-	case o.CPUs < 0 || o.Memory < 0:
-		return wrong("cpus", "%d and %v of memory: leave out what is unknown", o.CPUs, o.Memory)
+	case !quantity.Count.AllowsInt(int64(o.CPUs)) || !quantity.Bytes.AllowsInt(int64(o.Memory)):
+		return wrong("cpus", "%d and %v of memory: leave out what is unknown, and give at most %.0f and 8 PiB", o.CPUs,
+			o.Memory, quantity.Count.Most)
 	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
 		return wrong("accelerator", "%d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
+	case !quantity.Count.AllowsInt(int64(o.Accelerators)):
+		return wrong("accelerators", "%d: no machine has as many", o.Accelerators)
 	case o.Machines < 0:
 		return wrong("machines", "%d is negative: leave it out where it is unknown", o.Machines)
+	case !quantity.Count.AllowsInt(int64(o.Machines)):
+		return wrong("machines", "%d: give at most %.0f, or leave it out", o.Machines, quantity.Count.Most)
 	case !(o.Speed >= 0 && o.Speed <= maxSpeed): // also what is no number
 		return wrong("speed", "%v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
 	}
@@ -105,6 +114,9 @@ func (o Offer) Validate() error {
 		if s.span < 0 {
 			return wrong(s.field, "%v is negative: leave it out where there is none", s.span)
 		}
+		if s.span > quantity.Decade {
+			return wrong(s.field, "%v is above ten years: leave it out where there is none", s.span)
+		}
 	}
 	return nil
 }
@@ -117,6 +129,8 @@ func (q Quote) Validate() error {
 		return wrong("offer", "missing: a price is of something")
 	case q.Priced && q.Rate < 0:
 		return wrong("price", "%v is below zero: leave it out where it is unknown", q.Rate)
+	case q.Priced && !quantity.Price.Allows(q.Rate.Float()):
+		return wrong("price", "%v is above %.0f an hour: correct it", q.Rate, quantity.Price.Most)
 	}
 	return nil
 }
@@ -170,6 +184,9 @@ func (l TraceLine) validateOffer() error {
 func (l TraceLine) validateSpans(repeat time.Duration) error {
 	for i, s := range l.Available {
 		switch {
+		case s.To > quantity.Decade || s.Notice > quantity.Decade:
+			return &entry{i, wrong("available", "the span from %v to %v, with a notice of %v, ends after ten years",
+				s.From, s.To, s.Notice)}
 		case s.From < 0:
 			return &entry{i, wrong("available", "the span from %v begins before the market: begin at 0s", s.From)}
 		case s.To <= s.From:
@@ -199,6 +216,12 @@ func (l TraceLine) validateTerm() error {
 		return wrong("reserved", "count: %d is not above zero", r.Count)
 	case r.From < 0 || r.To <= r.From:
 		return wrong("reserved", "from %v until %v: it begins with the market or later, and ends after that", r.From, r.To)
+	case r.To > quantity.Decade:
+		return wrong("reserved", "until %v is above ten years: give at most 87600h", r.To)
+	case !quantity.Count.AllowsInt(int64(r.Count)):
+		return wrong("reserved", "count: %d: give at most %.0f", r.Count, quantity.Count.Most)
+	case !quantity.Dollars.Allows(max(0, r.Paid.Float())):
+		return wrong("reserved", "paid: %v is above %.0f: correct it", r.Paid, quantity.Dollars.Most)
 	case r.Paid.Sign() < 0:
 		return wrong("reserved", "paid: %v is below zero: write 0 for what costs nothing more", r.Paid)
 	case l.Available != nil:
@@ -212,6 +235,10 @@ func (l TraceLine) validatePrices(repeat time.Duration) error {
 		switch {
 		case p.Rate <= 0:
 			return &entry{i, wrong("price", "%v at %v is not above zero", p.Rate, p.At)}
+		case !quantity.Price.Allows(p.Rate.Float()):
+			return &entry{i, wrong("price", "%v at %v is above %.0f an hour: correct it", p.Rate, p.At, quantity.Price.Most)}
+		case p.At > quantity.Decade:
+			return &entry{i, wrong("price", "the one at %v comes after ten years: no market file is as long", p.At)}
 		case i > 0 && p.At <= l.Price[i-1].At:
 			return &entry{i, wrong("price", "%v does not come after %v: sort them by time, one for each", p.At,
 				l.Price[i-1].At)}

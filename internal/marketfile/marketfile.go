@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/quantity"
 	"scrimp/internal/size"
 )
 
@@ -177,7 +178,7 @@ func (o fileOffer) term(price []market.Price) (r market.Term, err error) {
 			return r, fmt.Errorf("reserved: paid: %w", err)
 		}
 	case r.Count > 0 && r.To > r.From:
-		r.Paid = price[0].Rate.Times(r.Count).Until(r.To - r.From)
+		r.Paid = price[0].Rate.Times(r.Count).Until(quantity.Sub(r.To, r.From))
 	}
 	return r, nil
 }

@@ -149,7 +149,7 @@ func (w *With) measures() (err error) {
 		return fmt.Errorf("with: disk is %q: write a size from 8GiB, such as 100GiB", w.Disk)
 	}
 	if w.DiskRate != "" {
-		if w.diskRate, err = money.ParseRate(w.DiskRate); err != nil || w.diskRate < 0 {
+		if w.diskRate, err = engine.ParseRate(w.DiskRate); err != nil || w.diskRate < 0 {
 			return fmt.Errorf("with: disk_rate is %q: write the dollars of a GiB and month, such as 0.08", w.DiskRate)
 		}
 		w.diskSaid = true

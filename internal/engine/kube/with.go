@@ -239,7 +239,7 @@ func (p *Pool) labels() error {
 // amounts reads the rate and what is written with units.
 func (p *Pool) amounts() error {
 	if p.Rate != "" {
-		r, err := money.ParseRate(strings.TrimPrefix(p.Rate, "$"))
+		r, err := engine.ParseRate(p.Rate)
 		if err != nil || r <= 0 {
 			return fmt.Errorf("rate is %q: write dollars an hour for one machine, such as 2.40, or leave it out where it is "+
 				"unknown", p.Rate)

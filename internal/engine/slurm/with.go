@@ -146,7 +146,7 @@ func (p *Partition) check() error {
 		}
 	}
 	if p.Rate != "" {
-		r, err := money.ParseRate(strings.TrimPrefix(p.Rate, "$"))
+		r, err := engine.ParseRate(p.Rate)
 		if err != nil || r <= 0 {
 			return fmt.Errorf("rate is %q: write dollars an hour for one machine, such as 2.40, or leave it "+
 				"out where it is unknown", p.Rate)

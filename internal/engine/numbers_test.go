@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A number of an engine's settings that is out of its bounds is refused with its line, its field and its bounds.
+func TestNumbersOfSettingsHaveBounds(t *testing.T) {
+	t.Parallel()
+	var s Setting
+	if err := yaml.Unmarshal([]byte("name: a\nkind: k\ntiming: {idle: 100000h}"), &s); err == nil || !strings.Contains(err.Error(), "87600h") {
+		t.Errorf("an idle time of a century: %v", err)
+	}
+	if err := yaml.Unmarshal([]byte("name: a\nkind: k\nwith:\n  pools: [{cpus: 4}, {cpus: 2000000000}]"), &s); err != nil {
+		t.Fatal(err)
+	}
+	var with struct {
+		Pools []struct {
+			CPUs int `yaml:"cpus"`
+		} `yaml:"pools"`
+	}
+	if err := s.With.Into(&with, "it has pools"); err == nil || !strings.Contains(err.Error(), "pools[1].cpus") {
+		t.Errorf("two billion processors: %v", err)
+	}
+	for text, ok := range map[string]bool{"$2.50": true, "2.50": true, "1000000": true, "1000001": false, "-1": false, "9e9": false} {
+		if _, err := ParseRate(text); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
