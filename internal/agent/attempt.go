@@ -131,7 +131,7 @@ func (g *attempt) say(m api.Message) {
 	if m.At.IsZero() {
 		m.At = g.Now()
 	}
-	err := g.box.Add(m)
+	err := g.box.Add(g.unsecret(m))
 	if err != nil {
 		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
 	}
@@ -299,6 +299,7 @@ func (g *attempt) watchServer(life context.Context) {
 // progress takes a report of the program. It fails where the report's value of the metric
 // that the job is judged by is one too many; the rest of it is taken.
 func (g *attempt) progress(s api.Step) error {
+	s = g.unsecretStep(s)
 	now := g.Now()
 	g.mu.Lock()
 	g.last.Broken = nil // it is about now
