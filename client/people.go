@@ -74,7 +74,7 @@ type SetUser struct {
 
 // SetTeam makes a team or changes it.
 type SetTeam struct {
-	Projects []string `json:"projects"` // all of them; none: any project
+	Projects []string `json:"projects"` // all of them; empty: any project, null: as they were
 	// Disk is how many bytes its jobs may have on the server's disk; 0: no limit, null: as it was
 	Disk *int64 `json:"disk_bytes,omitempty"`
 }

@@ -133,7 +133,7 @@ func (g *attempt) say(m api.Message) {
 	if m.At.IsZero() {
 		m.At = g.Now()
 	}
-	err := g.box.Add(m)
+	err := g.box.Add(g.unsecret(m))
 	if err != nil {
 		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
 	}
@@ -301,6 +301,7 @@ func (g *attempt) watchServer(life context.Context) {
 // progress takes a report of the program. It fails where the report's value of the metric
 // that the job is judged by is one too many; the rest of it is taken.
 func (g *attempt) progress(s api.Step) error {
+	s = g.unsecretStep(s)
 	now := g.Now()
 	if out := bound.ClipNumbers(&s, now); len(out) > 0 {
 		g.trouble.is(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))

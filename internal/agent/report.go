@@ -29,7 +29,7 @@ func (g *attempt) report(ctx context.Context) {
 		}
 		sent := g.ship.Sent()
 		said := api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()), Messages: g.box.Next(),
-			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now()))),
+			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.now()),
 			Telemetry: g.series.next(time.Now())}
 		bound.Clip(&said)
 		orders, err := g.server.Report(ctx, said)
@@ -148,6 +148,7 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		default:
 			r = execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, execTime)
 		}
+		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
 			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,16 @@ func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 	w.must("PUT", "/v1/teams/small", api.SetTeam{Projects: []string{"x"}}, &teams[0])
 	if teams[0].Disk != limit {
 		t.Errorf("a change of projects changes the limit: %+v", teams[0])
+	}
+	for _, want := range []struct {
+		set      api.SetTeam
+		projects []string
+	}{{api.SetTeam{Disk: &limit}, []string{"x"}}, {api.SetTeam{Projects: []string{}}, nil}, {api.SetTeam{Disk: &limit}, nil}} {
+		var is client.Team
+		w.must("PUT", "/v1/teams/small", want.set, &is)
+		if !slices.Equal(is.Projects, want.projects) || is.Disk != limit {
+			t.Errorf("%+v makes it %+v, want the projects %q", want.set, is, want.projects)
+		}
 	}
 }
 

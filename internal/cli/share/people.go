@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -97,7 +98,8 @@ func (a *app) teamsCmd() *cobra.Command {
 	var projects []string
 	var room string
 	set := &cobra.Command{Use: "set NAME", Short: "Make a team, or change its projects", Args: command.Takes("NAME"),
-		Long: "Makes a team, or changes its projects: those that are given replace the others. A team that has projects " +
+		Long: "Makes a team, or changes its projects: those that are given replace the others, and with none given " +
+			"they stay; --project \"\" lets the team have any again. A team that has projects " +
 			"takes jobs of these alone. With --disk it also limits what the team's jobs may have on the server's disk: work " +
 			"folders, kept outputs, checkpoints in the server's own store, and output. What they share counts once. At the " +
 			"limit a submission with a folder is refused, and output and checkpoints wait on machines." + command.PlainExit,
@@ -105,6 +107,9 @@ func (a *app) teamsCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			var t api.Team
 			s := api.SetTeam{Projects: projects}
+			if slices.Equal(projects, []string{""}) {
+				s.Projects = []string{}
+			}
 			if room != "" {
 				n, err := diskLimit(room)
 				if err != nil {
@@ -117,7 +122,8 @@ func (a *app) teamsCmd() *cobra.Command {
 			}
 			return lined(a, []api.Team{t}, show.Teams)
 		})}
-	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated (default: any project)")
+	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated, and \"\" is "+
+		"any (default: as they are)")
 	set.Flags().StringVar(&room, "disk", "", "`size` that its jobs may have on the server's disk, such as 200GiB, or "+
 		"none (default: as it is)")
 	cmd.AddCommand(set)

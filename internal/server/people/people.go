@@ -138,7 +138,9 @@ func (d *Desk) PutTeam(w http.ResponseWriter, r *http.Request) {
 	t := identity.Team{Name: r.PathValue("id"), Projects: b.Projects}
 	d.Gate.People.Read(func(book *identity.Book) {
 		was, _ := book.Team(t.Name)
-		t.Disk = was.Disk
+		if t.Disk = was.Disk; t.Projects == nil {
+			t.Projects = was.Projects
+		}
 	})
 	if b.Disk != nil {
 		t.Disk = *b.Disk

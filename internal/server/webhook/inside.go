@@ -39,10 +39,23 @@ var insides = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),
 }
 
-// isInside reports whether a is not an address of the whole world.
+// interfaces are the addresses of this machine. A test has its own.
+var interfaces = net.InterfaceAddrs
+
+// isOwn reports whether a is an address of this machine: what listens there may be meant for it alone, also where the
+// whole world can name the address.
+func isOwn(a netip.Addr) bool {
+	list, err := interfaces()
+	return err == nil && slices.ContainsFunc(list, func(one net.Addr) bool {
+		p, err := netip.ParsePrefix(one.String())
+		return err == nil && p.Addr().Unmap().WithZone("") == a.Unmap().WithZone("")
+	})
+}
+
+// isInside reports whether a is not an address of the whole world, or one of this machine's own.
 func isInside(a netip.Addr) bool {
 	a = a.Unmap()
-	return !a.IsGlobalUnicast() || a.IsPrivate() || slices.ContainsFunc(insides, func(p netip.Prefix) bool {
+	return !a.IsGlobalUnicast() || isOwn(a) || a.IsPrivate() || slices.ContainsFunc(insides, func(p netip.Prefix) bool {
 		return p.Contains(a)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -170,4 +171,36 @@ func FuzzInside(f *testing.F) {
 			t.Errorf("%q is let in", text)
 		}
 	})
+}
+
+// The server's own address is inside, whatever kind of address it is: literally, when it is set, and by name, when it
+// is dialled. --hook-hosts allows it.
+func TestAWebhookDoesNotReachTheServersOwnAddress(t *testing.T) {
+	before := interfaces
+	defer func() { interfaces = before }()
+	interfaces = func() ([]net.Addr, error) {
+		return []net.Addr{&net.IPNet{IP: net.ParseIP("203.0.113.9"), Mask: net.CIDRMask(24, 32)},
+			&net.IPNet{IP: net.ParseIP("2606:4700::9"), Mask: net.CIDRMask(64, 128)}}, nil
+	}
+	for _, address := range []string{"http://203.0.113.9:8080/", "https://203.0.113.9/", "http://[2606:4700::9]/",
+		"http://[::ffff:203.0.113.9]/"} {
+		if !inside(address, nil) {
+			t.Errorf("%s is set", address)
+		}
+		if u, _ := url.Parse(address); inside(address, []string{u.Hostname()}) {
+			t.Errorf("%s is allowed, and not set", address)
+		}
+	}
+	o := newOutward(nil, false)
+	o.names = table{"own.example": "203.0.113.9", "own6.example": "2606:4700::9", "next.example": "203.0.113.10"}
+	for name, own := range map[string]bool{"own.example": true, "own6.example": true, "next.example": false} {
+		_, err := o.addressOf(t.Context(), &url.URL{Scheme: "https", Host: name})
+		if errors.Is(err, ErrInside) != own {
+			t.Errorf("%s is dialled: %v", name, err)
+		}
+	}
+	o.hosts = []string{"own.example"}
+	if _, err := o.addressOf(t.Context(), &url.URL{Scheme: "https", Host: "own.example"}); err != nil {
+		t.Errorf("an address that is allowed: %v", err)
+	}
 }
