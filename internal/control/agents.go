@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
+	"scrimp/internal/quantity"
 )
 
 // ErrFenced says that the attempt is no longer the one that has the task.
@@ -151,6 +152,13 @@ func (c *Control) notAhead(events []core.Event) []core.Event {
 	return events
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // mayWait says whether a message is no event at once.
 func mayWait(m api.Message) bool {
 	return m.Step != nil && len(m.Step.Broken) == 0 || m.Usage != nil
@@ -239,7 +247,7 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 			until = last
 		}
 		return core.NoticeGiven{Attempt: attempt, Node: node, Message: m.Seq, Source: m.Noticed.Source,
-			Until: clock.ToMarket(until)}
+			Until: earlier(clock.ToMarket(until), c.Now().Add(quantity.Decade))} // a fast market's hour is long
 	case m.Usage != nil:
 		return core.UsageSeen{Attempt: attempt, Node: node, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory,
 			GPU: m.Usage.GPU}

@@ -5,9 +5,11 @@ import (
 	"math"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"scrimp/internal/api/bound"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/quantity"
 )
 
@@ -32,4 +34,18 @@ func TestNumbersOutOfBoundsAreNoEvent(t *testing.T) {
 			}
 		})
 	})
+}
+
+// What the server sets by itself is within the bounds on the fastest market, or it would not start there.
+func TestTheRulesOfTheFastestMarketAreWithinBounds(t *testing.T) {
+	t.Parallel()
+	week := 7 * 24 * time.Hour
+	e := engineOf("a", shut{}, week)
+	e[0].Timing = engine.Timing{Poll: week, Sweep: week, Detect: week, Boot: week, Consistency: week, GrantWait: week, Idle: week}
+	clock := Clock{Wall: time.Now(), Market: time.Now(), Speed: 1e6}
+	rules := CoreConfig(clock, e)
+	rules.ArchiveAfter, rules.ArchiveUnbilled = clock.Stretch(archiveAfter), clock.Stretch(archiveUnbilled)
+	if err := bound.Numbers(core.Configured{Config: rules}, time.Now()); err != nil {
+		t.Error(err)
+	}
 }

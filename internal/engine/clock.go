@@ -23,7 +23,7 @@ func (c Clock) ToMarket(t time.Time) time.Time {
 	if c.Speed == 0 || t.IsZero() {
 		return t.UTC()
 	}
-	return c.Market.Add(c.Stretch(t.Round(0).Sub(c.Wall))).UTC()
+	return c.Market.Add(c.passes(t.Round(0).Sub(c.Wall))).UTC()
 }
 
 // ToWall returns the wall time at market time t.
@@ -34,12 +34,16 @@ func (c Clock) ToWall(t time.Time) time.Time {
 	return c.Wall.Add(c.Shrink(t.Sub(c.Market))).UTC()
 }
 
-// Stretch turns a wall span into the market span that passes meanwhile.
-func (c Clock) Stretch(d time.Duration) time.Duration {
+// Stretch turns a wall span into the market span that passes meanwhile, ten years at most, which is the
+// longest that an event has: a week is centuries on a market that is fast enough.
+func (c Clock) Stretch(d time.Duration) time.Duration { return min(c.passes(d), quantity.Decade) }
+
+// passes is the market span that passes in a wall span.
+func (c Clock) passes(d time.Duration) time.Duration {
 	if c.plain() { // to the nanosecond
 		return d
 	}
-	return quantity.Scale(d, c.Speed)
+	return time.Duration(quantity.Int(float64(d) * c.Speed))
 }
 
 // Shrink turns a market span into the wall span that it takes.
@@ -47,7 +51,7 @@ func (c Clock) Shrink(d time.Duration) time.Duration {
 	if c.plain() {
 		return d
 	}
-	return quantity.Over(d, c.Speed)
+	return time.Duration(quantity.Int(float64(d) / c.Speed))
 }
 
 // plain reports whether a second of the market is one of the wall.

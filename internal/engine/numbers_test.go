@@ -3,6 +3,9 @@ package engine
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"scrimp/internal/quantity"
 
 	"gopkg.in/yaml.v3"
 )
@@ -29,5 +32,24 @@ func TestNumbersOfSettingsHaveBounds(t *testing.T) {
 		if _, err := ParseRate(text); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// On the fastest market no span of the server's own is longer than an event may have, and its clock goes on.
+func TestAFastClockStaysWithinBounds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	c := Clock{Wall: now, Market: now, Speed: 1e6}
+	if d := c.Stretch(7 * 24 * time.Hour); d != quantity.Decade {
+		t.Errorf("a week is %v", d)
+	}
+	if d := c.Stretch(time.Second); d != 1e6*time.Second {
+		t.Errorf("a second is %v", d)
+	}
+	if at := c.ToMarket(now.Add(time.Hour)); !at.Equal(now.Add(1e6 * time.Hour)) {
+		t.Errorf("after an hour it is %v", at)
+	}
+	if !c.ToMarket(time.Time{}).IsZero() {
+		t.Error("no time became one")
 	}
 }

@@ -84,10 +84,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// Stretch turns a span of the wall into the market's that passes meanwhile.
+// Stretch turns a span of the wall into the market's that passes meanwhile, ten years at most.
 func (c *Config) Stretch(d time.Duration) time.Duration {
 	if c.Speed == 0 {
 		return d
 	}
-	return quantity.Scale(d, c.Speed)
+	return min(quantity.Scale(d, c.Speed), quantity.Decade)
 }

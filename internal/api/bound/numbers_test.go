@@ -1,6 +1,7 @@
 package bound_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func TestNumbersOfReportsAreClipped(t *testing.T) {
 	}
 	before, _ := json.Marshal(r)
 	bound.Clip(&r)
-	if after, _ := json.Marshal(r); string(after) != string(before) {
+	if after, _ := json.Marshal(r); !bytes.Equal(after, before) {
 		t.Errorf("%s was cut to %s", before, after)
 	}
 }
