@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"scrimp/internal/money"
@@ -35,12 +36,9 @@ func (m *Machine) enough(j *Job) int {
 		return least
 	}
 	room := p.Deadline.Sub(m.now())/2 - p.Restart
-	for n := least; n < most; n++ {
-		if float64(p.Left)*float64(most)/float64(n) <= float64(room) {
-			return n
-		}
-	}
-	return most
+	return least + sort.Search(most-least, func(more int) bool {
+		return float64(p.Left)*float64(most)/float64(least+more) <= float64(room)
+	})
 }
 
 // grows reports whether an elastic gang is ended for one of more machines: the work takes too

@@ -191,7 +191,7 @@ func FuzzAStepTakesEveryEvent(f *testing.F) {
 }
 
 // nonsense has a machine take so many events without sense, whose numbers are extreme where that is said.
-func nonsense(t *testing.T, seed uint64, events int, extremes bool) {
+func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logged, last *Machine) {
 	t.Helper()
 	n := &noise{rng: rand.New(rand.NewPCG(seed, 99)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	parts := 1 + int(seed%3)
@@ -244,7 +244,13 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) {
 		if frozen != nil && n.rng.IntN(20) == 0 {
 			encode()
 		}
-		if x := (extreme{sense, e.At}); extremes && i > 0 {
+		if x := (extreme{sense, e.At, 3}); extremes && i > 0 {
+			if i == 1 {
+				e.Body = n.market()
+			}
+			if e.Body = lively(m, sense, e.At, e.Body); sense.IntN(2) > 0 {
+				x.chance = 30
+			}
 			e.Body, _ = bound.Clipped(x.of(e.Body), e.At) // the noise has numbers of its own that are out of bounds
 		}
 		before := jobs(t, m)
@@ -278,6 +284,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) {
 		}
 		if !out.Nothing {
 			replayed.Replay(m.Seq(), read1(t, e), readFacts(t, out.Facts), out.Postings)
+			log = append(log, logged{m.Seq(), e, out.Facts, out.Postings})
 		}
 	}
 	for j := range m.Jobs() {
@@ -318,6 +325,15 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) {
 	if !bytes.Equal(whole, snap(t, restored)) {
 		t.Errorf("seed %d: the snapshot gives another state", seed)
 	}
+	return log, m
+}
+
+// logged is an event with what it led to.
+type logged struct {
+	seq      uint64
+	event    Event
+	facts    []Fact
+	postings []ledger.Posting
 }
 
 // mostWork is how often a step of a few jobs works on one.

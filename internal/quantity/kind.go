@@ -40,6 +40,7 @@ var (
 		"a thousand a second for 30,000 years; float64 holds each exactly"}
 	Count = &Kind{"counts", "", 0, 1e9,
 		"the product of two is within 64 bits"}
+	Nodes = &Kind{"machines of a job", "", 0, 1000, "no job is started on more at once"}
 	Exit  = &Kind{"exit statuses", "", math.MinInt32, math.MaxUint32, "systems have 32 bits for it"}
 	Bytes = &Kind{"sizes", "bytes", 0, 1 << 53,
 		"8 PiB; float64 holds each exactly, and a thousand add up within 64 bits"}
@@ -62,7 +63,7 @@ var (
 )
 
 // Kinds lists them all.
-var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Bytes, Dollars, Billed, Price, GPUHours,
+var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Nodes, Bytes, Dollars, Billed, Price, GPUHours,
 	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority}
 
 // Named are the kinds by the words that tags of fields have for them.

@@ -248,7 +248,7 @@ func (r Resources) GPUs() (kind string, count Range) {
 }
 
 // mostNodes is how many machines a job may ask for.
-const mostNodes = 1000
+var mostNodes = int(quantity.Nodes.Most)
 
 func (c *checker) nodes() {
 	n := c.j.Nodes

@@ -18,7 +18,8 @@ var kinds = map[string]*quantity.Kind{
 	"message": quantity.Number, "seq": quantity.Number, "first": quantity.Number, "as_of": quantity.Number,
 	"base": quantity.Number, "from": quantity.Number, "Move.epoch": quantity.Number,
 
-	"node": quantity.Count, "nodes": quantity.Count, "least_nodes": quantity.Count, "machines": quantity.Count,
+	"node": quantity.Nodes, "nodes": quantity.Nodes, "least_nodes": quantity.Nodes, "Need.machines": quantity.Nodes,
+	"machines": quantity.Count,
 	"count": quantity.Count, "cpus": quantity.Count, "max_cpus": quantity.Count, "cores": quantity.Count,
 	"accelerators": quantity.Count, "max_accelerators": quantity.Count, "gpus": quantity.Count, "index": quantity.Count,
 	"jobs": quantity.Count, "running": quantity.Count, "max_running": quantity.Count, "at_once": quantity.Count,
