@@ -26,8 +26,6 @@ const (
 	smallestText = "-170141183460469231731687303.715884105728"
 )
 
-func fits(b *big.Int) bool { return b.Cmp(smallest) >= 0 && b.Cmp(largest) <= 0 }
-
 func amount(t interface{ Fatalf(string, ...any) }, b *big.Int) money.Amount {
 	a, ok := money.FromBig(b)
 	if !ok {

@@ -20,7 +20,7 @@ var kinds = map[string]*quantity.Kind{
 
 	"node": quantity.Nodes, "nodes": quantity.Nodes, "least_nodes": quantity.Nodes, "Need.machines": quantity.Nodes,
 	"machines": quantity.Count,
-	"count": quantity.Count, "cpus": quantity.Count, "max_cpus": quantity.Count, "cores": quantity.Count,
+	"count":    quantity.Count, "cpus": quantity.Count, "max_cpus": quantity.Count, "cores": quantity.Count,
 	"accelerators": quantity.Count, "max_accelerators": quantity.Count, "gpus": quantity.Count, "index": quantity.Count,
 	"jobs": quantity.Count, "running": quantity.Count, "max_running": quantity.Count, "at_once": quantity.Count,
 	"seats": quantity.Count, "reserve": quantity.Count, "failures": quantity.Count, "max_retries": quantity.Count,

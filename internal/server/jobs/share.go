@@ -62,7 +62,7 @@ func (s share) next(r *http.Request, changed <-chan struct{}, idle time.Duration
 	case <-r.Context().Done():
 		return context.Cause(r.Context())
 	case <-changed:
-		if err := wait.For(r.Context(), burst/2+rand.N(burst)); err != nil { //nolint:gosec // no secret
+		if err := wait.For(r.Context(), burst/2+rand.N(burst)); err != nil {
 			return err
 		}
 	case <-late.C:
