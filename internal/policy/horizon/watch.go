@@ -1,6 +1,10 @@
 package horizon
 
-import "time"
+import (
+	"time"
+
+	"scrimp/internal/quantity"
+)
 
 // Watch is what was seen of one offer's spot market: its present period and the
 // odds from the ones before. The zero Watch has seen nothing. It is a plain
@@ -39,7 +43,7 @@ func (w Watch) At(now time.Time) Market {
 	if !w.Known {
 		return Market{}
 	}
-	age := max(now.Sub(w.Since), 0)
+	age := min(max(now.Sub(w.Since), 0), quantity.Forever)
 	m := Market{Up: w.Up, Age: age, Odds: w.Odds.lasted(w.Up, age)}
 	if !w.Whole {
 		m.Age += running

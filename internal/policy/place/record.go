@@ -99,8 +99,8 @@ func (r *Record) first() float64 {
 	return 0
 }
 
-// age is the age of the present state when it was last seen, in hours.
-func (r *Record) age() float64 { return r.first() + r.Seen.Sub(r.Since).Hours() }
+// age is the age of the present state when it was last seen, in hours. Where clocks say that it began later, it is 0.
+func (r *Record) age() float64 { return max(0, r.first()+r.Seen.Sub(r.Since).Hours()) }
 
 // idle is the age of a state that is not up, in hours: 0 where nothing was seen.
 func (r *Record) idle() float64 {
