@@ -125,10 +125,11 @@ func (c *Control) known(l *Latest) (top int64) {
 	}
 	var metric policy.Metric
 	var seen policy.Seen
+	var since time.Time
 	c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
 		if a, ok := m.Attempt(l.attempt); ok {
 			j, _ := m.Job(a.Job())
-			top, metric, seen = max(top, heardOf(a, l.node)), j.Terms().Metric, j.Seen()
+			top, metric, seen, since = max(top, heardOf(a, l.node)), j.Terms().Metric, j.Seen(), a.Requested()
 		} else {
 			top = -1
 		}
@@ -136,7 +137,7 @@ func (c *Control) known(l *Latest) (top int64) {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
 	if !l.known && top >= 0 {
-		l.metric, l.seen, l.known = metric, seen, true
+		l.metric, l.seen, l.since, l.known = metric, seen, since, true
 	}
 	return top
 }

@@ -83,7 +83,7 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 	}
 	l.taken = m.Seq
 	if l.metric.Name != "" {
-		values := c.valuesOf(l.metric, m)
+		values := c.valuesOf(l.metric, m, l.since)
 		var stop policy.Stop
 		l.seen, stop = l.seen.Judge(l.metric, values)
 		l.decides = l.decides || stop != ""
@@ -100,14 +100,22 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 }
 
 // valuesOf is what a report says of the metric that the job is judged by, at market times.
-// An agent of a release that knows of no values says one with each report.
-func (c *Control) valuesOf(metric policy.Metric, m api.Message) policy.Values {
+// An agent of a release that knows of no values says one with each report. No value is older than since, when the attempt
+// was asked for, nor of a time to come: what a job has cost is shown beside them.
+func (c *Control) valuesOf(metric policy.Metric, m api.Message, since time.Time) policy.Values {
+	within := func(wall time.Time) time.Time {
+		at := earlier(c.cfg.Clock.ToMarket(wall), c.Now())
+		if at.Before(since) {
+			at = since
+		}
+		return at
+	}
 	if len(m.Step.Values) == 0 {
-		return metric.Of(c.cfg.Clock.ToMarket(m.At), m.Step.Step, m.Step.Epoch, m.Step.Metrics, m.Step.Broken)
+		return metric.Of(within(m.At), m.Step.Step, m.Step.Epoch, m.Step.Metrics, m.Step.Broken)
 	}
 	list := make(policy.Values, len(m.Step.Values))
 	for i, v := range m.Step.Values {
-		list[i] = policy.Value{At: c.cfg.Clock.ToMarket(v.At), Step: v.Step, Epoch: v.Epoch, Value: v.Value, Broken: v.Broken}
+		list[i] = policy.Value{At: within(v.At), Step: v.Step, Epoch: v.Epoch, Value: v.Value, Broken: v.Broken}
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"scrimp/internal/api"
@@ -213,4 +214,24 @@ func TestIdlenessOfGPUsIsSeen(t *testing.T) {
 	if idle < 9 || busy < 30 {
 		t.Errorf("idleness is seen %d times in two minutes, use %d times in three hours", idle, busy)
 	}
+}
+
+// A value that a machine dates before its attempt, or into the future, is of the attempt's time: what the job had cost then
+// is shown beside it.
+func TestValuesAreOfTheirAttemptsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		c := &Control{cfg: Config{Clock: Clock{Wall: now, Market: now, Speed: 1}}}
+		since := now.Add(-time.Hour)
+		for said, want := range map[time.Time]time.Time{
+			now.AddDate(10, 0, 0): now, now.AddDate(-300, 0, 0): since, now.Add(-time.Minute): now.Add(-time.Minute), since: since,
+		} {
+			list := c.valuesOf(policy.Metric{Name: "loss"}, api.Message{At: now, Step: &api.Step{Values: []api.Value{{At: said, Value: 1}}}}, since)
+			bare := c.valuesOf(policy.Metric{Name: "loss"}, api.Message{At: said, Step: &api.Step{Metrics: map[string]float64{"loss": 1}}}, since)
+			if len(list) != 1 || !list[0].At.Equal(want) || len(bare) != 1 || !bare[0].At.Equal(want) {
+				t.Errorf("of %v: %v and %v, want %v", said, list, bare, want)
+			}
+		}
+	})
 }

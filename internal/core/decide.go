@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -45,6 +46,9 @@ func (m *Machine) weighs(j *Job) plan.Decision {
 // decided records a decision that changes something: what is taken and why, or why
 // what else is there is not. What was expected then stands until the next.
 func (m *Machine) decided(j *Job, d plan.Decision) {
+	if d.Expect != nil && !d.Expect.Whole() {
+		panic(fmt.Sprintf("core: what is expected of job %s is no number: %+v", j.ID(), *d.Expect))
+	}
 	last := j.Last()
 	foreseen := m.foresees(j, d)
 	if !j.Decided().IsZero() && foreseen == nil && (same(&d, &last) || m.stays(j, &d, &last)) {

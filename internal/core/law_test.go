@@ -6,10 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,12 +120,12 @@ func lively(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 			Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Saves: true, Steps: 2000 * rng.Int64N(2),
 			Work: time.Hour * time.Duration(rng.IntN(2)), Deadline: at.Add(3 * time.Hour), Priority: 1, Nodes: rng.IntN(3), MaxRetries: 1}}
 	}
-	for a := range m.State().Allocations() {
+	for _, a := range sorted(m.State().Allocations(), (*state.Allocation).ID) {
 		if rng.IntN(2) == 0 {
 			return LaunchDone{Launch: a.ID(), Instance: fmt.Sprintf("i-%d", 100+m.Seq()), Offer: a.Machine().Offer, Rate: a.Rate(), From: at}
 		}
 	}
-	for a := range m.State().Attempts() {
+	for _, a := range sorted(m.State().Attempts(), (*Attempt).ID) {
 		k, message := a.Tasks()[rng.IntN(len(a.Tasks()))], int64(m.Seq())
 		node, step := k.Rank(), a.Step()+int64(rng.IntN(100))
 		if rng.IntN(3) == 0 {
@@ -153,6 +155,11 @@ func lively(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 		return Progressed{Attempt: a.ID(), Message: message, Step: step, Total: 2000, Metrics: map[string]float64{"loss": rng.NormFloat64()}}
 	}
 	return b
+}
+
+// sorted has an order that each run has.
+func sorted[T any](all iter.Seq[T], id func(T) string) []T {
+	return slices.SortedFunc(all, func(a, b T) int { return strings.Compare(id(a), id(b)) })
 }
 
 // Whatever numbers within their bounds come, in whatever order: a step takes them in so many turns at most, sums agree, and

@@ -385,7 +385,9 @@ func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
 			names = append(names, s.Attempt)
 		}
 		for _, name := range names {
-			all = all.Add(m.State().AttemptOf(name).Posted())
+			if a := m.State().AttemptOf(name); a != nil { // of a gang that is not complete there is none yet
+				all = all.Add(a.Posted())
+			}
 		}
 		for _, idle := range i.Idles() {
 			all = all.Add(idle.Posted)

@@ -157,6 +157,7 @@ func TestAReservationIsReadAndWritten(t *testing.T) {
 		{"price: 1, reserved: {until: 10h, paid: 3}}", "not both"},
 		{"price: 1, reserved: {from: 5h, until: 5h}}", "ends after"},
 		{"price: 1, reserved: {until: 5h, count: -1}}", "count"},
+		{"reserved: {count: 1, until: 1h, paid: 20000000}}", "for an hour of a machine"},
 	} {
 		if _, err := marketfile.Parse("m.yaml", []byte(head+bad.text+"\n")); err == nil || !strings.Contains(err.Error(), bad.says) {
 			t.Errorf("%s: %v", bad.text, err)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -414,6 +415,23 @@ func TestDecideInWords(t *testing.T) {
 		}
 		if c.not != "" && !slices.ContainsFunc(d.Rejected, func(r Rejection) bool { return r.Why == c.not }) {
 			t.Errorf("%s: rejected %+v, want one because %s", c.name, d.Rejected, c.not)
+		}
+	}
+}
+
+// What is expected is a number in each of its places, or it is not written.
+func TestWhatIsExpectedIsANumber(t *testing.T) {
+	t.Parallel()
+	usd := func(v float64) *float64 { return &v }
+	good := Expect{Spot: usd(3), Chance: 0.5, Zones: []ZoneExpect{{USD: usd(2), Chance: 1}, {}}}
+	if !good.Whole() {
+		t.Errorf("%+v is whole", good)
+	}
+	for _, bad := range []Expect{
+		{Chance: math.NaN()}, {Spot: usd(math.Inf(1))}, {Zones: []ZoneExpect{{Chance: math.NaN()}}}, {Zones: []ZoneExpect{{USD: usd(math.NaN())}}},
+	} {
+		if bad.Whole() {
+			t.Errorf("%+v is not whole", bad)
 		}
 	}
 }

@@ -57,6 +57,18 @@ type Expect struct {
 	Zones []ZoneExpect `json:"zones,omitempty"`
 }
 
+// Whole reports whether each number of e is one: what the log cannot hold must not get that far.
+func (e *Expect) Whole() bool {
+	sum := e.Chance + Least(e)
+	for i := range e.Zones {
+		sum += e.Zones[i].Chance
+		if usd := e.Zones[i].USD; usd != nil {
+			sum += *usd
+		}
+	}
+	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
+}
+
 // Least is what is expected of the best that can be done; below zero where nobody can say.
 func Least(e *Expect) float64 {
 	best := -1.0

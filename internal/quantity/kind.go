@@ -48,6 +48,8 @@ var (
 		"more than any budget; those of ten million jobs are a millionth of what 128 bits hold"}
 	Billed = &Kind{"amounts of bills", "currency units", -1e12, 1e12,
 		"as amounts; a credit is below zero"}
+	Sum = &Kind{"sums of amounts", "currency units", -1e20, 1e20,
+		"ten million jobs of the highest amount, and ten times as much"}
 	Price = &Kind{"prices", "currency units an hour", 0, 1e6,
 		"a thousand times what a large machine costs; a Rate holds nine times as much"}
 	GPUHours = &Kind{"GPU-hours", "", 0, 2e6,
@@ -63,7 +65,7 @@ var (
 )
 
 // Kinds lists them all.
-var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Nodes, Bytes, Dollars, Billed, Price, GPUHours,
+var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Nodes, Bytes, Dollars, Billed, Sum, Price, GPUHours,
 	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority}
 
 // Named are the kinds by the words that tags of fields have for them.

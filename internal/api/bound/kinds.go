@@ -40,7 +40,7 @@ var kinds = map[string]*quantity.Kind{
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
 
-	"BillLine.amount": quantity.Billed, "Spent.amount": quantity.Billed,
+	"BillLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
 }
 
 // typeKinds are the kinds of the types that say themselves what they are.

@@ -188,5 +188,8 @@ func number(k *quantity.Kind, t reflect.Type, text []byte) error {
 	if f, err := parseFloat(text); isNumber(t) && err == nil && !k.Allows(f) {
 		return &ExcessError{Kind: k}
 	}
+	if n, err := strconv.ParseInt(string(text), 10, 64); isNumber(t) && err == nil && !k.AllowsInt(n) {
+		return &ExcessError{Kind: k} // a float is as near as 2^53 at the end of some bounds
+	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestNumbersOfRequestsAreHeldToTheirBounds(t *testing.T) {
 		{limit, `{"limit":{"gpu_hours":1e400}}`, "limit.gpu_hours"}, {limit, `{"limit":{"gpu_hours":2000000}}`, ""},
 		{limit, `{"limit":{"jobs":9223372036854775807}}`, "limit.jobs"}, {limit, `{"limit":{"warn":[0.5,2]}}`, "limit.warn[1]"},
 		{limit, `{"limit":{"approve_within_ns":9223372036854775807}}`, "limit.approve_within_ns"},
-		{token, `{"life_ns":315360000000000001}`, ""}, // beside the bound as float64 has it
+		{token, `{"life_ns":315360000000000000}`, ""}, {token, `{"life_ns":315360000000000001}`, "life_ns"}, // the same float64
 		{token, `{"life_ns":415360000000000000}`, "life_ns"}, {token, `{"life_ns":-1}`, "life_ns"},
 		{reflect.TypeFor[client.SetTeam](), `{"disk_bytes":1e30}`, "disk_bytes"},
 		{reflect.TypeFor[[]client.Submission](), `[{}]`, ""},

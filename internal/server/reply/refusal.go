@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"scrimp/client"
-	"scrimp/internal/api"
 	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 )
@@ -22,11 +21,8 @@ type Refusal struct {
 
 // Answer sends the problem.
 func (n *Refusal) Answer(w http.ResponseWriter) {
-	p := api.Problem{Type: "about:blank", Title: n.Title, Status: n.Status, Field: n.Field, Fix: n.Fix,
-		Code: n.Code, Line: n.Line, Problems: n.Problems}
-	if n.Err != nil {
-		p.Detail = n.Err.Error()
-	}
+	p := problem(n.Status, n.Field, n.Title, n.Fix, n.Err)
+	p.Code, p.Line, p.Problems = n.Code, n.Line, n.Problems
 	if n.Limit != nil {
 		p.Limit, p.Use = convert.To[*client.Limit](&n.Limit.Limit), convert.To[*client.LimitUse](&n.Limit.Use)
 	}

@@ -23,11 +23,22 @@ func Problem(w http.ResponseWriter, status int, title, fix string, err error) {
 
 // FieldProblem is Problem with the field of the request that is wrong.
 func FieldProblem(w http.ResponseWriter, status int, field, title, fix string, err error) {
+	tellProblem(w, problem(status, field, title, fix, err))
+}
+
+// problem is what is answered of an error. One that a number out of its bounds has led to is the sender's, wherever it
+// was found: who sends it again is answered the same.
+func problem(status int, field, title, fix string, err error) api.Problem {
 	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: fix}
+	var over *bound.ExcessError
+	if errors.As(err, &over) && status >= http.StatusInternalServerError {
+		return api.Problem{Type: "about:blank", Title: over.Error(), Status: http.StatusUnprocessableEntity, Field: over.Field,
+			Fix: over.Fix()}
+	}
 	if err != nil {
 		p.Detail = err.Error()
 	}
-	tellProblem(w, p)
+	return p
 }
 
 // UnknownJob answers that there is no such job, or none that the caller may know of. The

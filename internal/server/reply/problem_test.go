@@ -1,0 +1,39 @@
+package reply_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/api/bound"
+	"scrimp/internal/quantity"
+	"scrimp/internal/server/reply"
+)
+
+// A number that only the event shows to be out of its bounds is the sender's fault: who is told to ask again would do so
+// for ever.
+func TestANumberOutOfBoundsIsTheSendersFault(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("take job_submitted: %w", &bound.ExcessError{Field: "terms.memory", Kind: quantity.Bytes})
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"a problem": func(w http.ResponseWriter) {
+			reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		},
+		"a refusal": func(w http.ResponseWriter) {
+			(&reply.Refusal{Status: http.StatusServiceUnavailable, Title: "not written", Fix: "ask again", Err: err}).Answer(w)
+		},
+	} {
+		w := httptest.NewRecorder()
+		answer(w)
+		var p api.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		if w.Code != http.StatusUnprocessableEntity || p.Status != w.Code || p.Field != "terms.memory" || p.Fix == "ask again" {
+			t.Errorf("%s: %d %+v", name, w.Code, p)
+		}
+	}
+}
