@@ -26,8 +26,8 @@ func FieldProblem(w http.ResponseWriter, status int, field, title, fix string, e
 	tellProblem(w, problem(status, field, title, fix, err))
 }
 
-// problem is what is answered of an error. One that a number out of its bounds has led to is the sender's, wherever it
-// was found: who sends it again is answered the same.
+// problem is what is answered of an error. What a number out of its bounds has led to is its sender's fault, wherever
+// that was found: who sends it again is answered the same.
 func problem(status int, field, title, fix string, err error) api.Problem {
 	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: fix}
 	var over *bound.ExcessError
