@@ -32,8 +32,8 @@ func problem(status int, field, title, fix string, err error) api.Problem {
 	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: fix}
 	var over *bound.ExcessError
 	if errors.As(err, &over) && status >= http.StatusInternalServerError {
-		return api.Problem{Type: "about:blank", Title: over.Error(), Status: http.StatusUnprocessableEntity, Field: over.Field,
-			Fix: over.Fix()}
+		return api.Problem{Type: "about:blank", Title: over.Error(), Status: http.StatusUnprocessableEntity,
+			Field: over.Field, Fix: over.Fix()}
 	}
 	if err != nil {
 		p.Detail = err.Error()
