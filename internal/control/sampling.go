@@ -100,8 +100,8 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 }
 
 // valuesOf is what a report says of the metric that the job is judged by, at market times.
-// An agent of a release that knows of no values says one with each report. No value is older than since, when the attempt
-// was asked for, nor of a time to come: what a job has cost is shown beside them.
+// An agent of a release that knows of no values says one with each report. No value is older than since,
+// when the attempt was asked for, nor of a time to come: what a job has cost is shown beside them.
 func (c *Control) valuesOf(metric policy.Metric, m api.Message, since time.Time) policy.Values {
 	within := func(wall time.Time) time.Time {
 		at := earlier(c.cfg.Clock.ToMarket(wall), c.Now())

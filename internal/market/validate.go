@@ -223,7 +223,8 @@ func (l TraceLine) validateTerm() error {
 	case !quantity.Dollars.Allows(max(0, r.Paid.Float())):
 		return wrong("reserved", "paid: %v is above %.0f: correct it", r.Paid, quantity.Dollars.Most)
 	case r.Paid.Float() > quantity.Price.Most*float64(r.Count)*(r.To-r.From).Hours():
-		return wrong("reserved", "paid: %v is more than %.0f for an hour of a machine: correct it", r.Paid, quantity.Price.Most)
+		return wrong("reserved", "paid: %v is more than %.0f for an hour of a machine: correct it", r.Paid,
+			quantity.Price.Most)
 	case r.Paid.Sign() < 0:
 		return wrong("reserved", "paid: %v is below zero: write 0 for what costs nothing more", r.Paid)
 	case l.Available != nil:
