@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,8 +179,9 @@ func runSteps(ctx context.Context, root string, env []string, list []step, known
 			fmt.Printf("ok    %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
 		case ctx.Err() != nil:
 			left++ // it was ended by the limit, which says nothing of it
-		case known[s.name] != "":
-			fmt.Printf("known %4.0f s  %s: %s\n", time.Since(begun).Seconds(), s.name, known[s.name])
+		case cmp.Or(known[s.name], known[group(s.name)]) != "":
+			fmt.Printf("known %4.0f s  %s: %s\n%s\n", time.Since(begun).Seconds(), s.name,
+				cmp.Or(known[s.name], known[group(s.name)]), tail(out))
 		default:
 			failed = append(failed, s.name)
 			fmt.Printf("FOUND %4.0f s  %s\n  $ %s\n%s\n", time.Since(begun).Seconds(), s.name, s.command, tail(out))

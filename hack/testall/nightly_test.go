@@ -66,12 +66,12 @@ func TestChosen_PartsAreDisjointAndComplete(t *testing.T) {
 }
 
 func TestRunSteps_FailsOnAFindingUnlessItIsKnown(t *testing.T) {
-	list := []step{{"sound", "true"}, {"broken", "echo what is wrong; exit 3"}}
+	list := []step{{"sound", "true"}, {"broken", "echo what is wrong; exit 3"}, {"sim:5000", "exit 4"}}
 	err := runSteps(t.Context(), t.TempDir(), nil, list, nil, options{})
-	if err == nil || !strings.Contains(err.Error(), "broken") || strings.Contains(err.Error(), "sound") {
+	if err == nil || !strings.Contains(err.Error(), "broken, sim:5000") || strings.Contains(err.Error(), "sound") {
 		t.Errorf("%v, want the step that failed named", err)
 	}
-	known := map[string]string{"broken": "issue 7"}
+	known := map[string]string{"broken": "issue 7", "sim": "all of the group"}
 	if err := runSteps(t.Context(), t.TempDir(), nil, list, known, options{}); err != nil {
 		t.Errorf("a failure that is listed fails the run: %v", err)
 	}
