@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"scrimp/internal/core"
 	"scrimp/internal/market"
@@ -26,6 +27,7 @@ type twin struct {
 	refused map[string]int
 	keys    map[string]string // that were the first to register a machine
 	holds   map[string]*kept
+	given   map[string]time.Time // when machines were first given back
 	limits  bool
 }
 
@@ -36,13 +38,13 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}}
 }
 
 // clone is the twin as it is now.
 func (t *twin) clone() *twin {
 	c := *t
-	c.told = maps.Clone(t.told)
+	c.told, c.given = maps.Clone(t.told), maps.Clone(t.given)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
 	c.seen = map[string]*best{}
@@ -331,9 +333,12 @@ func (t *twin) ladder(f state.AllocationRequested) {
 		if !before.Until().IsZero() {
 			since = before.Until()
 		}
-		for _, k := range before.Tasks() { // the first of a gang that is lost
+		for _, k := range before.Tasks() { // the first of a gang that is lost, or given back: that takes seconds
 			if !k.Until().IsZero() && k.Until().Before(since) {
 				since = k.Until()
+			}
+			if at, back := t.given[k.Instance()]; back && at.Before(since) {
+				since = at
 			}
 		}
 		if !before.Over().IsZero() && before.Over().Before(since) {
@@ -352,6 +357,10 @@ func (t *twin) ladder(f state.AllocationRequested) {
 // givenBack holds that no machine whose program works is given back before it
 // was asked to save, unless the user cancels or nobody hears of it any more.
 func (t *twin) givenBack(a core.Terminate) {
+	if _, again := t.given[a.Instance]; again {
+		return // it is said again, as after a restoration: the program may have begun since
+	}
+	t.given[a.Instance] = t.w.m.Now()
 	live, ok := t.w.m.Attempt(a.Attempt)
 	if !ok || live.Task() != core.TaskRunning {
 		return
