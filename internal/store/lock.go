@@ -9,7 +9,13 @@ import (
 	"syscall"
 )
 
-// takeLock holds the file until it is closed or the process ends, however it ends.
+// freeLock gives the lock up and closes the file. To close it alone is not enough: a child that this process starts in
+// that moment has the file too, until it runs its own program.
+func freeLock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+}
+
+// takeLock holds the file until freeLock, or until the process ends, however it ends.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s *SQLite) Close() error {
 			errs = append(errs, db.Close())
 		}
 	}
-	return errors.Join(append(errs, s.lock.Close())...)
+	return errors.Join(append(errs, freeLock(s.lock))...)
 }
 
 // failed names the folder, since most failures are its.
