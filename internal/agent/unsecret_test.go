@@ -24,7 +24,7 @@ echo '{"step":6,"a-s3cr3t-value":2}'`
 	var step api.Step
 	for _, m := range r.server.applied {
 		if text, _ := json.Marshal(m); strings.Contains(string(text), "s3cr3t") {
-			t.Errorf("the server is told %s", text)
+			t.Errorf("the server receives %s", text)
 		}
 		if m.Step != nil && m.Step.Metrics["accuracy"] == 1 {
 			step = *m.Step
@@ -48,7 +48,7 @@ func TestNoMessageHasASecret(t *testing.T) {
 	for _, m := range r.server.applied {
 		told = told || m.Ended != nil && strings.Contains(m.Ended.Error, "/no/program/************")
 		if text, _ := json.Marshal(m); strings.Contains(string(text), "s3cr3t") {
-			t.Errorf("the server is told %s", text)
+			t.Errorf("the server receives %s", text)
 		}
 	}
 	if !told {

@@ -93,8 +93,8 @@ func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error 
 	})
 }
 
-// proposeWhatGoes is proposeToEnd of events each of which counts for itself: those that are refused since a step failed
-// are passed over, as whoever tells of them would only tell again.
+// proposeWhatGoes is proposeToEnd for independent events. It skips events that are refused because their step failed:
+// an agent would only send them again.
 func (c *Control) proposeWhatGoes(ctx context.Context, events ...core.Event) error {
 	for len(events) > 0 {
 		err := c.proposeToEnd(ctx, events...)

@@ -190,7 +190,7 @@ func FuzzAStepTakesEveryEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, events uint16) { nonsense(t, seed, int(events%2000), seed%2 == 0) })
 }
 
-// nonsense has a machine take so many events without sense, whose numbers are extreme where that is said.
+// nonsense steps a machine through random events and checks it after each; extremes puts numbers at the ends of their bounds.
 func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logged, last *Machine) {
 	t.Helper()
 	n := &noise{rng: rand.New(rand.NewPCG(seed, 99)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}

@@ -50,7 +50,7 @@ type world struct {
 	log     *bytes.Buffer
 	stopped int
 	free    atomic.Int64 // bytes that the disk is said to have left; 0: what it has
-	entries atomic.Int64 // files that the disk is said to have room for; 0: what it has
+	entries atomic.Int64 // free inodes that the test reports; 0: the real number
 }
 
 func newWorld(t testing.TB, change func(*Options)) *world {

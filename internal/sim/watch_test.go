@@ -358,7 +358,7 @@ func (t *twin) ladder(f state.AllocationRequested) {
 // was asked to save, unless the user cancels or nobody hears of it any more.
 func (t *twin) givenBack(a core.Terminate) {
 	if _, again := t.given[a.Instance]; again {
-		return // it is said again, as after a restoration: the program may have begun since
+		return // repeated after a restore: the program may have started since
 	}
 	t.given[a.Instance] = t.w.m.Now()
 	live, ok := t.w.m.Attempt(a.Attempt)

@@ -35,7 +35,7 @@ func TestTheLogKeepsItsReserve(t *testing.T) {
 		}
 	}
 	if left, ok := Of(t.TempDir())(); !ok || left.Bytes <= 0 || left.Entries <= 0 {
-		t.Errorf("a folder that is there has %d left, known: %v", left, ok)
+		t.Errorf("an existing folder has %d left, known: %v", left, ok)
 	}
 	if left := leftOf(&syscall.Statfs_t{Bavail: 3, Bsize: 4096}); left != Free(3*4096) {
 		t.Errorf("a file system without a number of entries has %d left", left)
@@ -61,6 +61,6 @@ func TestSmallFilesTakeBlocks(t *testing.T) {
 		t.Errorf("%d blocks are used", used/Block)
 	}
 	if used := Used(filepath.Join(dir, "none")); used != 0 {
-		t.Errorf("a folder that is not there uses %d bytes", used)
+		t.Errorf("a missing folder uses %d bytes", used)
 	}
 }

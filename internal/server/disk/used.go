@@ -76,7 +76,7 @@ func OnDisk(n int64) int64 {
 	return n + (Block-n%Block)%Block
 }
 
-// Used is what the files and folders below a folder take of the disk; one that is not there takes nothing.
+// Used is the disk space of all files and folders below a folder; a missing folder uses none.
 func Used(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == dir && e.IsDir() { // it has just gone, or is another user's

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// A number that only the event shows to be out of its bounds is the sender's fault: who is told to ask again would do so
+// A number that is found out of bounds only when the event is made is answered with 422: after a 503 a client would retry
 // for ever.
 func TestANumberOutOfBoundsIsTheSendersFault(t *testing.T) {
 	t.Parallel()
