@@ -67,7 +67,7 @@ race: ## the race detector over RACED, with the tests of the commit lane: make r
 	CGO_ENABLED=1 $(GO) test -race -tags local -parallel 4 -timeout 60m $(RACED)
 
 laws: ## what must hold of policies and runs, in thousands of simulated ones
-	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
+	$(GO) test ./internal/decide/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
 	$(GO) test ./internal/sim/replay -run 'NeverCostsMore' -drawn 10000
 	$(GO) test -tags planted ./internal/sim/replay -run Broken
 	$(MAKE) sim
@@ -99,7 +99,7 @@ fuzz: ## half a minute of each fuzz test
 	    echo "$$t in $$(dirname $$f)"; $(GO) test $$(dirname $$f) -run '^$$' -fuzz "^$$t$$" -fuzztime 30s || exit 1; done; done
 
 bench: ## benchmarks of the core, the checkpoints and the agent
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store ./internal/server
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/decide/core ./internal/content/checkpoint ./internal/agent ./internal/store ./internal/server
 
 bench-estimate: ## how wrong estimates are, against baselines, and settled without what is scored: needs ../shared/data/estimate
 	@cd internal/estimate && SCRIMP_LANE=nightly $(GO) test -count 1 -run 'TestBench|TestSettledOn' -show -nested
@@ -137,4 +137,4 @@ picture: ## docs/receipt.png from the receipt of the newest make demo; needs chr
 		--screenshot=docs/receipt.png file://$(CURDIR)/build/demo/receipt.html
 
 golden: ## rewrite golden files; read the diff before you commit it
-	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
+	$(GO) test $$(grep -rl '"scrimp/internal/test/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

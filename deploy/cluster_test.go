@@ -21,11 +21,11 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/engine/kube/image"
-	"scrimp/internal/engine/kube/kubetest"
-	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/image"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
 

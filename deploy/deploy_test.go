@@ -20,7 +20,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/kubetest"
 )
 
 // namespace is where the tests deploy to.

@@ -3,7 +3,7 @@
 //	go run ./hack/awscloud --listen 127.0.0.1:8099 --dir /tmp/cloud --machines
 //
 // It prints, as shell assignments, where it is and with which keys, and then runs until it is interrupted; then every
-// instance of it ends. Faults are injected by POST /_test/NAME: see orders in internal/engine/aws/awstest.
+// instance of it ends. Faults are injected by POST /_test/NAME: see orders in internal/test/awstest.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 )
 
 func main() {

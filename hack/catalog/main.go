@@ -1,6 +1,6 @@
 // Command catalog writes the embedded catalogue from the data folder's facts.
 //
-//	go run ./hack/catalog ../shared/data/estimate internal/catalog
+//	go run ./hack/catalog ../shared/data/estimate internal/market/catalog
 package main
 
 import (

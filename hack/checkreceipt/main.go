@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
 )
 
 func main() {

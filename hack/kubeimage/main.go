@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"scrimp/internal/engine/kube/image"
+	"scrimp/internal/test/image"
 )
 
 func main() {

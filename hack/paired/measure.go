@@ -64,7 +64,7 @@ func decisions(f Form) Measure {
 func steps(f Form) Measure {
 	name := "DecisionStep/jobs=100000"
 	b := Bench{
-		Pkg: "internal/core", Match: "^BenchmarkDecisionStep$/^jobs=100000$", Time: pick(f, "500ms", "3s"), One: true,
+		Pkg: "internal/decide/core", Match: "^BenchmarkDecisionStep$/^jobs=100000$", Time: pick(f, "500ms", "3s"), One: true,
 	}
 	return bench(b, pick(f, 5, 9), Figure{
 		Name: "core steps, 100,000 jobs in the queue", Unit: "/s", Key: name + " steps/s", Higher: true, Ratio: rateFloor,
@@ -74,7 +74,7 @@ func steps(f Form) Measure {
 // quote is what one changed quote costs with 1,000 running jobs and 1,000 offers.
 func quote(f Form) Measure {
 	b := Bench{
-		Pkg: "internal/core", Match: "^BenchmarkChangedQuote$", Time: pick(f, "3x", "20x"),
+		Pkg: "internal/decide/core", Match: "^BenchmarkChangedQuote$", Time: pick(f, "3x", "20x"),
 		Borrow: "changed_quote_test.go", Func: "BenchmarkChangedQuote",
 	}
 	name := "a changed quote, 1,000 running x 1,000 offers: "

@@ -16,9 +16,9 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // How long nvidia-smi may take, how long the driver may take to release what ended

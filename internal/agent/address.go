@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/notice"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // How often the metadata is asked for the address where it does not answer, and after which pause.

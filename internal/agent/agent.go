@@ -24,8 +24,8 @@ import (
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/wire/api"
 )
 
 // Config is what an agent needs to know to begin.

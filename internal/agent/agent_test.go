@@ -13,8 +13,8 @@ import (
 
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/progress"
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 func TestProgramRunsToItsEndAndAllIsSaid(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 func init() { programs["attack"], programs["swap"] = playAttack, playSwap }

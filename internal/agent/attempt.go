@@ -18,9 +18,9 @@ import (
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // attempt is one run of one task on this machine.

@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 func (g *attempt) state() ProgramState {

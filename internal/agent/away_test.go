@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	sale "scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/test/await"
 )
 
 // playAgent is an agent in a process of its own, as a machine runs it.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // calm is a backend that takes all.

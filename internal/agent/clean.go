@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"scrimp/internal/agent/program"
-	"scrimp/internal/api"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
 )
 
 // errTaskEnded cuts a pull short that waits: what it said of the machine is no longer so.

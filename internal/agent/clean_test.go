@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // shell is a task of its own job that runs a command.

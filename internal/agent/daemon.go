@@ -12,9 +12,9 @@ import (
 
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // daemon is the agent of a machine: it takes tasks until it is told to switch off, or the

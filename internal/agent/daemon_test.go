@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // A machine runs one task after the other, and nothing of the first is left when the second

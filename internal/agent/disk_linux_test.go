@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // smallDisk is a folder with so much room, which goes with the test.

@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"scrimp/internal/agent/save"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/port"
 	"scrimp/internal/test/proc"
+	"scrimp/internal/wire/api"
 )
 
 // market serves EC2's form of a spot notice once it is told to.

@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/program"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Limits of a command that the server asks for.

@@ -3,7 +3,7 @@ package agent
 import (
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // What a program printed while the server's disk was full arrives once there is room, and before the end: a machine

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // A file of messages that a crash tore or a disk damaged is read as far as it goes, and what is said then has a number of its own.

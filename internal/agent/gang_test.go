@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // ofGang is a task for a gang that keeps its checkpoints in the server's store.

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
 	"scrimp/internal/test/port"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // gangServer is one server for the machines of a gang. What it knows of each is a fakeServer;

@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Identify shows the server by what AWS signs, from the metadata service at base, which machine of the engine this is.

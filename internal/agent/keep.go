@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // How long the agent tries to bring what is left to the store.

@@ -13,12 +13,12 @@ import (
 
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/httpblob"
-	"scrimp/internal/blob/lent"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/confined"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/wire/api"
 )
 
 // keeper is the store of one attempt: its claim on the job's checkpoints, and

@@ -16,15 +16,15 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/blobtest"
-	"scrimp/internal/blob/lent"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // lending is a real server of S3 behind a gate that evaluates the policies of sessions, which the driver of AWS gets from

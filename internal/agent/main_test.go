@@ -18,9 +18,9 @@ import (
 
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // quickPace is the pace of agents in tests. A test in which a wait ends by an event makes that wait longer.

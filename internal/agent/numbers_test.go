@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // A program that reports a total which no training has keeps its job: the total is left out, the step is

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Of the metric that a job is judged by a program may report so many values a second, and

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/progress"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // outbox is the queue of what the agent has to say. Messages are numbered from

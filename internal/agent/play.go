@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // outcome is what became of the attempt.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/progress"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // backend is what the program's API asks of the agent.

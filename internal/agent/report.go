@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // slowest is how long the pause between two reports grows while the server is away.

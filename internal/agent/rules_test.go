@@ -10,7 +10,7 @@ import (
 
 	_ "scrimp/internal/test/sameseed"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/httpblob"
-	"scrimp/internal/tarball"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/tarball"
 )
 
 // serveStore serves the server's own store, and breaks off in the ways that networks and restarts do.

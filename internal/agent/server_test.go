@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // fakeServer speaks the agent's protocol as docs describe it, keeps what it

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/wire/api"
 )
 
 // servedBy returns an assignment whose work folder, checkpoints and outputs are the server's.

@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
 )
 
 // lastWords is how long the output of a session is read whose command has ended: its children may hold the terminal.

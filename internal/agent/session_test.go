@@ -11,8 +11,8 @@ import (
 
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // typist is a server's side of a session.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/setup"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // What a set-up sees of one attempt only. It is no part of what makes two set-ups the

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/port"
+	"scrimp/internal/wire/api"
 )
 
 // makeSetup is a set-up that writes its path into what it makes, as a virtual environment does.

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/lib/child"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 const printsShell = `echo "|$PGPASSWORD|$AWS_SECRET_ACCESS_KEY|$HF_HOME|$VIRTUAL_ENV|${PATH%%:*}|$https_proxy|$LC_ALL|"`
@@ -70,12 +71,12 @@ func TestOfMachine(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"PATH": true, "LC_ALL": true, "https_proxy": true, "HTTPS_PROXY": true, "CUDA_HOME": true,
 		"PATHS": false, "AWS_PROFILE": false, "PGPASSWORD": false, "VIRTUAL_ENV": false, "path": false, "proxy": false} {
-		if got := api.OfMachine(name); got != want {
+		if got := child.OfMachine(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	for _, name := range api.Shell[1:] {
-		if api.OfMachine(name) {
+		if child.OfMachine(name) {
 			t.Errorf("%s is the submitter's", name)
 		}
 	}

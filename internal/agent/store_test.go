@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/wire/api"
 )
 
 // stored returns an assignment that keeps its checkpoints in folder dir, for real.

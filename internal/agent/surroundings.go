@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/api"
+	"scrimp/internal/lib/child"
+	"scrimp/internal/wire/api"
 )
 
 // folders are the places on the machine's disk.
@@ -75,7 +76,7 @@ func (s surroundings) environ() []string {
 	env := map[string]string{}
 	for _, kv := range s.base {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && !strings.HasPrefix(name, "SCRIMP_") && !api.OfStores(name) && (!s.borrowed || api.OfMachine(name)) {
+		if ok && !strings.HasPrefix(name, "SCRIMP_") && !child.OfStores(name) && (!s.borrowed || child.OfMachine(name)) {
 			env[name] = value
 		}
 	}

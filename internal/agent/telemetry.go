@@ -9,9 +9,9 @@ import (
 
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/program"
-	"scrimp/internal/api"
-	"scrimp/internal/telemetry"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/telemetry"
 )
 
 // How often each of the machine's cores is measured, and which share of a processor's time measuring may take: with

@@ -12,8 +12,8 @@ import (
 
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/program"
-	"scrimp/internal/api"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/telemetry"
 )
 
 // smi puts a stand-in for nvidia-smi into the path, as a machine with four GPUs has it.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // torch returns an interpreter that has PyTorch: Debian's own before another one on the PATH.

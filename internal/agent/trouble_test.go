@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 func TestAFullStoreIsSaidWhileItIsFullAndNothingIsLost(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Names and texts that a program chooses go to the server, its database and its backups. They have no secret of the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // A program that names a metric by a secret does not bring it into the log: not by its progress file, nor by its

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // ownHash is the hash of this program; "" where it cannot be read.

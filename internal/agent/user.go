@@ -13,7 +13,7 @@ import (
 	"strconv"
 
 	"scrimp/internal/agent/program"
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
 )
 
 // Whose the processes of a task are (SCRIMP_TASK_USER).

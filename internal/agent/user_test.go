@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"scrimp/internal/agent/program"
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // separated is a rig whose programs run as users of their own.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // listener is a server as the protocol has it: what it has heard is durable some time

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // needsPython is the environment of a machine with Python, in which home is the user's home.

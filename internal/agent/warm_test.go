@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // BenchmarkNextTask runs tasks one after the other on a warm machine, with a work folder of

@@ -9,7 +9,7 @@ import (
 
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // pollShare bounds what a look at a large checkpoint folder costs: one part of this many of the time.

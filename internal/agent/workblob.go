@@ -13,10 +13,10 @@ import (
 	gcblob "gocloud.dev/blob"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/tarball"
-	"scrimp/internal/wait"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/tarball"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
 )
 
 // How long the work folder in a bucket is waited for: the server sends it after that.

@@ -16,11 +16,11 @@ import (
 
 	gcblob "gocloud.dev/blob"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/lent"
-	"scrimp/internal/tarball"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/tarball"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // tarOf is a work folder as a server sends it.

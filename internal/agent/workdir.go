@@ -11,10 +11,10 @@ import (
 
 	gcblob "gocloud.dev/blob"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob/httpblob"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/tarball"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/tarball"
+	"scrimp/internal/wire/api"
 )
 
 // Fetch understands three forms of address: scrimp:work is the job's work folder, in the bucket for which the server

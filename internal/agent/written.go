@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // mostWritten is how much of what a program has written is kept where nobody named the folders.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/wire/api"
 )
 
 // The newest that was made or changed is kept, as much as fits.

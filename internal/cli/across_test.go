@@ -20,14 +20,14 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/engine/kube"
-	"scrimp/internal/engine/kube/image"
-	"scrimp/internal/engine/kube/kubetest"
-	"scrimp/internal/engine/slurm/slurmtest"
-	"scrimp/internal/engine/ssh/sshtest"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/image"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/slurmtest"
+	"scrimp/internal/test/sshtest"
 	"scrimp/internal/test/testbin"
 )
 

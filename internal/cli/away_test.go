@@ -11,7 +11,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/server"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"

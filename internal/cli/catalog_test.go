@@ -94,7 +94,7 @@ func TestOwnPricesAreLaidOverAndTheirMistakesAreSaid(t *testing.T) {
 func TestAnImportIsSeenInTheOffersAndABadFileKeepsNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	pages := filepath.Join("..", "feed", "testdata")
+	pages := filepath.Join("..", "market", "feed", "testdata")
 	if _, errs, code := call(t, dir, "catalog", "import", filepath.Join(pages, "aws-spot.json")); code != 0 {
 		t.Fatalf("%d %s", code, errs)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/check"
+	"scrimp/internal/job/check"
 )
 
 func findings(t *testing.T, dir string, args ...string) (map[string]check.Finding, int) {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/draw"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/ssh"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/wire/api"
 )
 
 func (a *app) engineRmCmd() *cobra.Command {

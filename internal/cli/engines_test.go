@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // twoEngines names two local markets in the data folder: "local" whose machines reach the

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
 )
 
 // Five epochs that a program prints at once are five values in what its receipt draws, each

@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/kube"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )

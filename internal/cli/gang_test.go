@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/test/lane"
 )
 

@@ -10,7 +10,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
 )
 
 func (a *app) gcCmd() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/golden"
 	"scrimp/internal/server"
+	"scrimp/internal/test/golden"
 )
 
 // commands calls f with every command that a person is shown.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/foreign"
+	"scrimp/internal/job/foreign"
 )
 
 func (a *app) importCmd() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/scaffold"
+	"scrimp/internal/job/scaffold"
 )
 
 func (a *app) initCmd() *cobra.Command {

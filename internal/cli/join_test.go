@@ -22,8 +22,8 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
 	"scrimp/internal/engine/kube"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 )
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/money"
-	"scrimp/internal/store/pgtest"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )

@@ -12,8 +12,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
-	"scrimp/internal/measured"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // placeFlags are what agent place is given.

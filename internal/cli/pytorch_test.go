@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // The PyTorch example, killed twice without notice under scrimp, ends with the

@@ -18,9 +18,9 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/server"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/testbin"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Where its engine says that a machine may have several tasks, a job takes the part of a machine

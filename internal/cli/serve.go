@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server"
-	"scrimp/internal/spec"
 )
 
 func (a *app) serveCmd() *cobra.Command {

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/engine/ssh/sshtest"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/sshtest"
 )
 
 // ownMachines names n machines with an sshd each as the only engine of the data folder. What is lost

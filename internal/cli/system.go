@@ -23,9 +23,9 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/engine/local"
-	"scrimp/internal/marketfile"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server"
-	"scrimp/internal/spec"
 )
 
 // idleAfter is when a server or market that nobody needs leaves.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/store/pgtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )

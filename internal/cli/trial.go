@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // trialDollars is the most that a trial may cost unless --dollars says otherwise.

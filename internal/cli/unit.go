@@ -12,7 +12,7 @@ import (
 	"strings"
 	"text/template"
 
-	"scrimp/internal/durable"
+	"scrimp/internal/lib/durable"
 )
 
 //go:embed join.service

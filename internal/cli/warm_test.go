@@ -10,7 +10,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // machines are what scrimp machines lists.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // act does one action in a goroutine of its own; its outcome is the next event.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 )
 

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/wire/api"
 )
 
 // Latest is the newest status of one rank of an attempt, which need not be an event yet.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/money"
-	"scrimp/internal/policy"
-	"scrimp/internal/quantity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/wire/api"
 )
 
 // ErrFenced says that the attempt is no longer the one that has the task.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // Progress becomes an event now and then only, but what a program said last is

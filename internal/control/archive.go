@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/view"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // A step that fails is a bug, and the event that led to it comes again: an agent repeats it, a restart reads it. So the

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

@@ -15,10 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
-	"scrimp/internal/ledger"
 	"scrimp/internal/store"
 )
 

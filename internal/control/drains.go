@@ -3,7 +3,7 @@ package control
 import (
 	"sync"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // drains are the orders to be given to agents, by attempt. They have a lock of their own: the writer gives them while

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
-	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 

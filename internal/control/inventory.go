@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api/bound"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/wire/bound"
 )
 
 // poll tells the core of instances of ours at the engine that have ended.

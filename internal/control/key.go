@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 )
 

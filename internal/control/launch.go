@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
-	"scrimp/internal/state"
 )
 
 // launch rents. What cannot be said for certain is asked again with the same key, which rents

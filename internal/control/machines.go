@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
-	"scrimp/internal/wait"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/wait"
 )
 
 // registerWait is how long a registration waits for the answer to its machine's launch,

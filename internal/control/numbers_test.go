@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/api/bound"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/wire/bound"
 )
 
 // No number that is out of its bounds becomes an event, whoever proposes it: nothing of it is stepped or written.

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/store"
+	"scrimp/internal/test/await"
 )
 
 // cloud is a provider that several installations share.

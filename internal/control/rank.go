@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // What the core knows of each rank of an attempt.

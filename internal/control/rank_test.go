@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/wire/api"
 )
 
 func unheard(start time.Time) *Control {

@@ -8,9 +8,9 @@ import (
 	"iter"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/plan"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

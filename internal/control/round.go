@@ -3,8 +3,8 @@ package control
 import (
 	"context"
 
-	"scrimp/internal/core"
-	"scrimp/internal/plan/round"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan/round"
 )
 
 // round runs a round beside the steps, on what stands when it begins, and tells what it proposes.

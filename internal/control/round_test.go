@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // paidPlace is a place of which one machine is paid for.

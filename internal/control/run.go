@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/api/bound"
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/bound"
 )
 
 // Three hands work at the same time: who tells of an event encodes it, the run

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/wire/api"
 )
 
 // All agents together send about so many reports a second at most, and about so

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // e0 is when the programs of these tests begin.

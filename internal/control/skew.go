@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // leastSkew is what a machine's clock may be off and be left as it is: a report that

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Whatever a machine's clock says, what it tells happened as long before its report

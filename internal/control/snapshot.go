@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/store"

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/api/bound"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/state"
+	"scrimp/internal/wire/bound"
 )
 
 // source is an engine that is configured, and what it was heard to say. Each is watched in

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"context"
 	"runtime"
 
-	"scrimp/internal/core"
-	"scrimp/internal/plan"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
 )
 
 // mostBuilds is how many tables are built at once.

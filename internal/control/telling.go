@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // tell waits until nobody else makes events of what the attempt has said; false: ctx is done.

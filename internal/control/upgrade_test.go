@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // speaker is an agent as the protocol has it: it keeps each message until it is durable,

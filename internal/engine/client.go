@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/wait"
 )
 
 // ClientConfig says how patient a Client is. Spans are wall time.

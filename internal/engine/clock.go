@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
-	"scrimp/internal/quantity"
 )
 
 // Clock turns wall time into market time, which runs Speed times as fast. The zero Clock

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // A caller acts on these with errors.Is, never on the text.

@@ -10,7 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"scrimp/internal/durable"
+	"scrimp/internal/lib/durable"
 )
 
 // entry is a setting as it is written: what is left out is as its kind has it.

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob/lent"
 )
 
 // Lender is what a driver also does that lends the agents of jobs credentials for a store of checkpoints, on whatever

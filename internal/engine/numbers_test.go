@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/quantity"
 
 	"gopkg.in/yaml.v3"
 )

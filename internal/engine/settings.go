@@ -18,10 +18,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"scrimp/internal/api/bound"
-	"scrimp/internal/money"
-	"scrimp/internal/nearest"
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/nearest"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/wire/bound"
 )
 
 // SettingsName is the file in the data folder that names its engines.

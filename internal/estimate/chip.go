@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/market/catalog"
 )
 
 // Precision is the arithmetic the matrix products run in.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/market/catalog"
 )
 
 func alone() *Estimator { return New(Catalogued(), NewListed(catalog.Builtin()), nil) }

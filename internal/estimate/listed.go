@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/catalog"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
 )
 
 // Catalogued is the accelerators of the catalogue.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"scrimp/internal/catalog"
+	"scrimp/internal/market/catalog"
 )
 
 // The embedded catalogue must say what the published tables say, or the benchmark

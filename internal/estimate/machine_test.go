@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/market/catalog"
 )
 
 func model(t testing.TB, name string) shape.Model {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/catalog"
+	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/lane"
 )
 

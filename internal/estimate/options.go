@@ -7,8 +7,8 @@ import (
 	"sort"
 	"strings"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/market/catalog"
 )
 
 // Option is an answer for one accelerator and count.

@@ -3,7 +3,7 @@ package market
 import (
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Segment is a price from a time on.

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 )
 
 // Builtin returns a market of that name that needs no file: "calm" or "stormy".

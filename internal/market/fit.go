@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Model is a semi-Markov model of a market, fitted to a trace: an offer stays

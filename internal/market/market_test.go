@@ -13,9 +13,9 @@ import (
 
 	_ "scrimp/internal/test/sameseed"
 
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 var opened = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

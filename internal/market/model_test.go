@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 func stormy(t *testing.T) market.Trace {

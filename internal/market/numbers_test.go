@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
-	"scrimp/internal/quantity"
 )
 
 // An offer, a price and a market whose numbers are out of bounds are refused by the field, whoever sells.

@@ -5,8 +5,8 @@ package market
 import (
 	"time"
 
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 )
 
 // Capacity is how a machine is bought.

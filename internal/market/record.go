@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Recorder turns what was seen of a market into a trace. What is not quoted

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Reservation is capacity that is paid for whether it is used or not: a block that

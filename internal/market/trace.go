@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Trace is a market over time: for each offer its prices and when it can be

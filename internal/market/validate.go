@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/quantity"
 )
 
 // maxSpeed is how many times as fast as the wall a market may run, and a

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 // trace is a good market: one spot offer with two prices and two spans, with a

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/wait"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/wait"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Who has the file is the admin, until it has another token; what is no token, or too short for one, opens nothing.

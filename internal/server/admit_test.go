@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
 	"scrimp/internal/control"
+	"scrimp/internal/decide/budget"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // 64 clients submit and end jobs of one limit, singly and in batches: it is never

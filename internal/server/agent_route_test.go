@@ -15,18 +15,18 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
-	"scrimp/internal/await"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/size"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // rents is a provider whose machines are names.

@@ -23,10 +23,10 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
-	"scrimp/internal/money"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server"
-	"scrimp/internal/spec"
-	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )

@@ -18,12 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/wire/api"
 )
 
 func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // Archived jobs are read, listed, named and taken up again as if they were there.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
-	"scrimp/internal/store/pgtest"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/pgtest"
+	"scrimp/internal/wire/api"
 )
 
 // Bytes that no text is, and SQL, in each string that a submitter writes: the

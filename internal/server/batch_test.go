@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // A batch submits all of its jobs or none, and the same keys submit once,

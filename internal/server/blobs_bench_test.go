@@ -22,8 +22,8 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/kept"

@@ -20,12 +20,12 @@ import (
 	gocloud "gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // blob asks for a blob with the token of an attempt's agent.

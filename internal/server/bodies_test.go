@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/wire/api"
 )
 
 // held is a body of so many bytes whose last ones never come, until let.

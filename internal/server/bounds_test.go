@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/wire/api"
 )
 
 // What holds more than it may is refused before it is an event, by the name of its field.

@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/state"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 func (w *world) limit(l budget.Limit) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/wire/api"
 )
 
 // paid is what jobs cost by their postings, and by their receipts.

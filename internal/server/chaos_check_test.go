@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
-	"scrimp/internal/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 )

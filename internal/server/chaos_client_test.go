@@ -14,8 +14,8 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/wire/api"
 )
 
 // ask sends a request to whoever leads. It reports whether there was an answer;

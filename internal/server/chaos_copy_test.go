@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/wire/api"
 )
 
 // copies takes a backup while a gang runs, and restores it beside the original: what comes of it is

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // inStep is a program on several machines which are of no use without each other: each says which

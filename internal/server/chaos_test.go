@@ -20,13 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
 	"scrimp/internal/store/backup"
-	"scrimp/internal/store/pgtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
+	"scrimp/internal/wire/api"
 )
 
 var chaosFor = flag.Duration("chaos", 0, "how long servers are hurt at least; each way once where it is shorter")

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/pgtest"
 )
 
 // chaosWire stands between servers and their database. It holds everything up,

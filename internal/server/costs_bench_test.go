@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 var (

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
-	"scrimp/internal/ledger"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // firm sells one kind of machine on-demand, at a price with a digit at the last

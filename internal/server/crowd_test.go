@@ -19,13 +19,13 @@ import (
 	"time"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
-	"scrimp/internal/wait"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // crowd is a market whose machines are goroutines: each claims its task over TCP

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
-	"scrimp/internal/marketfile"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/forecast"
-	"scrimp/internal/wait"
+	"scrimp/internal/wire/api"
 )
 
 // openEngines opens the engines that the data folder names.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // A server that is restored from a backup opens its market where the log has come to.

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
 	"scrimp/internal/server/forecast"
-	"scrimp/internal/spec"
-	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 

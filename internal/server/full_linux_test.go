@@ -9,11 +9,11 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // smallDisk is a folder with so much room, which goes with the test.

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/await"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // filled is a store whose disk is full while it says so.

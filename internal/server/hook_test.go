@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/wire/api"
 )
 
 // What says by itself that it leads inside is refused where it is asked for, by field.

@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // identifier is the engine of that name, where its machines show who they are; nil where they do not.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine"
+	"scrimp/internal/wire/api"
 )
 
 // shows is a provider that signs who its machines are: a document is the id of one, signed by the word "signed".

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // socket listens in the data folder, for its owner and for agents on this machine.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/await"
 )
 
 const joinToken = "join.p.gpu3.secret"

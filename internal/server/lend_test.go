@@ -14,15 +14,15 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
-	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/aws/policy"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // lendsToo rents machines that are names, and lends as an engine of AWS does.

@@ -15,12 +15,12 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/confined"
-	"scrimp/internal/identity"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/wire/api"
 )
 
 // The webhook of a limit, which may hold a secret, is in no answer to who is not an admin of all teams.

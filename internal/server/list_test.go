@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // Pages forwards and pages backwards show every job that the caller sees once,

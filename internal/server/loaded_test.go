@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/server"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/proc"
 )
 

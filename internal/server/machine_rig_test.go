@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
-	"scrimp/internal/await"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // register registers a machine.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
 )
 
 // How often a machine of the crowd says what. The first three are the agent's

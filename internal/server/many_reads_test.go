@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
 )
 

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/measured"
-	"scrimp/internal/money"
 	"scrimp/internal/server/auth"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/wire/api"
 )
 
 // Five epochs are five values, for whoever reads: those that are in the log and those that

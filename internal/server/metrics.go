@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"scrimp/internal/core"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/wire/telemetry"
 )
 
 // metrics are what Prometheus reads. Amounts are dollars as numbers: for

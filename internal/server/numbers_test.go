@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // Every number of a request has a bound.
@@ -24,7 +24,7 @@ func TestEveryNumberOfARequestHasABound(t *testing.T) {
 			continue
 		}
 		for _, missing := range bound.Unbounded(reflect.TypeOf(r.In)) {
-			t.Errorf("%s %s: %s has no bound: add it to kinds in internal/api/bound", r.Method, r.Path, missing)
+			t.Errorf("%s %s: %s has no bound: add it to kinds in internal/wire/bound", r.Method, r.Path, missing)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // over makes jobs that are over; every fourth has a webhook, of which all but the

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // undecided is how people see those of them that are asked for; "" is all.

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // restored is a world with two jobs on machines, whose log was restored since.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/auth"
 )

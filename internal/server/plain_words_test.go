@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // Each bad submission is answered with the field that is wrong and with what

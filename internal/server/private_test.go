@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 )
 
 // A data folder that was made for all to read, and what was in it, is its owner's alone once a server has begun;

@@ -17,10 +17,10 @@ import (
 	"archive/tar"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // noise is text that nobody else has.

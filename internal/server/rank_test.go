@@ -15,14 +15,14 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/confined"
-	"scrimp/internal/core"
-	"scrimp/internal/money"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // rankToken is the token of a rank of the attempt.

@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/server"
 	"scrimp/internal/store"
-	"scrimp/internal/store/pgtest"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
 

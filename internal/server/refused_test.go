@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/wire/api"
 )
 
 // quotaless sells one machine, whose launches are refused for a quota of zero.

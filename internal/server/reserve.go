@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/wait"
 )
 
 // reserveEvery is between two tries to hold the reserve again once it was given up.

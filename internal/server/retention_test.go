@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/confined"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/wire/api"
 )
 
 // left gives a job a folder, output, kept outputs and two checkpoints; the job waits.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // crew makes two teams and returns who asks: by name, in what team, as what.

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // wanted is the table once more, as a reader of the rules would write it: who is

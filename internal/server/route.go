@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
@@ -22,6 +21,7 @@ import (
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/wire/api"
 )
 
 // The scopes of routes, by the names that the table has for them.

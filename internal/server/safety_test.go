@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // Who may not run commands in the job of another user does not by giving it another environment, or other secrets, as

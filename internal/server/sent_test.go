@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/spec"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // post sends a body of a media type as the owner.

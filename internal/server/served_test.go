@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"scrimp/internal/agent"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/proc"
+	"scrimp/internal/wire/api"
 )
 
 // TestMain lets the test binary play an agent on a machine.

@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
@@ -42,7 +42,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/view"
-	"scrimp/internal/wait"
+	"scrimp/internal/wire/signed"
 )
 
 // Options says where the server lives, who may reach it, and when it leaves. Spans are wall time.

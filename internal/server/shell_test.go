@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // What of the submitter's shell a job gets stands in no file of the server's but sealed, reaches machines that

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
 )
 
 // A machine whose clock is two hours off, either way, keeps what it saves.

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/wire/api"
 )
 
 // keeping is a job that keeps its checkpoints in a store.

@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/confined"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
 )
 
 // once is an answer that is broken off after its first part.

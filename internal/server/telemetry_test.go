@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/store"
-	series "scrimp/internal/telemetry"
+	"scrimp/internal/wire/api"
+	series "scrimp/internal/wire/telemetry"
 )
 
 // measuredAt is what a machine did in ten seconds, with two GPUs, of which the second does not tell its power.

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // The tenant is decided where the control is made: whatever is written is that tenant's, and

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // edited is a store whose log reads as somebody has changed it; false leaves a record out.

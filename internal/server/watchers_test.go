@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/await"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // A thousand watchers of one team with 10,000 queued jobs leave another team's submissions their time.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // wirePackages are the packages whose types go over the wire; those of the standard library write themselves.
-var wirePackages = []string{"scrimp/client", "scrimp/money", "scrimp/internal/api"}
+var wirePackages = []string{"scrimp/client", "scrimp/money", "scrimp/internal/wire/api"}
 
 // inner returns the types of the program's inside that a value of t holds.
 func inner(t reflect.Type, seen map[reflect.Type]bool) (found []reflect.Type) {

@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/blob/blobtest"
-	"scrimp/internal/core"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // bucketWorld is a lendingWorld whose bucket is that of a real server of S3, behind a gate that evaluates the policies

@@ -17,17 +17,17 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/store"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // shut is a provider that has nothing for sale: jobs wait.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
 )
 
 // agent is a simulated machine with its program: it restores, makes steps,

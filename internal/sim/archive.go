@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 )
 
 // archives keeps the records of the jobs that leave the core, as the shell's database does.

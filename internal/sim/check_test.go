@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/policy"
-	"scrimp/internal/state"
 )
 
 // check holds the properties at the end of a life.

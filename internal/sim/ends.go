@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // end takes the machine: its processes are gone and it is billed no longer.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 )
 
 // nodes is how many machines the job may have at once.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/market"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // happens does what a scenario lets happen at a time.

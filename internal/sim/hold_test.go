@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/state"
 	"scrimp/internal/test/lane"
 )
 

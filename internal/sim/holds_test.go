@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // kept is a hold as it was granted, as the log says.

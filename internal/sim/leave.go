@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 func (a *agent) complete() {

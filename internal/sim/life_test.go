@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
-	"scrimp/internal/size"
 )
 
 // Run lives the life that the seed draws and checks every property of it.

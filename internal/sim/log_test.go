@@ -9,8 +9,8 @@ import (
 	"os"
 	"testing"
 
-	"scrimp/internal/ledger"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files, and the kept log where there is none")

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // drawPauses lets users pause, resume and change jobs in some of the lives, and take up

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/policy"
-	"scrimp/internal/size"
 )
 
 // A job played on a known market costs what can be counted by hand.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
 )
 
 // simJob is a job with what nobody but its program knows.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // registerFor is how long an agent tries to register before it switches its machine off.

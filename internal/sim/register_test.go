@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 )
 
 // keyed holds that a machine is owned by the key that was the first to register it, with the

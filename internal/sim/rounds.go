@@ -3,8 +3,8 @@ package sim
 import (
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/plan/round"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan/round"
 )
 
 // round begins a round, whose groups come when it is over: what happens meanwhile makes them

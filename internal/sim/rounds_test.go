@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan/round"
-	"scrimp/internal/state"
 )
 
 // paid: in every fourth life some machines are paid for.

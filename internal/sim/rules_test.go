@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/money"
-	"scrimp/internal/policy"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // drawRules lets jobs wait for approval and for quotas in some of the lives. It

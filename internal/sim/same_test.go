@@ -3,9 +3,9 @@ package sim
 import (
 	"testing"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/test/lane"
 )
 

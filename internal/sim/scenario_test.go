@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // TestScenarios plays each file of testdata/scenario: commands above the line

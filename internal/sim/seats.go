@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 )
 
 // seats is how many tasks machines of this life may have at once; 0: one.

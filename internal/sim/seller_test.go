@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/market"
 )
 

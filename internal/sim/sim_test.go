@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/test/lane"
 )
 

@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // BenchmarkASmallYear is a tenth of BenchmarkAYearOfATeam: 100 jobs.

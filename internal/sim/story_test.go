@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // tell prints what a step came from and what it led to.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // admit names the job of a wish, and says what its budget will be where it has none.

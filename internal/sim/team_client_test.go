@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 )
 
 // ask submits every wish in its time, some in batches.

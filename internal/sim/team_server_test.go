@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 )
 
 // server returns the book of who may do what, as the leader of now has read it.

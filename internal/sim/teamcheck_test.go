@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 )
 
 // limited is a limit while it is in force, with what it cannot hold.

@@ -3,8 +3,8 @@ package sim
 import (
 	"time"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/lib/money"
 )
 
 // checkLimit holds that no window of a limit has spent more than it, but for what

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
-	"scrimp/internal/size"
 	"scrimp/internal/test/lane"
 )
 

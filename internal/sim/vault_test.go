@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 )
 
 // The faults that can be planted in the store and in the servers that share it.

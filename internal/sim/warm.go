@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // warm reports whether machines of this life may wait for the next job.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // mostAfter is how long giving a machine back takes at most, with the delays of the faults.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
-	"scrimp/internal/policy"
-	"scrimp/internal/state"
 )
 
 // twin knows what the core is not told (where a loss goes flat, what a program

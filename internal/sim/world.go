@@ -11,12 +11,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/state"
 )
 
 // World is one simulated run of a job or a few.

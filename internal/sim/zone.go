@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // zone is a spot market with its spans of availability, and what is sold beside

@@ -17,15 +17,15 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/spec"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
-	"scrimp/internal/store/pgtest"
-	"scrimp/internal/store/storetest"
+	"scrimp/internal/test/pgtest"
+	"scrimp/internal/test/storetest"
 )
 
 var benchJobs = flag.Int("jobs", 20_000, "jobs in the queue of BenchmarkResident; make bench-server has 1,000,000")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/state"
+	"scrimp/internal/decide/state"
 )
 
 // An event is read as it was written, to the byte, and its row says nothing twice.

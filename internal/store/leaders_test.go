@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"scrimp/internal/store"
-	"scrimp/internal/store/pgtest"
-	"scrimp/internal/store/storetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
+	"scrimp/internal/test/storetest"
 )
 
 // replicaVariable holds the lease and the place of a child that leads when it can.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // lease owns the goroutine that renews it.

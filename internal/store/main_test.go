@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"scrimp/internal/store/storetest"
+	"scrimp/internal/test/storetest"
 )
 
 // backends are those that this build has.

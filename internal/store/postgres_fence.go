@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // leader returns who leads and where the log ends.

@@ -17,13 +17,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"scrimp/internal/await"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
-	"scrimp/internal/store/pgtest"
-	"scrimp/internal/store/storetest"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
+	"scrimp/internal/test/pgtest"
+	"scrimp/internal/test/storetest"
 )
 
 // A place of PostgreSQL is the data folder, a space, and the address.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"scrimp/internal/fileid"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/fileid"
+	"scrimp/internal/lib/money"
 )
 
 // End implements Store.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
 )
 
 // A posting is a row: columns for what is asked for and added up, the hash, and in

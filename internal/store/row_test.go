@@ -12,8 +12,8 @@ import (
 
 	_ "scrimp/internal/test/sameseed"
 
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
 )
 
 // columned is a posting with what its row has in columns of their own.

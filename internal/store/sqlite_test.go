@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
-	"scrimp/internal/store/storetest"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/storetest"
 )
 
 var sqlite = storetest.Backend{

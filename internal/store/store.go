@@ -9,7 +9,7 @@ import (
 	"iter"
 	"time"
 
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/ledger"
 )
 
 // A caller acts on these with errors.Is.

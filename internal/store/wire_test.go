@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/store"
-	"scrimp/internal/store/pgtest"
-	"scrimp/internal/store/storetest"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/pgtest"
+	"scrimp/internal/test/storetest"
 )
 
 // wire is a server's socket that loses the answers it is told to lose, or says nothing at all.

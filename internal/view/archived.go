@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"scrimp/internal/state"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

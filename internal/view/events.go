@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/state"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 )
 

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/store"
-	"scrimp/internal/wait"
 )
 
 // Log is the log, and where the view of it lies.

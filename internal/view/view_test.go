@@ -16,9 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/view"

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
-	"scrimp/internal/telemetry"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/telemetry"
 )
 
 // How often GPUs are read, and of how much of a processor's time that may be: where nvidia-smi takes longer it is

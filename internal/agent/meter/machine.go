@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/telemetry"
+	"scrimp/internal/wire/telemetry"
 )
 
 // Machine measures the machine that it runs on. The zero value reads /proc and /sys.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/meter"
-	"scrimp/internal/await"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/telemetry"
 )
 
 // files writes what a kernel tells.

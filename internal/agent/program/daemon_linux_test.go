@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/proc"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // However many metrics a program names, and whatever it calls them, the agent holds a bounded number of names, and those that it

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/api"
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/wire/api"
 )
 
 // What a program may name: so many metrics, with names of so many bytes, and so many reports in one post. More are left

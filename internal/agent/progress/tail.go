@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
 )
 
 // Tail reads the new lines of a file that somebody else writes, from a byte on.

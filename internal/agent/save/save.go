@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/wire/api"
 )
 
 // Vault keeps the checkpoints of one attempt.

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/confined"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

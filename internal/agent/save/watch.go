@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
 )
 
 // view is what a poll of the checkpoint folder showed.

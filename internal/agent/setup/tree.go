@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
 )
 
 // plain are the bits that a copy has too. What else a mode says (a user to run as, a pipe,

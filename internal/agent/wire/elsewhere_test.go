@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // An answer that leads to another address is no answer: that address is shown no token, no signature and no program's output.

@@ -5,7 +5,7 @@ import (
 	"crypto/x509"
 	"net/http"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Identify shows a server who this machine is, and returns its id and the token by which it registers. It returns

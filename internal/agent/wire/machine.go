@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // Machine is a machine's connection to the server: it registers its key, and pulls tasks

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // pipes is a listener whose connections are pipes.

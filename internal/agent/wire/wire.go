@@ -18,9 +18,9 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob/httpblob"
-	"scrimp/internal/wait"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
 )
 
 // Server is what the agent asks of its server. Every call may be repeated.

@@ -21,13 +21,13 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/engine/procs"
-	"scrimp/internal/marketfile"
-	"scrimp/internal/receipt"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server"
-	"scrimp/internal/wait"
+	"scrimp/internal/view/convert"
 )
 
 // Client talks to the server of a data folder, or to the one that was logged in to.

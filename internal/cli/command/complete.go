@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/catalog"
+	"scrimp/internal/market/catalog"
 )
 
 // Every is of all jobs: it says, as Live does, which a shell offers.

@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"strconv"
 
-	serverapi "scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
+	serverapi "scrimp/internal/wire/api"
 )
 
 // SendFolder uploads a work folder to a server that does not see this machine's files.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 )
 
 // A server elsewhere that does not answer is named by its address, with what can

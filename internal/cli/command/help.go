@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 )
 
 // The groups of commands in scrimp --help.

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/market/catalog"
 )
 
 // ask reads the flags, and the run that a measurement stands for.

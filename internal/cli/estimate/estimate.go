@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
-	"scrimp/internal/measured"
 )
 
 // formats are the precisions that --precision takes.

@@ -5,8 +5,8 @@ import (
 
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
-	"scrimp/internal/measured"
 )
 
 // past shows what runs have measured, or how wrong was what had been expected of them.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/check"
+	"scrimp/internal/job/check"
 )
 
 // foundPatience is how long a Python may take to say what it is.

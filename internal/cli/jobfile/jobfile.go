@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/wire/api"
 )
 
 // Flags are what commands that read a job file share.

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
 )
 
 // Terms are the fields of a job file that a command line may set.

@@ -18,7 +18,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // execFlags say where a command runs, and what it is given.

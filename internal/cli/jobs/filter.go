@@ -15,8 +15,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/core"
-	"scrimp/internal/spec"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 )
 
 // filterFlags choose jobs of a list, and order them.

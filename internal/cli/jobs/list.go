@@ -13,7 +13,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 )
 
 // shownJobs is how many jobs a table has where nobody says: about a screen.

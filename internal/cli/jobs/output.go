@@ -11,7 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // lastOutput is how long the end of a job's output is waited for once the job is closed.

@@ -11,7 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
 )
 
 func (a *app) pauseCmd() *cobra.Command {

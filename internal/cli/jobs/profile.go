@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
-	"scrimp/internal/measured"
-	"scrimp/internal/spec"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 )
 
 // profiled is what a short run says of the long one.

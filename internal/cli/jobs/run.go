@@ -20,9 +20,9 @@ import (
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/plan"
-	"scrimp/internal/spec"
-	"scrimp/internal/wait"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/wait"
 )
 
 func (a *app) runCmd() *cobra.Command {

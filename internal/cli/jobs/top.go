@@ -16,8 +16,8 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/spec"
-	"scrimp/internal/wait"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/wait"
 )
 
 // topEvery is how often a terminal is drawn anew: agents measure every five seconds.

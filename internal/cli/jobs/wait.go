@@ -13,9 +13,9 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
-	"scrimp/internal/spec"
-	"scrimp/internal/wait"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/wait"
 )
 
 func (a *app) waitCmd() *cobra.Command {

@@ -13,15 +13,15 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/measured"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/server"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/spec"
+	"scrimp/internal/view/convert"
 )
 
 // mostMeasured is how many runs an estimate learns from.

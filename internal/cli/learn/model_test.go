@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/learn"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
 )
 
 // A model that nobody can reckon with is refused, and with the reason: any machine would do for it.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
-	"scrimp/internal/measured"
 )
 
 // TableName is the table of measured runs in the data folder, which every

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/feed"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed"
 )
 
 // The most that is read of one page, in bytes: an AWS price list is read as a stream.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/feed"
+	"scrimp/internal/market/feed"
 )
 
 func write(t *testing.T, dir, name, text string) {
@@ -40,7 +40,7 @@ func TestASourceThatFailsLeavesItsCopyAndTheOthersGoOn(t *testing.T) {
 			return
 		}
 		name := map[string]string{"/azure": "azure-2.json", "/sky/lambda/vms.csv": "skypilot-lambda.csv"}[r.URL.Path]
-		http.ServeFile(w, r, filepath.Join("..", "..", "feed", "testdata", name))
+		http.ServeFile(w, r, filepath.Join("..", "..", "market", "feed", "testdata", name))
 	}))
 	defer web.Close()
 	dir := t.TempDir()

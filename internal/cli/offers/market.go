@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/marketfile"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/marketfile"
+	"scrimp/internal/view/convert"
 )
 
 // published is what the catalogue has of each spot offer's interruptions: of its

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/feed"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/policy"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed"
+	"scrimp/internal/view/convert"
 )
 
 // shownOffers is how many offers a terminal is given.

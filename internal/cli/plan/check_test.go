@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/receipt"
-	"scrimp/internal/spec"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/job/spec"
 )
 
 func TestAReceiptSaysWhatWasProven(t *testing.T) {

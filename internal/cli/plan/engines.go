@@ -7,14 +7,14 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/market"
-	"scrimp/internal/plan"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/sim"
-	"scrimp/internal/spec"
+	"scrimp/internal/view/convert"
 )
 
 // outlook is a job with the market that it is played forward on.

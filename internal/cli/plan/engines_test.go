@@ -8,7 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/test/lane"
 	"scrimp/money"
 )

@@ -3,9 +3,9 @@ package plan
 import (
 	"slices"
 
-	"scrimp/internal/plan"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/sim"
-	"scrimp/internal/spec"
 )
 
 // shortLived says that machines would do but for their lifetime, and what would help; "": it is something else.

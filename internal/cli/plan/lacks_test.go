@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
-	"scrimp/internal/plan"
+	"scrimp/internal/decide/plan"
 )
 
 // A job with an image begins on the dearer machine that runs it; where none does the plan says so, with the fix.

@@ -8,8 +8,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/plan"
-	"scrimp/internal/spec"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/job/spec"
 )
 
 // lasting is an on-demand machine that its provider takes after six hours.

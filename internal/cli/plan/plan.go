@@ -14,21 +14,21 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
 	"scrimp/internal/server/forecast"
 	jobterms "scrimp/internal/server/terms"
 	"scrimp/internal/sim"
-	"scrimp/internal/spec"
-	"scrimp/internal/wait"
+	"scrimp/internal/view/convert"
 )
 
 // forecastRuns is how many runs of a job a plan simulates: the odds are then known to about 3 %.

@@ -13,19 +13,19 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/rank"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/rank"
+	"scrimp/internal/market/catalog"
 	jobterms "scrimp/internal/server/terms"
 	"scrimp/internal/sim"
-	"scrimp/internal/spec"
 )
 
 // What a plan over the catalogue takes for granted where nothing was measured.

@@ -9,13 +9,13 @@ import (
 
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/rank"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/measured"
-	"scrimp/internal/rank"
-	"scrimp/internal/size"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/size"
 )
 
 // byModel estimates the run on every shape.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/check"
+	"scrimp/internal/decide/rank"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/rank"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/check"
+	"scrimp/internal/job/spec"
 )
 
 // way is a way to train that the estimator can tell from others.

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/money"
-	"scrimp/internal/spec"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/view/convert"
 )
 
 func (a *app) budgetsCmd() *cobra.Command {

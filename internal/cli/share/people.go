@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/identity"
-	"scrimp/internal/size"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/view/convert"
 )
 
 // lined prints a list: one JSON object a line, or a table.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // Budgets is the table of limits, and the tags that jobs must have.

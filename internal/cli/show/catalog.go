@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/market/catalog"
 )
 
 // Layer is a source of the catalogue.

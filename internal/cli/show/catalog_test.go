@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/golden"
 )
 
 func contents(t *testing.T) show.Contents {

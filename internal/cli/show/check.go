@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/check"
-	"scrimp/internal/draw"
+	"scrimp/internal/job/check"
+	"scrimp/internal/lib/draw"
 )
 
 // Checklist is a report of scrimp check for people. What passed is listed too: its evidence is what

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/check"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/check"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/golden"
 )
 
 func report(t *testing.T) check.Report {

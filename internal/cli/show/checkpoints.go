@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/size"
 )
 
 // Checkpoints lists those that a job has kept, newest first.

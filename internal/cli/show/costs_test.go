@@ -5,8 +5,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/golden"
 )
 
 func TestCostsArePrintedWithTheirSum(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 )
 
 // Engine is an engine as scrimp engine list prints it.

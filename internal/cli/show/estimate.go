@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
+	"scrimp/internal/lib/draw"
 )
 
 // Estimate is what a run is estimated to need, as --json has it.

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
-	"scrimp/internal/golden"
-	"scrimp/internal/measured"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/test/golden"
 )
 
 func span(v float64) *estimate.Range { return &estimate.Range{Value: v, Low: v * 0.8, High: v * 1.3} }

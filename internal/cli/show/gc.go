@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 )
 
 // GC lists what was removed, or would be.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/draw"
-	"scrimp/internal/scaffold"
+	"scrimp/internal/job/scaffold"
+	"scrimp/internal/lib/draw"
 )
 
 // Written is a job file that was written, as --json has it.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // Job is the page of one job.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // Jobs is the table of jobs and queue.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 )
 
 // Kept is what a job has kept, and what of that was copied.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/draw"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/market/catalog"
 )
 
 // facts is the table of what is known of kinds of accelerators, with sources.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // jobsOf is the job of a machine, and how many have parts of it too.

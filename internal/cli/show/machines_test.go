@@ -6,8 +6,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/golden"
 )
 
 func TestMachinesAreListed(t *testing.T) {

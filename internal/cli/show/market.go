@@ -8,13 +8,13 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/receipt"
-	"scrimp/internal/size"
+	"scrimp/internal/view/convert"
 )
 
 // Sale is what is for sale, with what the catalogue's sources publish of it.

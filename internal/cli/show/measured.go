@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
-	"scrimp/internal/measured"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // MeasuredRuns is the table of runs that estimates learn from, newest first.

@@ -3,8 +3,8 @@ package show
 import (
 	"strings"
 
-	"scrimp/internal/draw"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/lib/draw"
 )
 
 // PublishedModel is a model whose shape is known by its name.

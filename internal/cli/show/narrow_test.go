@@ -7,8 +7,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // At 80 and 120 columns no line is too wide and each row still says which it is, whole: with names of 40

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/market/catalog"
 )
 
 // Nearly says without which wish something would be found, and which regions there are

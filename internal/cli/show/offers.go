@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/policy"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
 )
 
 // Offer is a listing as --json has it. What is unknown is null.

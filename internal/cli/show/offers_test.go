@@ -7,11 +7,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/market"
-	"scrimp/internal/policy"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/golden"
 )
 
 // listings has one of each kind: dated and undated, spot with a risk, of another

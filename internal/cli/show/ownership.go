@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // Waiting says that so many machines wait for a decision.

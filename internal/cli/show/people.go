@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 )
 
 func grants(list []api.Grant) string {

@@ -7,7 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
+	"scrimp/internal/test/golden"
 )
 
 func TestPeople(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // Plan is a job played forward through the core: what it would cost, when it

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/rank"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/rank"
 )
 
 // Ranking is the catalogue's offers ranked for a job.

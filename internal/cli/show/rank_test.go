@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
-	"scrimp/internal/rank"
+	"scrimp/internal/decide/rank"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/golden"
 )
 
 // rankings are a feasible wish with recommendations, and one that nothing fulfils.

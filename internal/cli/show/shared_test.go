@@ -5,7 +5,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // several are jobs of two teams, one of which waits for approval.

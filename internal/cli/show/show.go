@@ -10,8 +10,8 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // narrowest is the least width that tables are laid out for, in columns.

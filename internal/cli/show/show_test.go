@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/job/scaffold"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
-	"scrimp/internal/scaffold"
 	"scrimp/internal/sim/replay"
-	"scrimp/internal/size"
+	"scrimp/internal/test/golden"
+	"scrimp/internal/view/convert"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -3,7 +3,7 @@ package show
 import (
 	"fmt"
 
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/sim/replay"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/draw"
-	"scrimp/internal/size"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/telemetry"
 )
 
 // sparkWidth is how many columns a line over time has.

@@ -8,7 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/golden"
+	"scrimp/internal/test/golden"
 )
 
 // trained is what two machines did of which the second has not said anything yet.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market/catalog"
 )
 
 // terms writes what a promise costs in all, and what a managed platform takes over the raw machine.

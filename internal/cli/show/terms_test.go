@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/market/catalog"
 )
 
 const sold = `provider,region,zone,machine,capacity,accelerator,accelerators,cpus,memory_gib,price,currency,at,source,term,platform,upfront,hourly

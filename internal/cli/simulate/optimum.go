@@ -3,7 +3,7 @@ package simulate
 import (
 	"math"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/sim"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/sim"
 )
 

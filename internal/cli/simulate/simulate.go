@@ -15,8 +15,8 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
 )

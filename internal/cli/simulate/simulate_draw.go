@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/draw"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/market"
 	"scrimp/internal/sim"
 	"scrimp/internal/sim/replay"

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/market"
 )
 

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/core"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/sim"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
-	"scrimp/internal/spec"
+	"scrimp/internal/view/convert"
 )
 
 // pastPolicy is a line of what another policy would have made of the jobs so far.

@@ -10,11 +10,11 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/core"
-	"scrimp/internal/draw"
-	"scrimp/internal/marketfile"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/market/marketfile"
 	jobterms "scrimp/internal/server/terms"
-	"scrimp/internal/spec"
 )
 
 // simulated is one policy's line of `scrimp simulate`.

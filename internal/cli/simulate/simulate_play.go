@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/core"
-	"scrimp/internal/draw"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
 	"scrimp/internal/sim"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // Kind is what engines of this package are called.

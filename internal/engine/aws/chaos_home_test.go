@@ -18,13 +18,13 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/engine/aws/awstest"
-	"scrimp/internal/engine/enginetest"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
-	"scrimp/internal/wait"
 )
 
 // home is a data folder whose server, the real program, rents from a cloud whose instances are processes of this

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/engine/aws/awstest"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var chaosFor = flag.Duration("chaos", time.Minute, "how long a cloud and its server are hurt (make chaos-aws)")

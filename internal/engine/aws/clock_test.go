@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 )
 
 // A server whose clock is off, from its begin or later, works all the same: it signs by AWS' clock, which it reads from

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
-	"scrimp/internal/engine/enginetest"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/enginetest"
 )
 
 // rig is a cloud whose spot machines of one type are interrupted soon after they run, and that has none of another.

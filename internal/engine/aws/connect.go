@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 
-	"scrimp/internal/awshttp"
+	"scrimp/internal/lib/awshttp"
 )
 
 // api is AWS, as one account and region has it.

@@ -17,8 +17,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/size"
 )
 
 // Examine implements engine.Examiner. What it tries is a dry run: nothing is made or rented.

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
+	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/lane"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/market"
+	"scrimp/internal/test/awstest"
 )
 
 const anyOfC7i = market.OfferID("aws/any/small/spot")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/awstest"
 )
 
 const aSpot = "aws/us-east-1a/c7i.xlarge/spot"

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 )
 
 // paper is the identity document of an instance, as the metadata service writes it.

@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine/aws/answer"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 )
 
 // How long what was read of an account holds. Types and zones change by the week, spot prices by the minute.

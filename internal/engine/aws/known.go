@@ -5,9 +5,9 @@ package aws
 import (
 	"sync"
 
-	"scrimp/internal/catalog"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
+	"scrimp/internal/market/catalog"
 )
 
 // known is what the catalogue says of AWS' machines, which is read once: the whole of it takes a tenth of a second and

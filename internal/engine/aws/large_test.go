@@ -24,9 +24,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
-	"scrimp/internal/engine/enginetest"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/enginetest"
 )
 
 // A full account: as many types and zones as all regions of AWS have, three zones a region.

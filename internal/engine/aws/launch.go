@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/wait"
 )
 
 // visible is how long a launch waits until EC2 lists what it has granted; then it is asked again with its key.

@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	gcblob "gocloud.dev/blob"
 
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/policy"
 )

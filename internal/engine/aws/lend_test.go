@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/blob/blobtest"
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
 )
 

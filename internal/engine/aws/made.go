@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
 )
 

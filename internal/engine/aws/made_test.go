@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 )
 
 // setUp makes in a site's account what the module makes, as far as the site has it, and returns what it would put out.

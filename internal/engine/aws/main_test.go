@@ -9,7 +9,7 @@ import (
 	"os"
 	"testing"
 
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 )
 
 // largeCloud makes the test's program a cloud of a full account, until its input ends: what a driver needs of the

@@ -12,11 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/engine/aws/answer"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
 )
 
 // acceleratorName is the catalogue's name of what EC2 calls by its maker and name.

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"scrimp/internal/nearest"
+	"scrimp/internal/lib/nearest"
 )
 
 // homeRegion is one that every account of AWS has enabled.

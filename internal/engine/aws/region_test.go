@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/market"
+	"scrimp/internal/test/awstest"
 )
 
 // A region that the account has not enabled, or that does not exist, is named with what to do, and is not taken for

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"gopkg.in/yaml.v3"
 
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 )
 
 // Reservation is a reservation of capacity as it is set: an On-Demand Capacity Reservation or a Capacity Block for ML.

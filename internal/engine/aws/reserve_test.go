@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
+	"scrimp/internal/test/awstest"
 )
 
 // opened is when the clouds of these tests begin.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 )
 
 // Doctor tells how likely spot machines are granted in each zone of each set of types, as EC2 scores it; that EC2 does

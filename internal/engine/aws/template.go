@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
 )
 
 // Tags of all that is made. Those of the request stand beside them.

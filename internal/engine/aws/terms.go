@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/durable"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // termsName is the file in an engine's folder that says what reservations have cost.

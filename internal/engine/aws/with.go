@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 // With is what an AWS engine has under with.

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
 	"golang.org/x/sys/unix"
 
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
 )
 
 // longestLook is how long one command that tells of the computer may take.

@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/durable"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/durable"
 )
 
 // keepEnded is how long a machine that has ended stays known: its key begins no other one.

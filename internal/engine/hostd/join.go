@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // How a computer joins a server: it asks for JoinPath with its token, and from then on the connection is what

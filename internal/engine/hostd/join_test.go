@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 )
 
 // still is a computer that runs nothing.

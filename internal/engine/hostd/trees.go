@@ -10,9 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine/procs"
 )
 
@@ -42,7 +41,7 @@ func (t *trees) Start(id, dir string, env map[string]string) (Process, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", supervised, "scrimp-machine"}, t.agent...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it goes on when we end
-	cmd.Env = child.Environ(api.OfAgent)
+	cmd.Env = child.Environ(child.OfAgent)
 	for k, v := range env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

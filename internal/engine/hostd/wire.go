@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 // Greeting is what the line begins with by which hostd says that it is there; what a login shell prints

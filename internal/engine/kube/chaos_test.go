@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var chaosFor = flag.Duration("chaos", time.Minute, "how long a cluster and its server are hurt (make chaos-kube)")

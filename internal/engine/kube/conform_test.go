@@ -20,12 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/enginetest"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 // again is a driver that can be replaced by another one, as when its server is killed and started again.

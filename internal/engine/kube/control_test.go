@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 )
 

@@ -21,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var (

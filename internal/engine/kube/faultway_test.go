@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // faulty is a way to the API server that loses requests, loses answers to what was done, answers that it cannot now,

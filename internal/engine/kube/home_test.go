@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/engine/kube/image"
-	"scrimp/internal/engine/kube/kubetest"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/image"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // Launch implements engine.Driver: a Job for each key. Its record is there before it, and owns it; the names of both

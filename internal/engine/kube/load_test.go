@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var (

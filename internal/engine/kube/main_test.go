@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/test/kubetest"
 )
 
 func TestMain(m *testing.M) {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // pod is what matters of one.

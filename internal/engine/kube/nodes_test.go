@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
 	"scrimp/internal/market"
+	"scrimp/internal/test/kubetest"
 )
 
 // nodePrices lets a pool without a rate be priced by its nodes: by a user who may not list them, and then may.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
 )
 
 // Where a pod has what is scrimp's.

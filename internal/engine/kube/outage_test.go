@@ -22,9 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/kube/kubetest"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 // What the API server does not tell for a while ends no machine, and is told afterwards: where it dies, where what

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"scrimp/internal/catalog"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
 )
 
 // What kubelet, daemon sets and the system keep of a node whose type alone is known: of the processors 6 % and 0.2,

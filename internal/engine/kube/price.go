@@ -12,10 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"scrimp/internal/catalog"
-	"scrimp/internal/feed"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed"
 )
 
 // price is what a machine costs an hour as the cluster's nodes or the catalogue say it, where the pool's rate does

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/engine/kube/image"
+	"scrimp/internal/test/image"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
 )

@@ -23,8 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // record is what is known of a request. It lies in a ConfigMap, which is there before the Job of the request and owns

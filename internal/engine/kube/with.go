@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 // With is what a Kubernetes engine has under with.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/await"
 )
 
 // jumping is a clock that can be set.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/test/enginetest"
 )
 
 // The market is held to the contract by its real daemon, and its page says by which cases.

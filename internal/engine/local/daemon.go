@@ -21,8 +21,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/wait"
 )
 
 // Options of a daemon.

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 )

@@ -17,8 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
@@ -236,7 +235,7 @@ func Spawn(ctx context.Context, dir, exe string, args []string) error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(exe, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = child.Environ(api.OfAgent) // for its machines
+	cmd.Env = child.Environ(child.OfAgent) // for its machines
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the market: %w", err)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/fileid"
+	"scrimp/internal/lib/fileid"
 	"scrimp/internal/market"
 )
 

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 )

@@ -11,8 +11,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // machine is an instance and its processes.

@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
 )
 

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"scrimp/internal/agent/notice"
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 )

@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine/procs"
 )
 
@@ -32,7 +31,7 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 	cmd := exec.Command(d.opts.Machine[0], d.opts.Machine[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Env = child.Environ(api.OfAgent)
+	cmd.Env = child.Environ(child.OfAgent)
 	for k, v := range env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

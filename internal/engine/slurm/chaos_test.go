@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long a cluster and its server are hurt (make chaos-slurm)")

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/size"
 )
 
 // usualKillWait is Slurm's own, where nobody says what it is set to.

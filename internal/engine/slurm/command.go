@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine"
 )
 
@@ -74,7 +73,7 @@ func runnerOf(w *With) runner {
 
 // environ is what of the server's environment belongs to the machine and its user.
 func environ() []string {
-	return append(child.Environ(func(name string) bool { return api.OfMachine(name) && name != "LC_ALL" }), "LC_ALL=C")
+	return append(child.Environ(func(name string) bool { return child.OfMachine(name) && name != "LC_ALL" }), "LC_ALL=C")
 }
 
 // oneLine is what a command said, without what all of them begin with.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
 	"scrimp/internal/engine"
 )

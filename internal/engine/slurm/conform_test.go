@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
+	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 // again is a driver that can be replaced by another one, as when its server is killed and started again. Its keys are

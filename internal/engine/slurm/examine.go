@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
 )
 
 // Examine implements engine.Examiner.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var seeds = flag.Int("seeds", lane.Pick(30, 450), "clusters that hurt the driver, each by its seed")

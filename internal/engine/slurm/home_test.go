@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/await"
-	"scrimp/internal/engine/enginetest"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/testbin"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // Launch implements engine.Driver: a batch job for each key. The record of it is there before Slurm is asked,

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/slurm/slurmtest"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/wait"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/slurmtest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // record is what is known of a request. It lies in the shared folder, and is there before Slurm hears of the

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/enginetest"
+	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/lane"
 )
 

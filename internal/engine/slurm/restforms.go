@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
 )
 
 // number is one as slurmrestd has it: plain, null where it is unknown and -1 where there is no end to it, or since

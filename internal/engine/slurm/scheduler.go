@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/size"
 )
 
 // scheduler is what the driver asks of Slurm: by its commands, or by slurmrestd.

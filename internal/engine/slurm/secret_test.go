@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
 )
 
 // With is what a Slurm engine has under with.

@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/size"
 )
 
 // What is wrong under with is refused with what to write.

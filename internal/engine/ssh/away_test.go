@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // A machine whose cable is out is named as one that does not answer, and no other; and no more once it is back.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var counted = regexp.MustCompile(`step=(\d+)`)

@@ -16,8 +16,8 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long machines and their server are hurt (make chaos-ssh)")

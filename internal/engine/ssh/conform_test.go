@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/engine/ssh/sshtest"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
+	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/sshtest"
 )
 
 // The test's own binary is the program that is copied to machines.

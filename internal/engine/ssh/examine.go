@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 
-	"scrimp/internal/durable"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/lib/size"
 )
 
 // What a machine should have at least, and how far its clock may be off.

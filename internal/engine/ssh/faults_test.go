@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/durable"
 	"scrimp/internal/engine"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/wait"
 )
 
 var seeds = flag.Int("seeds", lane.Pick(20, 450), "labs that hurt the driver, each by its seed")

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/await"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/enginetest"
-	"scrimp/internal/engine/ssh/sshtest"
-	"scrimp/internal/receipt"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/sshtest"
 	"scrimp/internal/test/testbin"
 )
 

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/ssh/sshtest"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/sshtest"
 )
 
 // ended waits until the engine lists an instance as ended.

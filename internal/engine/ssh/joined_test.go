@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/enginetest"
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/enginetest"
 )
 
 // joinedLab is an engine of machines that join, each with cpus as its name says: c3.1 has 3.

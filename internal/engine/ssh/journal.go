@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/durable"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // journalName is the file in an engine's folder that survives the server.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // Spans of a connection, on the wall.

@@ -19,9 +19,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 )
 
 // Kind is what engines of this package are called.

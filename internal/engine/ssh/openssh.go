@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/child"
+	"scrimp/internal/lib/child"
 )
 
 // KnownHosts is the file in an engine's folder with the keys of its machines that were accepted

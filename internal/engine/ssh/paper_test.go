@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/size"
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/lib/wait"
 )
 
 // paper is a machine on paper: what runs there is a line in a table, and its cable, its power and those who

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/size"
+	"scrimp/internal/market/catalog"
 )
 
 // term is how far ahead a machine of one's own counts as paid for.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/durable"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/durable"
 )
 
 // TokensName is the file in an engine's folder with the hashes of the tokens that its machines join with. It is

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // maxChunk is how many bytes of output an agent may send at once.

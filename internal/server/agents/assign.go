@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 )
 
 // assign is what the agent of a rank of the attempt has to do.

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"sync"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/httpblob"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/core"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 const (

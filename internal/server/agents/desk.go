@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"sync"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/auth"
@@ -15,6 +14,7 @@ import (
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/wire/api"
 )
 
 // Output is what programs have printed.

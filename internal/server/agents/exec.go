@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // execution is a command that a user wants run beside the program.

@@ -3,10 +3,10 @@ package agents
 import (
 	"context"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/spec"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/wire/api"
 )
 
 // allRanks reports whether the folder of each rank is a part of the job's checkpoints.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"scrimp/internal/api"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // No two gangs that run meet at one port, a gang keeps its own for as long as it runs, and a server

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"slices"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob/httpblob"
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/workblob"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 )
 
 // errNotLent is what is wrong where the job's store is none that the server has credentials for.

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/signed"
 )
 
 // Register takes a machine's public key, once.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // Limits of sessions. A session lives in the memory of this server only: it ends with it, with its reader, and with

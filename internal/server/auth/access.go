@@ -1,6 +1,6 @@
 package auth
 
-import "scrimp/internal/identity"
+import "scrimp/internal/lib/identity"
 
 // Scope is for what a role is needed, or what else opens a route.
 type Scope int

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 )
 
 // A stream ends at the moment at which its token expires, and no sooner.

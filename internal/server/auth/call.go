@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 )
 
 // OwnerName is what the audit trail calls who holds the data folder.

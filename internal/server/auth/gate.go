@@ -13,13 +13,13 @@ import (
 	"strconv"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/signed"
 )
 
 // Gate is the one way to a handler.

@@ -9,10 +9,10 @@ import (
 	"reflect"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/api/signed"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/signed"
 )
 
 type machineKey struct{}

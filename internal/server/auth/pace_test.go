@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
+	"scrimp/internal/wire/api"
 )
 
 // Who makes up tokens of agents has one pace for all of them.

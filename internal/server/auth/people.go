@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
 )
 

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/api/bound"
 	"scrimp/internal/control"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/bound"
 )
 
 // What stands in the log for ever and changes nothing: refusals, failures, and acts that are no event of

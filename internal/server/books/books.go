@@ -10,9 +10,9 @@ import (
 	"net/http"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
 	"scrimp/internal/view"

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
-	"scrimp/internal/state"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // groups are what costs are listed by.

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/state"
 	"scrimp/internal/view"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // refusal is what was said where the event is that a launch of the job was refused.

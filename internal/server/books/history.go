@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // History answers with what was seen of the market, from the log, and with the

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/measured"
-	"scrimp/internal/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
 	"scrimp/internal/store"
+	"scrimp/internal/view/convert"
 )
 
 // standardRuns is how many measured runs are answered with where nobody says.

@@ -4,12 +4,12 @@ import (
 	"math"
 	"net/http"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view"
+	"scrimp/internal/wire/api"
 )
 
 // metricReader reads from the log what a job's programs said of a metric: every value of

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/state"
 	"scrimp/internal/view"
+	"scrimp/internal/view/convert"
 )
 
 // Receipt shows what a job cost, and why.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/receipt"
 )
 
 // tips are what would make the next run cheaper, by rules over the receipt.

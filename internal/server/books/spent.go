@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/wait"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/wait"
 )
 
 // spent keeps the sums of the ledger's postings: a view of the log that reads on where

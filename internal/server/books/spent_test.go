@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/spec"
 	"scrimp/internal/store"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // booking appends events with random postings to the log of a world, so many hours

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/receipt"
 )
 
 // A tip names what happened: work is destroyed by interruptions only where there were some, and on-demand

@@ -3,10 +3,10 @@ package books
 import (
 	"context"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
-	"scrimp/internal/state"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // Under sums what was booked of limits in the windows that are open now, up to the

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/ledger"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/state"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // each reads the events of one kind. Samples may be missing from them.

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/webhook"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // What the store keeps beside the log.

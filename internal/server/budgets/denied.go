@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/http"
 
-	"scrimp/internal/budget"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
 )
 

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"scrimp/internal/budget"
 	"scrimp/internal/control"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/webhook"
-	"scrimp/internal/state"
 )
 
 // Meta is what the store keeps beside the log.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/webhook"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // Guard looks at the limits every few seconds and warns. The core keeps them.

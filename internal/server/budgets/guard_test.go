@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
-	"scrimp/internal/money"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/webhook"
+	"scrimp/internal/wire/api"
 )
 
 // A webhook that is away is asked again after longer and longer waits; one that

@@ -6,15 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
 	"scrimp/internal/sim"
-	"scrimp/internal/wait"
+	"scrimp/internal/wire/api"
 )
 
 // NotConfigured is the state of an engine that is named no more while machines of it may cost something.

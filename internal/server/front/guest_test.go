@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 )
 
 // Who opens connections without end and asks for nothing gets no more than are

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/money"
-	"scrimp/internal/quantity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 )
 
 // none takes a term away.

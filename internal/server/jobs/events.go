@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/state"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // Events sends the jobs that the caller sees as server-sent events: each as

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // Machines run commands beside the programs of jobs.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 )
 
 // feed is what is sent to those who watch all jobs. The log is read, and each job

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // filter says which jobs are wanted; what is zero asks for nothing.

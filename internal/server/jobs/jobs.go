@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/state"
+	"scrimp/internal/wire/api"
 )
 
 // find returns the job as people see it.

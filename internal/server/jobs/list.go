@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // maxPage is how many jobs a page has at most.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/store"
 )
 

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"net/http"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 	"scrimp/money"
 )
 

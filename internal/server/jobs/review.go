@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/plan"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // Approve lets a job that waits for approval into the queue, if the limits

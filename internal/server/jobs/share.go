@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/wait"
 )
 
 // Watchers share the server's time: what one costs is counted in bytes, and each user has so many a second with

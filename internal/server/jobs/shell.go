@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"slices"
 
-	"scrimp/internal/api"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // Shell refuses a job that would go without what it names of its submitter's shell, or would bring

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // wanted is which output is wanted, in which form.

@@ -12,12 +12,12 @@ import (
 	"gocloud.dev/blob/memblob"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	ours "scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/core"
+	ours "scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 )
 
 // errNeeded is a checkpoint that its job goes on from.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/turn"
 )

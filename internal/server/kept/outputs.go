@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // List lists the outputs that the machines of a job have kept.

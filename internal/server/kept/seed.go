@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"strings"
 
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/core"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
 )
 
 // Seed copies a checkpoint of another job to a new one, which begins from it.

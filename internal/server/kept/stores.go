@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/spec"
 )
 
 // Stores are the stores that job files may name in checkpoint.store. The address is a submitter's word, and the
@@ -36,7 +36,7 @@ func NewStores(all bool, addresses []string, data string) (Stores, error) {
 	return s, nil
 }
 
-// storeAt reads an address; nil: it is none that a job may have. The user is left to internal/blob, which refuses it.
+// storeAt reads an address; nil: no job may have it. Package blob refuses an address with a user.
 func storeAt(address string) *url.URL {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || u.Opaque != "" || !spec.IsStore(address) {

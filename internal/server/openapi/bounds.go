@@ -4,8 +4,8 @@ import (
 	"encoding"
 	"reflect"
 
-	"scrimp/internal/api/bound"
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/wire/bound"
 )
 
 // ask notes that a type is part of a request.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
 )
 
 // exampleYAML is a job file as people write it, and exampleJSON what a program sends with the same words.

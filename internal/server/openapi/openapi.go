@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // Route is what is said of a route.

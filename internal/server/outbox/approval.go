@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"scrimp/internal/budget"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
 )
 
 // askedFolder notes which approvals webhooks were asked for.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
-	"scrimp/internal/spec"
 )
 
 // Outbox tells webhooks, and notes in the data folder what was told.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 )
 
 // What a server before this one has not told anybody is told at the start. Of a

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
 )
 
 // log is where what was done is read.

@@ -7,10 +7,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/quantity"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // A number that is found out of bounds only when the event is made is answered with 422: after a 503 a client would retry

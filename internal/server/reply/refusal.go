@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"scrimp/client"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/view/convert"
 )
 
 // Refusal is what is wrong with a request.

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // Problem answers with an error as RFC 9457 has it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api/signed"
+	"scrimp/internal/wire/signed"
 )
 
 // Writer keeps what was answered, and keeps back what must not be: after a write

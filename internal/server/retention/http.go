@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"scrimp/client"
-	"scrimp/internal/api/bound"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/bound"
 )
 
 // maxKeep is how many jobs a request may name.

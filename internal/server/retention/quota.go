@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/size"
 )
 
 // ErrQuota says that a team has used its disk.

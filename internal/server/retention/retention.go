@@ -13,14 +13,14 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/control"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/wait"
 )
 
 // What is kept where nobody says otherwise.

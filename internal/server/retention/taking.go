@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/checkpoint"
-	"scrimp/internal/core"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/disk"
 )

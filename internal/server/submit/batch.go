@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 )
 
 // maxBatch is how many jobs are submitted at once at most.

@@ -8,17 +8,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
-	"scrimp/internal/plan"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/spec"
-	"scrimp/internal/state"
+	"scrimp/internal/wire/api"
 )
 
 // shellOf refuses what of the submitter's shell is missing, or is not to be there.

@@ -6,16 +6,16 @@ import (
 	"net/http"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/check"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/measured"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/job/check"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
 	"scrimp/internal/store"
+	"scrimp/internal/wire/api"
 )
 
 // How far back runs of a name are looked for: among so many jobs, for so many runs, as

@@ -11,12 +11,12 @@ import (
 	"slices"
 
 	"scrimp/client"
-	"scrimp/internal/api"
-	"scrimp/internal/api/bound"
-	"scrimp/internal/measured"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/webhook"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
 )
 
 // howToSend is the fix where a submission has no job file that can be read.

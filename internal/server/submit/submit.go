@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/kept"
@@ -24,7 +24,7 @@ import (
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/spec"
+	"scrimp/internal/wire/api"
 )
 
 // terms are the terms of a job that begins now, as this installation's.

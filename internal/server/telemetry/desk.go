@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/store"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/telemetry"
 )
 
 // What is taken of an agent at most, and what of its clock is believed.

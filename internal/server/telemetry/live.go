@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/wire/telemetry"
 )
 
 // fresh is how old what a machine does now may be.

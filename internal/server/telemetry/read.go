@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/core"
-	"scrimp/internal/receipt"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/spec"
 	"scrimp/internal/store"
-	"scrimp/internal/telemetry"
+	"scrimp/internal/wire/telemetry"
 )
 
 // node is a machine of an attempt, and what it was measured to do.

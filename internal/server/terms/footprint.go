@@ -3,12 +3,12 @@ package terms
 import (
 	"math"
 
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/measured"
-	"scrimp/internal/plan"
-	"scrimp/internal/size"
-	"scrimp/internal/spec"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/size"
 )
 
 // mostCards is the most accelerators of a machine that a footprint tells apart.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/plan"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/spec"
 )
 
 // llama is Llama-3-8B, in the words of a job file.

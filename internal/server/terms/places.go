@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
-	"scrimp/internal/spec"
 )
 
 // Unknown says which engines, and zones of engines, the job's alternatives name that are not there, and what is.

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
-	"scrimp/internal/plan"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/spec"
 )
 
 // sold are two partitions of a cluster, machines of one's own, and a local market.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/spec"
 )
 
 var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/wait"
+	"scrimp/internal/lib/wait"
 )
 
 // How a webhook is told.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 )
 
 // A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is told

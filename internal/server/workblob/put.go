@@ -14,12 +14,12 @@ import (
 
 	gcblob "gocloud.dev/blob"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/tarball"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/kept"
-	"scrimp/internal/tarball"
-	"scrimp/internal/wait"
+	"scrimp/internal/wire/api"
 )
 
 // errOther says that what lies in the bucket is not the folder.

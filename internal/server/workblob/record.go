@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"scrimp/internal/api"
-	"scrimp/internal/durable"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/wire/api"
 )
 
 // record is what of a job's work folder lies in its bucket, or may: it is written before anything is put there.

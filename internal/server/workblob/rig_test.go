@@ -19,14 +19,14 @@ import (
 
 	gcblob "gocloud.dev/blob"
 
-	"scrimp/internal/blob"
-	"scrimp/internal/blob/blobtest"
-	"scrimp/internal/blob/lent"
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
-	"scrimp/internal/engine/aws/awstest"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/blobtest"
 )
 
 // rig is a store of work folders, and a real server of S3 behind a gate that evaluates the policies of sessions, which

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/engine"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/wire/api"
 )
 
 // ErrServer says that the work folder is not in the bucket now: the server sends it.

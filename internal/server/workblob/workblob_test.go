@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"scrimp/internal/api"
-	"scrimp/internal/blob"
+	"scrimp/internal/content/blob"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/awstest"
+	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
 )
 
 // asked is the answer to who asks until it is no longer to wait.

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"scrimp/internal/confined"
-	"scrimp/internal/ignore"
+	"scrimp/internal/job/ignore"
+	"scrimp/internal/lib/confined"
 )
 
 // ignoreName is the file that says what is not copied to machines.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/content/tarball"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/tarball"
 )
 
 // Folder is the one below the data folder in which the store lies.

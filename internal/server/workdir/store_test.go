@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/content/tarball"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/tarball"
 	"scrimp/internal/test/lane"
 )
 

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/content/tarball"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/tarball"
 )
 
 // entry is a file, a folder or a link of a work folder.

@@ -14,10 +14,10 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/identity"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
 )
 
 // What was sent is kept for a day: a submission that is sent again finds it. Of one user so much is kept; what they

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/confined"
+	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/disk"
 )
 

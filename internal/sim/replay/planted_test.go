@@ -5,8 +5,8 @@ package replay
 import (
 	"testing"
 
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/sim/tick"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/test/lane"
 )

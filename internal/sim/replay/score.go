@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 )
 

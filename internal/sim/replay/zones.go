@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"scrimp/internal/core"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
 	"scrimp/internal/sim/tick"
 )
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/core"
-	"scrimp/internal/money"
-	"scrimp/internal/plan"
-	"scrimp/internal/policy"
-	"scrimp/internal/policy/place"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/test/lane"
 )

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/policy/horizon"
+	"scrimp/internal/decide/policy/horizon"
 )
 
 // Drawn returns whether spot can be had, by ticks of ten minutes, in a market drawn

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // The public traces say when one machine could be had. A job on several is played on them in

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // Fits says how much work an hour on a machine of the offer does, or on as many as the job

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
-	"scrimp/internal/policy/place"
-	"scrimp/internal/size"
 	"scrimp/internal/test/lane"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 )
 
 // Kind is what a run holds, or is told to hold.

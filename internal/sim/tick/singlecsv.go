@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Window is a cut of a zone's recorded spot market.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // Optimum returns what the run costs if all of its window is known in advance,

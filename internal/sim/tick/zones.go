@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/money"
-	"scrimp/internal/policy/place"
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
 )
 
 // The public benchmark with several zones: one V100, ticks of 195 s, on-demand

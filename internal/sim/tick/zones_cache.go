@@ -13,7 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // optimumVersion changes where ZoneOptimum's meaning does.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // never is the cost of what cannot be on time.

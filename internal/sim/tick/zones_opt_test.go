@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/money"
-	"scrimp/internal/policy/place"
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/money"
+	"scrimp/internal/lib/money"
 )
 
 // ZoneTrace is what one zone did in one window, tick by tick.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/money"
-	"scrimp/internal/policy/place"
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
 )
 

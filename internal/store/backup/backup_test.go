@@ -16,12 +16,12 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
-	"scrimp/internal/store/storetest"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/storetest"
 )
 
 func must(t testing.TB, err error) {

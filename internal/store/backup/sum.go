@@ -11,7 +11,7 @@ import (
 	"maps"
 	"slices"
 
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
 )
 

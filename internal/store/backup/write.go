@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"scrimp/internal/ledger"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/await"
+	"scrimp/internal/test/await"
 )
 
 func TestStart_KillsTheWholeGroupWhenTheTestEnds(t *testing.T) {

@@ -1,0 +1,396 @@
+package httpblob
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"gocloud.dev/blob/driver"
+
+	"scrimp/internal/wire/api"
+)
+
+// How long a call goes on, where a Bucket says nothing else.
+const (
+	Patience = time.Minute // for a server that is away
+	Stall    = time.Minute // without a byte in either direction a try has failed
+)
+
+// NewBucket returns the store behind a server at base, such as https://host:port/v1/agent.
+// token is asked for before each request.
+func NewBucket(base string, client *http.Client, token func() string) *Bucket {
+	return &Bucket{Base: base, Client: client, Token: token, Wire: api.Wire, Patience: Patience, Stall: Stall}
+}
+
+// Bucket is the driver of a store behind a server. It keeps no content type and no
+// metadata; a write that has metadata is refused.
+type Bucket struct {
+	Base     string // address that paths begin with, such as https://host:port/v1/agent
+	Socket   bool   // Client reaches it by a socket of this machine, whatever Base says
+	Client   *http.Client
+	Token    func() string // asked for before each request
+	Wire     int           // version of the protocol
+	Patience time.Duration
+	Stall    time.Duration
+}
+
+// request is one call, which may be made several times.
+type request struct {
+	method string
+	path   string // below Base
+	query  url.Values
+	header http.Header
+	// body returns the content from its beginning, and its size or -1; nil is none.
+	body func() (io.Reader, int64)
+	once bool // the body can be read once only
+	// summed sends the content's CRC-32C behind it.
+	summed bool
+}
+
+// do makes a call until it is answered, and returns the answer, whose body the caller closes.
+func (b *Bucket) do(ctx context.Context, q request) (*http.Response, error) {
+	limit := time.Now().Add(b.Patience)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		resp, wait, err := b.try(ctx, q)
+		if err == nil {
+			return resp, nil
+		}
+		wait = max(wait, pause)
+		if !again(err) || q.once || ctx.Err() != nil || time.Now().Add(wait).After(limit) {
+			return nil, fmt.Errorf("%s %s: %w", q.method, b.Base+q.path, err)
+		}
+		if !sleep(ctx, wait) {
+			return nil, fmt.Errorf("%s %s: %w", q.method, b.Base+q.path, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// again reports whether a call may be answered when it is made again.
+func again(err error) bool {
+	s, ok := errors.AsType[*statusError](err)
+	if !ok {
+		return true // it was cut off, or nobody was there
+	}
+	switch s.status {
+	case http.StatusUnprocessableEntity, // it did not arrive whole
+		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// errStall ends a try in which nothing moves.
+var errStall = errors.New("no byte came or went for too long")
+
+// try makes a call once. wait is how long the server wants to be left alone.
+func (b *Bucket) try(ctx context.Context, q request) (resp *http.Response, wait time.Duration, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	alive := time.AfterFunc(b.Stall, func() { cancel(errStall) })
+	touch := func() { alive.Reset(b.Stall) }
+	end := func() { alive.Stop(); cancel(nil) }
+	defer func() {
+		if err != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, errStall) {
+				err = errors.Join(cause, err)
+			}
+			end()
+		}
+	}()
+	req, err := b.request(ctx, q, touch)
+	if err != nil {
+		return nil, 0, err
+	}
+	resp, err = b.Client.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	resp.Body = &answer{ReadCloser: resp.Body, touch: touch, end: end}
+	if resp.StatusCode < 300 {
+		return resp, 0, nil
+	}
+	wait, err = refusal(resp)
+	return nil, wait, err
+}
+
+func (b *Bucket) request(ctx context.Context, q request, touch func()) (*http.Request, error) {
+	address := b.Base + q.path
+	if len(q.query) > 0 {
+		address += "?" + q.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if q.header != nil {
+		req.Header = q.header.Clone()
+	}
+	req.Header.Set("Authorization", "Bearer "+b.Token())
+	req.Header.Set(api.WireHeader, strconv.Itoa(b.Wire))
+	if q.body == nil {
+		return req, nil
+	}
+	content, size := q.body()
+	if size != 0 {
+		req.Body, req.ContentLength = &sent{Reader: content, touch: touch}, size
+	}
+	if q.summed {
+		req.ContentLength, req.Trailer = -1, http.Header{api.BlobSum: nil}
+		req.Body = &sent{Reader: content, touch: touch, trailer: req.Trailer}
+	}
+	return req, nil
+}
+
+// refusal reads an answer that is no success.
+func refusal(resp *http.Response) (wait time.Duration, err error) {
+	defer func() { _ = resp.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // it only says more
+	s := &statusError{status: resp.StatusCode, text: resp.Status}
+	var p api.Problem
+	if json.Unmarshal(text, &p) == nil && p.Title != "" {
+		s.text = fmt.Sprintf("status %d: %s", resp.StatusCode, p.Title)
+		if p.Detail != "" {
+			s.text += ": " + p.Detail
+		}
+	}
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		wait = time.Duration(min(n, 30)) * time.Second
+	}
+	return wait, s
+}
+
+// sent is a content on its way to the server.
+type sent struct {
+	io.Reader
+	touch   func()
+	trailer http.Header // gets the sum of what went out, at its end; nil: it has none
+	sum     uint32
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.touch()
+	if s.trailer != nil {
+		s.sum = crc32.Update(s.sum, castagnoli, p[:n])
+	}
+	if errors.Is(err, io.EOF) {
+		s.over()
+	}
+	return n, err
+}
+
+func (s *sent) over() {
+	if s.trailer != nil {
+		s.trailer.Set(api.BlobSum, fmt.Sprintf("%08x", s.sum))
+	}
+}
+
+// sentAtOnce is how much of a content in memory goes out in one piece: so little that it
+// is in the processor's cache when it is copied after it was summed.
+const sentAtOnce = 256 << 10
+
+// WriteTo implements io.WriterTo: what is in memory is not copied on its way.
+func (s *sent) WriteTo(w io.Writer) (int64, error) {
+	memory, ok := s.Reader.(*bytes.Reader)
+	if !ok {
+		return io.Copy(w, readOnly{s})
+	}
+	pieces := &pieces{s: s, w: w}
+	n, err := memory.WriteTo(pieces)
+	if err == nil {
+		s.over()
+	}
+	return n, err
+}
+
+// readOnly hides WriteTo.
+type readOnly struct{ io.Reader }
+
+// pieces hands on what it gets piece by piece.
+type pieces struct {
+	s *sent
+	w io.Writer
+}
+
+func (p *pieces) Write(data []byte) (int, error) {
+	total := 0
+	for len(data) > 0 {
+		piece := data[:min(len(data), sentAtOnce)]
+		p.s.sum = crc32.Update(p.s.sum, castagnoli, piece)
+		n, err := p.w.Write(piece)
+		p.s.touch()
+		total += n
+		if err != nil {
+			return total, err
+		}
+		data = data[n:]
+	}
+	return total, nil
+}
+
+// Close leaves the content to whoever opened it.
+func (*sent) Close() error { return nil }
+
+// answer is the body of an answer.
+type answer struct {
+	io.ReadCloser
+	touch func()
+	end   func()
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	a.touch()
+	return n, err
+}
+
+func (a *answer) Close() error {
+	err := a.ReadCloser.Close()
+	a.end()
+	return err
+}
+
+// done makes a call whose answer says nothing but that it is done.
+func (b *Bucket) done(ctx context.Context, q request) (http.Header, error) {
+	resp, err := b.do(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+	return resp.Header, resp.Body.Close()
+}
+
+// blobsPath is where the blobs are below Base.
+const blobsPath = "/blobs"
+
+func keyed(key string) url.Values { return url.Values{"key": {key}} }
+
+// content is a body that is in memory.
+func content(data []byte) func() (io.Reader, int64) {
+	return func() (io.Reader, int64) { return bytes.NewReader(data), int64(len(data)) }
+}
+
+// As gives nothing away.
+func (b *Bucket) As(i any) bool {
+	p, ok := i.(**Bucket)
+	if ok {
+		*p = b
+	}
+	return ok
+}
+
+// ErrorAs gives nothing away.
+func (*Bucket) ErrorAs(error, any) bool { return false }
+
+// Close drops idle connections.
+func (b *Bucket) Close() error {
+	b.Client.CloseIdleConnections()
+	return nil
+}
+
+// Attributes describes a blob.
+func (b *Bucket) Attributes(ctx context.Context, key string) (*driver.Attributes, error) {
+	head, err := b.done(ctx, request{method: http.MethodHead, path: blobsPath, query: keyed(key)})
+	if err != nil {
+		return nil, err
+	}
+	size, err := strconv.ParseInt(head.Get("Content-Length"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the server gives no size of %s: %w", key, err)
+	}
+	return &driver.Attributes{ContentType: contentType, ModTime: modified(head), Size: size, ETag: head.Get("ETag")}, nil
+}
+
+// contentType is what every blob is said to be.
+const contentType = "application/octet-stream"
+
+func modified(head http.Header) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, head.Get(api.BlobModified)) // unknown is the zero time
+	return t
+}
+
+// ListPaged lists blobs in the order of their keys.
+func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driver.ListPage, error) {
+	if opts.BeforeList != nil {
+		if err := opts.BeforeList(func(any) bool { return false }); err != nil {
+			return nil, err
+		}
+	}
+	query := url.Values{"prefix": {opts.Prefix}, "delimiter": {opts.Delimiter}, "page": {string(opts.PageToken)}}
+	if opts.PageSize > 0 {
+		query.Set("limit", strconv.Itoa(min(opts.PageSize, mostKeys)))
+	}
+	resp, err := b.do(ctx, request{method: http.MethodGet, path: blobsPath + "/list", query: query})
+	if err != nil {
+		return nil, err
+	}
+	var list api.Blobs
+	err = json.NewDecoder(resp.Body).Decode(&list)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, fmt.Errorf("list %s: %w", opts.Prefix, err)
+	}
+	page := &driver.ListPage{}
+	if list.Next != "" {
+		page.NextPageToken = []byte(list.Next)
+	}
+	for _, o := range list.Blobs {
+		page.Objects = append(page.Objects,
+			&driver.ListObject{Key: o.Key, Size: o.Size, ModTime: o.Modified, IsDir: o.Folder})
+	}
+	return page, nil
+}
+
+// Delete removes a blob. A call whose answer was lost may find it gone.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	_, err := b.done(ctx, request{method: http.MethodDelete, path: blobsPath, query: keyed(key)})
+	return err
+}
+
+// Copy reads a blob and writes it.
+func (b *Bucket) Copy(ctx context.Context, to, from string, opts *driver.CopyOptions) error {
+	if opts.BeforeCopy != nil {
+		if err := opts.BeforeCopy(func(any) bool { return false }); err != nil {
+			return err
+		}
+	}
+	r, err := b.NewRangeReader(ctx, from, 0, -1, &driver.ReaderOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := b.NewTypedWriter(ctx, to, contentType, &driver.WriterOptions{})
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, r); err != nil {
+		cancel() // so that Close throws it away
+		_ = w.Close()
+		return err
+	}
+	return w.Close()
+}
+
+// SignedURL is not possible: the server serves none but its own tokens.
+func (*Bucket) SignedURL(context.Context, string, *driver.SignedURLOptions) (string, error) {
+	return "", fmt.Errorf("sign an address of the server: %w", errors.ErrUnsupported)
+}

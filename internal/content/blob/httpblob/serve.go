@@ -1,0 +1,252 @@
+package httpblob
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"gocloud.dev/blob/driver"
+
+	"scrimp/internal/content/blob"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/bound"
+)
+
+// Handler serves one caller's blobs in a folder. A method that returns an error has
+// answered nothing: Status says with what to answer.
+type Handler struct {
+	Folder *blob.Folder
+	Owns   func(key string) bool // whether the caller may name the key, or list by it as a prefix
+	Writes func(key string) bool // whether the caller may write or delete it besides; nil: any of its own
+	Room   func(n int) error     // asked before n bytes of a content are kept: why they may not be
+	Live   func() error          // asked before a blob appears or goes: why the caller may change nothing any more
+}
+
+// own returns the key that the request names.
+func (h Handler) own(key string) (string, error) {
+	if !h.Owns(key) {
+		return "", fmt.Errorf("%w: %.200q", ErrOwn, key)
+	}
+	return key, h.Folder.Linkless(key)
+}
+
+// changed is own, of a key that the caller may write or delete.
+func (h Handler) changed(key string) (string, error) {
+	if h.Writes != nil && !h.Writes(key) {
+		return "", fmt.Errorf("%w: another machine of the gang writes %.200q", ErrOwn, key)
+	}
+	return h.own(key)
+}
+
+// Read answers with a blob, or with what its head says of it.
+func (h Handler) Read(w http.ResponseWriter, r *http.Request) error {
+	key, err := h.own(r.URL.Query().Get("key"))
+	if err != nil {
+		return err
+	}
+	file, stat, tag, err := h.Folder.OpenBlob(key)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // only read
+	head := w.Header()
+	head.Set("Content-Type", "application/octet-stream")
+	head.Set("ETag", tag)
+	head.Set(api.BlobModified, stat.ModTime().UTC().Format(time.RFC3339Nano))
+	if bySocket(r) {
+		w = carried{w}
+	}
+	http.ServeContent(w, r, "", time.Time{}, file)
+	return nil
+}
+
+// Write takes a blob's content. The blob appears whole or not at all.
+func (h Handler) Write(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	key, err := h.changed(query.Get("key"))
+	if err != nil {
+		return err
+	}
+	later, err := isLater(query.Get("durable"))
+	if err != nil {
+		return err
+	}
+	absent := false
+	switch match := r.Header.Get("If-None-Match"); match {
+	case "":
+	case "*":
+		absent = true
+	default:
+		return fmt.Errorf("%w: If-None-Match is %.40q, and only * is understood", ErrBad, match)
+	}
+	sum := func() string {
+		if s := r.Header.Get(api.BlobSum); s != "" {
+			return s
+		}
+		return r.Trailer.Get(api.BlobSum)
+	}
+	if err := h.write(r.Context(), key, r.Body, sum, absent, later); err != nil {
+		return err
+	}
+	w.Header().Set(api.BlobBoot, bootID())
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func isLater(durable string) (bool, error) {
+	if durable != "" && durable != "later" {
+		return false, fmt.Errorf("%w: durable is %.40q, and only later is understood", ErrBad, durable)
+	}
+	return durable != "", nil
+}
+
+// write makes a blob of what from holds to its end; sum is asked for then.
+func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func() string, absent, later bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opts := driver.WriterOptions{IfNotExist: absent}
+	var l blob.Later
+	if later {
+		opts.BeforeWrite = func(as func(any) bool) error { as(&l); return nil }
+		defer l.Leave()
+	}
+	if err := h.Room(0); err != nil {
+		return err
+	}
+	to, err := h.Folder.NewTypedWriter(ctx, key, "", &opts)
+	if err != nil {
+		return err
+	}
+	got, err := h.copy(to, from)
+	want := sum()
+	switch {
+	case err != nil:
+	case want == "":
+		err = fmt.Errorf("%w: neither a header nor a trailer %s holds the content's CRC-32C", ErrBad, api.BlobSum)
+	case want != fmt.Sprintf("%08x", got):
+		err = fmt.Errorf("%w: its CRC-32C is %08x and not %.20q, as %s says", errTorn, got, want, api.BlobSum)
+	}
+	if err == nil {
+		err = h.Live()
+	}
+	if err != nil {
+		cancel() // so that Close throws it away
+		_ = to.Close()
+		return err
+	}
+	return to.Close()
+}
+
+// copy copies a content and returns its CRC-32C.
+func (h Handler) copy(to io.Writer, from io.Reader) (sum uint32, err error) {
+	lent := newCarrier()
+	defer lent.release()
+	for n := 0; ; {
+		buffer := lent.buffer(n)
+		n, err = from.Read(buffer)
+		sum = crc32.Update(sum, castagnoli, buffer[:n])
+		if n > 0 {
+			if room := h.Room(n); room != nil {
+				return sum, room
+			}
+			if _, werr := to.Write(buffer[:n]); werr != nil {
+				return sum, werr
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return sum, nil
+		case err != nil:
+			return sum, fmt.Errorf("%w: %w", errTorn, err)
+		}
+	}
+}
+
+// Delete removes a blob.
+func (h Handler) Delete(w http.ResponseWriter, r *http.Request) error {
+	key, err := h.changed(r.URL.Query().Get("key"))
+	if err == nil {
+		err = h.Live()
+	}
+	if err == nil {
+		err = h.Folder.Delete(r.Context(), key)
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// List answers with a page of the blobs whose keys begin with a prefix.
+func (h Handler) List(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	prefix, err := h.own(query.Get("prefix"))
+	if err != nil {
+		return err
+	}
+	size := mostKeys
+	if text := query.Get("limit"); text != "" {
+		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > mostKeys {
+			return fmt.Errorf("%w: limit is %.20q, and not a number from 1 to %d", ErrBad, text, mostKeys)
+		}
+	}
+	page, err := h.Folder.ListPaged(r.Context(), &driver.ListOptions{Prefix: prefix, Delimiter: query.Get("delimiter"),
+		PageSize: size, PageToken: []byte(query.Get("page"))})
+	if err != nil {
+		return err
+	}
+	list := api.Blobs{Blobs: []api.Blob{}, Next: string(page.NextPageToken)}
+	for _, o := range page.Objects {
+		list.Blobs = append(list.Blobs, api.Blob{Key: o.Key, Size: o.Size, Modified: o.ModTime.UTC(), Folder: o.IsDir})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(list)
+}
+
+// Sync makes blobs durable that were written with durable=later.
+func (h Handler) Sync(w http.ResponseWriter, r *http.Request) error {
+	var q api.BlobSync
+	if err := decode(r.Body, &q); err != nil {
+		return err
+	}
+	if q.Boot != bootID() {
+		return errBoot
+	}
+	for _, key := range q.Keys {
+		if _, err := h.own(key); err != nil {
+			return err
+		}
+	}
+	if err := h.Folder.Sync(r.Context(), q.Keys); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// mostJSON is the largest request that names keys.
+const mostJSON = 4 << 20
+
+func decode(from io.Reader, into any) error {
+	text, err := io.ReadAll(io.LimitReader(from, mostJSON+1))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errTorn, err)
+	}
+	if len(text) > mostJSON {
+		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, mostJSON>>20)
+	}
+	if err := bound.Check(reflect.TypeOf(into).Elem(), text); err != nil {
+		return fmt.Errorf("%w: %w", ErrBad, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%w: %w", ErrBad, err)
+	}
+	return nil
+}

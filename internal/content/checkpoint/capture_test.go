@@ -1,0 +1,237 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/test/blobtest"
+	"scrimp/internal/test/fast"
+)
+
+func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
+	t.Helper()
+	got, err := c.Capture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := got.Discard(); err != nil {
+			t.Error(err)
+		}
+	})
+	return got
+}
+
+// A capture holds what the folder held, although the program goes on to
+// replace and remove its files, and costs no copy.
+func TestCaptureSurvivesReplacing(t *testing.T) {
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
+	put(t, dir, "model", "before it is replaced")
+	put(t, dir, "gone", "before it is removed")
+	want := read(t, dir)
+	c := capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
+	if c.Copied != 0 || c.Size() != 41 {
+		t.Errorf("copied %d of %d bytes", c.Copied, c.Size())
+	}
+	put(t, dir, "model.tmp", "after")
+	for _, err := range []error{
+		os.Rename(filepath.Join(dir, "model.tmp"), filepath.Join(dir, "model")),
+		os.Remove(filepath.Join(dir, "gone")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := claim(t, open(b), 1)
+	if _, _, err := w.PublishCapture(t.Context(), c, checkpoint.Meta{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _ := restored(t, open(b)); !got.equal(want) {
+		t.Errorf("differs:%s", want.diff(got))
+	}
+}
+
+// A file that is overwritten in place after it was linked is never published
+// torn; the next capture of it is a copy, which survives.
+func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
+	w := claim(t, open(b), 1)
+	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}}
+	put(t, dir, "model", "first")
+	put(t, dir, "fixed", "never written again")
+	one := capture(t, c)
+	if one.Copied > 0 {
+		t.Skip("skipped: files are not linked here")
+	}
+	put(t, dir, "model", "second")
+	if _, _, err := w.PublishCapture(t.Context(), one, checkpoint.Meta{}); err == nil {
+		_, got, _ := restored(t, open(b))
+		if !strings.HasSuffix(got["model"], "first") {
+			t.Fatalf("published %q", got["model"])
+		}
+	} else if !errors.Is(err, checkpoint.ErrChanged) {
+		t.Fatal(err)
+	}
+	two := capture(t, c)
+	if two.Copied != int64(len("second")) {
+		t.Errorf("copied %d bytes", two.Copied)
+	}
+	put(t, dir, "model", "third")
+	if _, _, err := w.PublishCapture(t.Context(), two, checkpoint.Meta{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _ := restored(t, open(b)); !strings.HasSuffix(got["model"], "second") {
+		t.Errorf("published %q", got["model"])
+	}
+}
+
+// A file that was written a moment ago is copied: its next change might not show.
+func TestCaptureCopiesWhatIsFresh(t *testing.T) {
+	checkpoint.SetTick(t, time.Hour) // however slow this machine is
+	b := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
+	put(t, dir, "old", "settled")
+	at := filepath.Join(dir, "fresh")
+	if err := os.WriteFile(at, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
+	if c.Copied != 3 {
+		t.Fatalf("copied %d bytes of a file that was written just now", c.Copied)
+	}
+	stat, err := os.Stat(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(at, stat.ModTime(), stat.ModTime()); err != nil { // as if within one tick
+		t.Fatal(err)
+	}
+	if _, _, err := claim(t, open(b), 1).PublishCapture(t.Context(), c, checkpoint.Meta{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _ := restored(t, open(b)); !strings.HasSuffix(got["fresh"], "one") {
+		t.Errorf("published %q", got["fresh"])
+	}
+}
+
+// A program that overwrites its files during the upload gets a checkpoint of one moment.
+func TestPublishCapturesAgain(t *testing.T) {
+	t.Parallel()
+	store := openFolder(t, fast.Dir(t))
+	dir := filepath.Join(fast.Dir(t), "c")
+	put(t, dir, "a", "old old old old")
+	put(t, dir, "b", "old old old old")
+	var once sync.Once
+	b := hooked(t, store, func(op blobtest.Op) error {
+		if op.Kind == "write" && strings.Contains(op.Key, "objects/") {
+			once.Do(func() {
+				put(t, dir, "a", "new new new new")
+				put(t, dir, "b", "new new new new")
+			})
+		}
+		return nil
+	})
+	w := claim(t, open(b), 1)
+	publish(t, w, dir, 1)
+	_, got, _ := restored(t, open(b))
+	if a, b := got["a"][len(got["a"])-15:], got["b"][len(got["b"])-15:]; a != b {
+		t.Errorf("published a mixture: %q and %q", a, b)
+	}
+	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
+		t.Errorf("captures are left: %v", names)
+	}
+}
+
+// What cannot be captured is named.
+func TestCaptureRefuses(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "c")
+	if _, err := checkpoint.TakeCapture(t.Context(), dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a folder that is missing: %v", err)
+	}
+	put(t, dir, "f", "x")
+	for target, says := range map[string]string{"/etc/passwd": "link out", "../../up": "link out", "\xff": "not UTF-8"} {
+		at := filepath.Join(dir, "out")
+		if says == "not UTF-8" {
+			at = filepath.Join(dir, target)
+		}
+		if err := os.Symlink(target, at); err != nil {
+			t.Fatal(err)
+		}
+		_, err := checkpoint.TakeCapture(t.Context(), dir)
+		if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(says, "link out", "leads out of the folder")) {
+			t.Errorf("link to %q: %v", target, err)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
+		t.Errorf("captures are left: %v", names)
+	}
+}
+
+// A capture that breaks off in the middle is an error, and leaves nothing.
+func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(fast.Dir(t), "c")
+	put(t, dir, "f", "x")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := checkpoint.TakeCapture(gone, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("its caller has gone: %v", err)
+	}
+	// A program that never rests: files come and go all the time.
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			name := filepath.Join(dir, fmt.Sprintf("n%d", n%50))
+			_ = os.WriteFile(name, []byte(name), 0o600)
+			_ = os.Remove(filepath.Join(dir, fmt.Sprintf("n%d", (n+25)%50)))
+		}
+	}()
+	broken := 0
+	for n := 0; n < 20 || broken == 0 && n < 10000; n++ {
+		c, err := checkpoint.TakeCapture(t.Context(), dir)
+		switch {
+		case err == nil:
+			if err := c.Discard(); err != nil {
+				t.Error(err)
+			}
+		case errors.Is(err, checkpoint.ErrChanged):
+			broken++
+		default:
+			t.Error(err)
+		}
+	}
+	close(stop)
+	<-stopped
+	if broken == 0 {
+		t.Error("the test is void: no capture broke off")
+	}
+	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
+		t.Errorf("captures are left: %v", names)
+	}
+}

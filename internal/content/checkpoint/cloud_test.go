@@ -1,0 +1,93 @@
+//go:build !local
+
+package checkpoint_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/test/blobtest"
+	"scrimp/internal/test/lane"
+)
+
+// What holds for folders holds for real servers of S3, Google Cloud Storage and Azure Blob.
+func TestS3(t *testing.T) {
+	lane.Component(t, "objects")
+	address, _ := blobtest.S3(t)
+	inBucket(t, address)
+}
+
+// What S3 itself finds to be other bytes than were written is damage, and no store that does not answer: the checkpoint
+// before it is restored.
+func TestADamagedManifestInS3IsPassedOver(t *testing.T) {
+	lane.Component(t, "objects")
+	address, objects := blobtest.S3(t)
+	b, err := blob.Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	s, dir := checkpoint.Open(b, "j/"), t.TempDir()
+	w, err := s.Claim(t.Context(), 1, "j.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var newest string
+	for step := int64(1); step <= 2; step++ {
+		if err := os.WriteFile(filepath.Join(dir, "state"), []byte(fmt.Sprint(step)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{Job: "j", Step: step})
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest = filepath.Join(objects, "j", "manifests", m.Name)
+	}
+	text, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(newest, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = s.Claim(t.Context(), 2, "j.2"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Restore(t.Context(), t.TempDir())
+	if err != nil || r.Manifest == nil || r.Manifest.Step != 1 || len(r.Refused) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestGCS(t *testing.T) {
+	lane.Component(t, "objects")
+	inBucket(t, blobtest.GCS(t))
+}
+
+func TestAzure(t *testing.T) {
+	lane.Component(t, "objects")
+	inBucket(t, blobtest.Azure(t))
+}
+
+func inBucket(t *testing.T, address string) {
+	for i, s := range suite {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			b, err := blob.Open(t.Context(), fmt.Sprintf("%s&prefix=case%d", address, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			s.test(t, b)
+		})
+	}
+}

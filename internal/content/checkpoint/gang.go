@@ -1,0 +1,204 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/wait"
+)
+
+// Of returns the store as one machine of a gang sees it: of a checkpoint of all ranks it
+// restores its own part.
+func (s *Store) Of(rank, nodes int) *Store {
+	u := *s
+	u.rank, u.nodes = rank, nodes
+	return &u
+}
+
+// own is what this machine restores of a checkpoint.
+func (s *Store) own(m Manifest) (Manifest, error) {
+	switch {
+	case m.Ranks == 0 || s.nodes == 0:
+		return m, nil
+	case m.Ranks != s.nodes:
+		return m, fmt.Errorf("%w: %s has the parts of %d, and %d begin: take as many as before, or save what any number "+
+			"can read on rank 0 alone", ErrRanks, m.Name, m.Ranks, s.nodes)
+	}
+	part := m
+	part.Files, part.Bytes = nil, 0
+	for _, f := range m.Files {
+		if path, ok := strings.CutPrefix(f.Path, strconv.Itoa(s.rank)+"/"); ok {
+			f.Path = path
+			part.Files = append(part.Files, f)
+			part.Bytes += f.Size
+		}
+	}
+	return part, nil
+}
+
+func (s *Store) fetchOwn(ctx context.Context, m Manifest, dir string) error {
+	part, err := s.own(m)
+	if err != nil {
+		return err
+	}
+	return s.fetch(ctx, part, dir)
+}
+
+// start is what the machines of a gang begin from: what rank 0 has restored.
+type start struct {
+	Writer   string `json:"writer"`
+	Manifest string `json:"manifest"` // "": none
+}
+
+// Lead tells the other machines of a gang what rank 0 has restored. They restore the same.
+func (w *Writer) Lead(ctx context.Context, r Restored) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := start{Writer: w.name}
+	if r.Manifest != nil {
+		s.Manifest = r.Manifest.Name
+	}
+	data, err := seal(s)
+	if err == nil {
+		err = w.store.putOnce(ctx, "starts/"+w.token.String(), data)
+	}
+	if err != nil {
+		return fmt.Errorf("tell the gang what it begins from: %w", err)
+	}
+	return nil
+}
+
+// Follower is another machine of a gang than rank 0's: it reads, and stores its part of
+// checkpoints, under the claim of rank 0, and publishes nothing.
+type Follower struct {
+	store   *Store
+	token   token
+	attempt string
+
+	patience time.Duration // for rank 0 to publish what was shared
+}
+
+// How often a gang's machines look at what the others have done, and how long one whose part
+// is stored waits for rank 0 before it goes on.
+const (
+	firstLook     = 100 * time.Millisecond
+	slowestLook   = 2 * time.Second
+	sharePatience = 30 * time.Second
+)
+
+// until asks again and again, less and less often, until done says so, it fails, or ctx is done.
+func until(ctx context.Context, done func() (bool, error)) error {
+	for pause := firstLook; ; pause = min(pause*3/2, slowestLook) {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		if err := wait.For(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// Follow waits for the claim of rank 0 of this epoch and attempt. ErrFenced: a newer attempt
+// has claimed.
+func (s *Store) Follow(ctx context.Context, epoch int, attempt string) (*Follower, error) {
+	f := &Follower{store: s, attempt: attempt, patience: sharePatience}
+	err := until(ctx, func() (bool, error) {
+		names, err := s.list(ctx, "fences") // what counts for this epoch is fixed from here on
+		if err != nil {
+			return false, err
+		}
+		f.token = newest(names)
+		if f.token.epoch > epoch {
+			return false, fmt.Errorf("%w: epoch %d", ErrFenced, f.token.epoch)
+		}
+		return f.token.epoch == epoch, nil
+	})
+	if err == nil {
+		err = f.same(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("follow epoch %d for %s: %w", epoch, attempt, err)
+	}
+	return f, nil
+}
+
+// same holds that the claim is of this attempt.
+func (f *Follower) same(ctx context.Context) error {
+	data, err := f.store.read(ctx, "claims/"+f.token.String())
+	if err != nil {
+		return err
+	}
+	var c claim
+	if err := unseal(data, &c); err != nil {
+		return fmt.Errorf("read claims/%s: %w", f.token, err)
+	}
+	if c.Attempt != f.attempt {
+		return fmt.Errorf("%w: attempt %s has the same epoch", ErrFenced, c.Attempt)
+	}
+	return nil
+}
+
+// unfenced returns ErrFenced where a newer attempt has claimed. A newer session of rank 0 of this
+// one fences nobody: its program has ended, and so has the attempt.
+func (f *Follower) unfenced(ctx context.Context) error {
+	newest, err := f.store.newestClaim(ctx)
+	if err == nil && newest.epoch > f.token.epoch {
+		err = fmt.Errorf("%w: claim %s is newer than %s", ErrFenced, newest, f.token)
+	}
+	return err
+}
+
+// Restore puts into folder dir what rank 0 has restored, or this machine's part of it. It
+// fetches what rank 0 will probably take while rank 0 does, and waits for its word.
+func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
+	r, v, err := f.store.restore(ctx, f.token.epoch, dir)
+	if err != nil {
+		return r, err
+	}
+	var s start
+	if err := until(ctx, func() (bool, error) { return f.started(ctx, &s) }); err != nil {
+		return r, fmt.Errorf("restore to %s: %w", dir, err)
+	}
+	switch {
+	case r.Manifest != nil && r.Manifest.Name == s.Manifest, r.Manifest == nil && s.Manifest == "":
+		return r, nil
+	case s.Manifest == "": // what was fetched goes
+		r.Manifest = nil
+		return r, f.store.fetch(ctx, Manifest{}, dir)
+	}
+	m, err := f.store.manifest(ctx, v, s.Manifest)
+	if err == nil {
+		err = f.store.fetchOwn(ctx, m, dir)
+	}
+	if err != nil {
+		return r, fmt.Errorf("restore to %s what rank 0 begins from: %w", dir, err)
+	}
+	r.Manifest = &m
+	return r, nil
+}
+
+// started reports whether rank 0 has said what the gang begins from.
+func (f *Follower) started(ctx context.Context, s *start) (bool, error) {
+	if err := f.unfenced(ctx); err != nil {
+		return false, err
+	}
+	names, err := f.store.list(ctx, "starts")
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if name != f.token.String() {
+			continue
+		}
+		data, err := f.store.read(ctx, "starts/"+name)
+		if err == nil {
+			err = unseal(data, s)
+		}
+		return true, err
+	}
+	return false, nil
+}

@@ -1,0 +1,290 @@
+package checkpoint_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	gocloud "gocloud.dev/blob"
+	"pgregory.net/rapid"
+
+	_ "scrimp/internal/test/sameseed"
+
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/test/blobtest"
+	"scrimp/internal/test/fast"
+	"scrimp/internal/test/lane"
+)
+
+// state is one publish that was tried. Its index is the step in its manifest.
+type state struct {
+	tree     tree
+	manifest *checkpoint.Manifest // of one that succeeded
+	fenced   bool                 // it was tried after a newer claim
+}
+
+// attempt is a writer and the folder of its program.
+type attempt struct {
+	w   *checkpoint.Writer
+	dir string
+}
+
+// model is what should hold of a store after any history.
+type model struct {
+	t       *testing.T
+	rt      *rapid.T
+	top     string
+	clean   *gocloud.Bucket // does what it is told
+	bucket  *gocloud.Bucket // crashes when left reaches 0
+	mu      sync.Mutex
+	left    int // operations until the crash; below 0 is never
+	late    bool
+	epoch   int
+	folders int
+	live    *attempt
+	stale   []*attempt
+	doubt   []*attempt // followed by a claim that may have crashed too early to fence them
+	states  []*state
+	damaged map[string]bool
+}
+
+func (m *model) before(blobtest.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left == 0 || m.left == 1 && !m.late {
+		m.left = 0
+		return errCrash
+	}
+	if m.left > 0 {
+		m.left--
+	}
+	return nil
+}
+
+func (m *model) after(blobtest.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left == 0 {
+		return errCrash
+	}
+	return nil
+}
+
+// survived returns whether the writer goes on after err. A crashed one is gone.
+func (m *model) survived(err error, allowed ...error) bool {
+	for _, a := range allowed {
+		if errors.Is(err, a) {
+			err = nil
+		}
+	}
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, errCrash) {
+		m.rt.Fatalf("unexpected: %v", err)
+	}
+	seen["crashed"]++
+	m.live = nil
+	m.left = -1
+	return false
+}
+
+// start claims, as the next attempt or as the same one again, and restores.
+func (m *model) start(again bool) {
+	if m.live != nil {
+		m.doubt = append(m.doubt, m.live)
+		m.live = nil
+	}
+	if !again || m.epoch == 0 {
+		m.epoch++
+	}
+	w, err := open(m.bucket).Claim(m.t.Context(), m.epoch, fmt.Sprintf("j1.%d", m.epoch))
+	if !m.survived(err) {
+		return
+	}
+	m.stale = append(m.stale, m.doubt...)
+	m.doubt = nil
+	m.folders++
+	a := &attempt{w, filepath.Join(m.top, fmt.Sprint("machine", m.folders), "c")}
+	r, err := w.Restore(m.t.Context(), a.dir)
+	if !m.survived(err) {
+		return
+	}
+	if r.Manifest == nil {
+		if err := os.MkdirAll(a.dir, 0o755); err != nil {
+			m.rt.Fatal(err)
+		}
+	}
+	m.live = a
+}
+
+func (m *model) publish() {
+	s := &state{tree: read(m.t, m.live.dir)}
+	m.states = append(m.states, s)
+	man, _, err := m.live.w.Publish(m.t.Context(), m.live.dir, checkpoint.Meta{Step: int64(len(m.states) - 1)})
+	if m.survived(err) {
+		s.manifest = &man
+	}
+}
+
+// publishStale is a fenced attempt that does not know it yet.
+func (m *model) publishStale(a *attempt) {
+	m.left = -1
+	s := &state{tree: read(m.t, a.dir), fenced: true}
+	m.states = append(m.states, s)
+	_, _, err := a.w.Publish(m.t.Context(), a.dir, checkpoint.Meta{Step: int64(len(m.states) - 1)})
+	if !errors.Is(err, checkpoint.ErrFenced) {
+		m.rt.Fatalf("a stale attempt's publish: %v", err)
+	}
+	seen["fenced"]++
+	if _, err := a.w.Prune(m.t.Context(), checkpoint.Keep{}); !errors.Is(err, checkpoint.ErrFenced) {
+		m.rt.Fatalf("a stale attempt's prune: %v", err)
+	}
+}
+
+func (m *model) breakOne(r *rand.Rand) {
+	all := append(keys(m.t, m.clean, "jobs/j1/objects/"), keys(m.t, m.clean, "jobs/j1/manifests/")...)
+	if len(all) == 0 {
+		return
+	}
+	i := r.IntN(len(all))
+	key := "jobs/j1/objects/" + all[i]
+	if i >= len(all)-len(keys(m.t, m.clean, "jobs/j1/manifests/")) {
+		key = "jobs/j1/manifests/" + all[i]
+	}
+	if m.damaged[key] {
+		return // to flip a bit twice would mend it
+	}
+	for _, how := range []string{"bit flipped", "truncated", "missing"} {
+		if r.IntN(2) == 0 || how == "missing" {
+			damage(m.t, m.clean, key, damages[how], r)
+			m.damaged[key] = true
+			return
+		}
+	}
+}
+
+// whole reports whether a checkpoint that was published is still there.
+func (m *model) whole(man *checkpoint.Manifest) bool {
+	at := []string{"jobs/j1/manifests/" + man.Name}
+	for _, f := range man.Files {
+		for _, p := range f.Parts {
+			at = append(at, "jobs/j1/objects/"+p.Home+"/"+p.Sum)
+		}
+	}
+	for _, k := range at {
+		if ok, err := m.clean.Exists(m.t.Context(), k); err != nil || !ok || m.damaged[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// seen counts what the histories held, so that a test that tests nothing fails.
+var seen = map[string]int{}
+
+// check restores, and holds the result to what was done.
+func (m *model) check() {
+	dir := filepath.Join(m.top, "check")
+	defer os.RemoveAll(dir)
+	r, err := open(m.clean).Restore(m.t.Context(), 0, dir)
+	if err != nil {
+		m.rt.Fatal(err)
+	}
+	newest := -1
+	for i, s := range m.states {
+		if s.manifest != nil && m.whole(s.manifest) {
+			newest = i
+		}
+	}
+	if len(r.Refused) > 0 {
+		seen["refused"]++
+	}
+	if r.Manifest == nil {
+		seen["nothing restored"]++
+		if newest >= 0 {
+			m.rt.Fatalf("nothing is restored, but state %d was published; refused %v", newest, r.Refused)
+		}
+		return
+	}
+	s := m.states[r.Manifest.Step]
+	seen["restored"]++
+	if s.manifest == nil {
+		seen["restored what seemed to fail"]++
+	}
+	if s.fenced {
+		m.rt.Fatalf("state %d of a fenced attempt is restored", r.Manifest.Step)
+	}
+	if got := read(m.t, dir); !got.equal(s.tree) {
+		m.rt.Fatalf("state %d is restored with differences:%s", r.Manifest.Step, s.tree.diff(got))
+	}
+	if int(r.Manifest.Step) < newest {
+		m.rt.Fatalf("state %d is restored, but %d is whole; refused %v", r.Manifest.Step, newest, r.Refused)
+	}
+}
+
+// For any history of edits, publishes, crashes, damage, stale attempts, prunes
+// and claims: what is restored is exactly a state that was published and not
+// fenced, and the newest of those that are whole.
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &model{t: t, rt: rt, left: -1, damaged: map[string]bool{}}
+		var err error
+		if m.top, err = os.MkdirTemp(fast.Dir(t), "history"); err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(m.top)
+		m.clean = openFolder(t, filepath.Join(m.top, "store"))
+		m.bucket = bucketOver(t, blobtest.Watch(driverOf(t, m.clean), m.before, m.after))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		m.start(false)
+		steps := rapid.SliceOfN(rapid.IntRange(0, 15), 15, lane.Pick(35, 60)).Draw(rt, "steps")
+		for _, step := range steps {
+			if m.live == nil && step != 12 && step != 15 {
+				m.start(r.IntN(2) == 0)
+				continue
+			}
+			switch step {
+			case 0, 1, 2, 3, 4, 5:
+				edit(t, r, m.live.dir)
+			case 6, 7, 8:
+				m.publish()
+			case 9:
+				p, err := m.live.w.Prune(t.Context(), checkpoint.Keep{Last: 1 + r.IntN(2), EveryNth: r.IntN(4)})
+				m.survived(err, checkpoint.ErrDamaged)
+				if err == nil && len(p.Manifests) > 0 {
+					seen["pruned"]++
+				}
+			case 10:
+				m.start(false)
+			case 11:
+				m.start(true)
+			case 12:
+				if len(m.stale) > 0 {
+					m.publishStale(m.stale[r.IntN(len(m.stale))])
+				}
+			case 13, 14: // whatever comes next crashes, soon or later
+				m.left, m.late = r.IntN(15)+1, r.IntN(2) == 0
+			case 15:
+				m.breakOne(r)
+			}
+			if m.left == 0 { // a crash that the last operation did not notice is one all the same
+				m.live, m.left = nil, -1
+			}
+			if m.live == nil || step > 5 {
+				m.check()
+			}
+		}
+	})
+	for _, what := range []string{"restored", "nothing restored", "restored what seemed to fail", "refused", "crashed", "pruned", "fenced"} {
+		if seen[what] == 0 {
+			t.Errorf("no history has: %s", what)
+		}
+	}
+	t.Log(seen)
+}

@@ -1,0 +1,216 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"scrimp/internal/content/blob"
+)
+
+// Keep says which checkpoints stay. The newest always does.
+type Keep struct {
+	Last     int    // so many of the newest; below 1 is 1
+	Best     string // metric whose best checkpoint stays; "" for none
+	Maximize bool   // the best is the highest; else the lowest
+	EveryNth int    // those whose sequence number is a multiple stay; 0 for none
+}
+
+// Pruned says what was dropped.
+type Pruned struct {
+	Manifests []string
+	Objects   int
+}
+
+// Prune drops checkpoints that need not stay, once this writer has read back
+// every part of the newest, and then the parts that no checkpoint refers to.
+// It touches nothing that a newer claim stored or could refer to.
+func (w *Writer) Prune(ctx context.Context, keep Keep) (Pruned, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.prune(ctx, keep)
+	if err != nil {
+		return p, fmt.Errorf("prune: %w", err)
+	}
+	return p, nil
+}
+
+func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
+	var done Pruned
+	v, err := w.store.survey(ctx)
+	if err != nil {
+		return done, err
+	}
+	// The listing came first: a claim that is made after this one's standing is confirmed
+	// sees no checkpoint that counts and is newer than those in v.
+	if err := w.unfenced(ctx); err != nil {
+		return done, err
+	}
+	counting, drop, err := w.store.counting(ctx, v)
+	if err != nil || len(counting) == 0 {
+		return done, err
+	}
+	if err := w.verify(ctx, counting[len(counting)-1]); err != nil {
+		return done, err
+	}
+	stays := keep.stays(counting)
+	used := map[string]bool{}
+	for i, m := range counting {
+		if !stays[i] {
+			drop = append(drop, m.Name)
+			continue
+		}
+		for _, p := range m.parts() {
+			used[p.key()] = true
+		}
+	}
+	if w.swept && len(drop) == 0 {
+		return done, nil
+	}
+	w.swept = false
+	slices.SortFunc(drop, comparePairs) // oldest first
+	for _, name := range drop {
+		if err := w.remove(ctx, "manifests/"+name); err != nil {
+			return done, err
+		}
+		done.Manifests = append(done.Manifests, name)
+	}
+	err = w.sweep(ctx, used, &done)
+	w.swept = err == nil
+	return done, err
+}
+
+// counting are the checkpoints that count, oldest first, and the names of those that are
+// fenced out or damaged. A newest one that is damaged is an error: it may be all there is.
+func (s *Store) counting(ctx context.Context, v view) (counting []Manifest, drop []string, err error) {
+	for i, name := range v.names {
+		m, err := s.manifest(ctx, v, name)
+		switch {
+		case err == nil:
+			counting = append(counting, m)
+		case errors.Is(err, errFencedOut):
+			drop = append(drop, name)
+		case errors.Is(err, ErrDamaged) && i < len(v.names)-1:
+			drop = append(drop, name)
+		default:
+			return nil, nil, err
+		}
+	}
+	return counting, drop, nil
+}
+
+// stays says for each checkpoint, oldest first, whether it does.
+func (k Keep) stays(all []Manifest) []bool {
+	stays := make([]bool, len(all))
+	best := -1
+	for i, m := range all {
+		_, seq, _ := parsePair(m.Name)
+		stays[i] = i >= len(all)-max(k.Last, 1) || k.EveryNth > 0 && seq%k.EveryNth == 0
+		v, ok := m.Metrics[k.Best]
+		if !ok || k.Best == "" {
+			continue
+		}
+		if best < 0 || k.Maximize && v >= all[best].Metrics[k.Best] || !k.Maximize && v <= all[best].Metrics[k.Best] {
+			best = i
+		}
+	}
+	if best >= 0 {
+		stays[best] = true
+	}
+	return stays
+}
+
+// sweep drops parts that were stored under this claim or an older one and are not used.
+func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) error {
+	names, err := w.store.list(ctx, "objects")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		home, sum, _ := strings.Cut(name, "/")
+		if !w.mayDrop(home) || used["objects/"+name] {
+			continue
+		}
+		// First from what a publish may refer to, then from the store.
+		if w.known[sum].Home == home {
+			delete(w.known, sum)
+		}
+		delete(w.verified, "objects/"+name)
+		if err := w.remove(ctx, "objects/"+name); err != nil {
+			return err
+		}
+		done.Objects++
+	}
+	shares, err := w.store.list(ctx, "shares")
+	for _, name := range shares {
+		if w.mayDrop(name) {
+			err = errors.Join(err, w.remove(ctx, "shares/"+name))
+		}
+	}
+	return err
+}
+
+// mayDrop reports whether nobody refers to what was stored under a home, but for the checkpoints
+// that count: it is this claim's or an older one's, and of another rank no step that may come.
+func (w *Writer) mayDrop(home string) bool {
+	if h, ok := parseShare(home); ok {
+		return h.token.before(w.token) || h.token == w.token && h.step < w.shared
+	}
+	epoch, session, ok := parsePair(home)
+	return ok && !w.token.before(token{epoch, session})
+}
+
+// remove deletes an object; one that is gone is what was wanted.
+func (w *Writer) remove(ctx context.Context, key string) error {
+	if err := w.store.bucket.Delete(ctx, w.store.prefix+key); err != nil && !blob.Missing(err) {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// Listed is a checkpoint in the store.
+type Listed struct {
+	Name string
+	Manifest
+	Count   int   // of files, folders and links
+	Fenced  bool  // it does not count
+	Damaged error // its manifest cannot be read; nil says nothing of its parts
+}
+
+// List returns the checkpoints, newest first, with how many files each has and not which: a manifest may have 64 MiB,
+// and a program may have made many.
+func (s *Store) List(ctx context.Context) (all []Listed, err error) {
+	err = s.each(ctx, func(l Listed) bool {
+		l.Count, l.Files = len(l.Files), nil
+		all = append(all, l)
+		return true
+	})
+	return all, err
+}
+
+// each calls do with every checkpoint, newest first, until it returns false. One manifest at a time is in memory.
+func (s *Store) each(ctx context.Context, do func(Listed) bool) error {
+	v, err := s.survey(ctx)
+	if err != nil {
+		return fmt.Errorf("list checkpoints: %w", err)
+	}
+	for _, name := range slices.Backward(v.names) {
+		l := Listed{Name: name}
+		l.Manifest, err = s.manifest(ctx, v, name)
+		switch {
+		case err == nil:
+		case errors.Is(err, errFencedOut):
+			l.Fenced = true
+		case errors.Is(err, ErrDamaged):
+			l.Damaged = err
+		default:
+			return fmt.Errorf("list checkpoints: %w", err)
+		}
+		if !do(l) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package checkpoint
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gocloud.dev/blob/memblob"
+
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/test/fast"
+)
+
+// sparse makes a file of a size that holds some bytes in its middle and nothing else.
+func sparse(t *testing.T, path string, size int64) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err == nil {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		t.Skipf("skipped: this file system has no such file: %v", err)
+	}
+	if _, err := f.WriteAt([]byte("here"), size/2); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}
+
+// A file that costs its program nothing, as it is all holes, costs the agent nothing either: a copy has the same holes.
+func TestACopyOfHolesTakesNoDisk(t *testing.T) {
+	t.Parallel()
+	dir := fast.Dir(t)
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	const size = 16<<20 + 7
+	sparse(t, from, size)
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := copyFile(in, to, size); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := os.ReadFile(from)
+	b, _ := os.ReadFile(to)
+	stat, err := os.Stat(to)
+	if err != nil || !bytes.Equal(a, b) || len(a) != size {
+		t.Errorf("%d bytes were copied from %d, %v", len(b), len(a), err)
+	}
+	if used := stat.Sys().(*syscall.Stat_t).Blocks * 512; used > 1<<20 {
+		t.Errorf("the copy takes %d bytes of the disk", used)
+	}
+	if err := copyFile(in, filepath.Join(dir, "shorter"), size-1); err == nil {
+		t.Error("a file that has grown is copied as if it had not")
+	}
+}
+
+// Of a file with more parts than a manifest lists nothing is made in memory, and nothing read.
+func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
+	t.Parallel()
+	work := fast.Dir(t)
+	if err := os.MkdirAll(filepath.Join(work, "out"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sparse(t, filepath.Join(work, "out", "large"), mostBytes+(1<<40))
+	bucket := memblob.OpenBucket(nil)
+	defer bucket.Close()
+	s := Open(bucket, "")
+	w, err := s.Claim(t.Context(), 1, "j.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, published := w.Publish(t.Context(), filepath.Join(work, "out"), Meta{Step: 1})
+	_, _, kept := s.Keep(t.Context(), confined.Folder{Path: work}, []string{"out"}, "j")
+	for what, err := range map[string]error{"published": published, "kept": kept} {
+		if err == nil || !strings.Contains(err.Error(), "holes") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

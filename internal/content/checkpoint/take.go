@@ -1,0 +1,133 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"scrimp/internal/content/blob"
+)
+
+// Find returns the checkpoint of that name, where it counts; "" is the newest that does.
+// ErrNone: there is none.
+func (s *Store) Find(ctx context.Context, name string) (Manifest, error) {
+	none := fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
+	if name == "" {
+		none = fmt.Errorf("%w: no checkpoint counts", ErrNone)
+	}
+	var found Manifest
+	err := s.each(ctx, func(l Listed) bool {
+		switch {
+		case name != "" && l.Name != name, l.Fenced:
+			return true
+		case l.Damaged == nil:
+			found, none = l.Manifest, nil
+		case name != "":
+			none = fmt.Errorf("checkpoint %s: %w", name, l.Damaged)
+		default:
+			return true
+		}
+		return false
+	})
+	return found, cmp.Or(err, none)
+}
+
+// Export writes the files of a checkpoint into dir, each part checked against its hash.
+func (s *Store) Export(ctx context.Context, m Manifest, dir string) error {
+	if err := s.fetch(ctx, m, dir); err != nil {
+		return fmt.Errorf("fetch checkpoint %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// CopyFrom publishes a checkpoint of another store as this one's, each part checked
+// against its hash on the way. Nothing of it counts before all of it is there.
+func (w *Writer) CopyFrom(ctx context.Context, from *Store, m Manifest, meta Meta) (Manifest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	home := w.token.String()
+	parts := m.parts()
+	var later blob.Later
+	err := from.parallel(ctx, len(parts), from.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
+		data := buffer[:parts[i].Size]
+		if err := from.readPart(ctx, parts[i], data); err != nil {
+			return err
+		}
+		part := Part{Sum: parts[i].Sum, Size: parts[i].Size, Home: home}
+		return w.store.bucket.Upload(ctx, w.store.prefix+part.key(), bytes.NewReader(data),
+			later.Options(*writeOptions(false)))
+	})
+	if err = errors.Join(err, later.Sync(ctx)); err != nil {
+		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
+	}
+	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, m.Captured, m.Metrics
+	c := Manifest{Form: m.Form, Meta: meta, Session: w.token.session, Writer: w.name, Published: m.Published,
+		Bytes: m.Bytes, Ranks: m.Ranks}
+	for _, f := range m.Files {
+		moved := make([]Part, 0, len(f.Parts))
+		for _, p := range f.Parts {
+			p.Home = home
+			moved = append(moved, p)
+		}
+		if f.Parts = moved; len(moved) == 0 {
+			f.Parts = nil
+		}
+		c.Files = append(c.Files, f)
+	}
+	if err := w.create(ctx, &c); err != nil {
+		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
+	}
+	return c, nil
+}
+
+// Remove deletes a checkpoint, and the parts that no other one needs. Nobody may write
+// to the store meanwhile.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	if err := s.remove(ctx, name); err != nil {
+		return fmt.Errorf("remove checkpoint %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, name string) error {
+	found, whole, used := false, true, map[string]bool{}
+	err := s.each(ctx, func(l Listed) bool {
+		if l.Name == name {
+			found = true
+			return true
+		}
+		whole = whole && l.Damaged == nil // what it needs nobody knows
+		for _, p := range l.parts() {
+			used[p.key()] = true
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return ErrNone
+	}
+	if err := s.bucket.Delete(ctx, s.prefix+"manifests/"+name); err != nil || !whole {
+		return err
+	}
+	names, err := s.list(ctx, "objects")
+	if err != nil {
+		return err
+	}
+	w := Writer{store: s}
+	for _, name := range names {
+		home, _, _ := strings.Cut(name, "/")
+		_, _, pair := parsePair(home)
+		if _, rank := parseShare(home); !pair && !rank || used["objects/"+name] {
+			continue
+		}
+		if err := w.remove(ctx, "objects/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package checkpoint_test
+
+import (
+	"errors"
+	"testing"
+
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/test/fast"
+)
+
+// What a job begins with of another is all of that checkpoint and nothing else, counts
+// until the job has one of its own, and stays whatever becomes of the other.
+func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	from := open(b)
+	w := claim(t, from, 1)
+	dir := folder(t, "a", "the same in both, and long", "b", "one")
+	files := read(t, dir)
+	first, _ := publish(t, w, dir, 1)
+	publish(t, w, folder(t, "a", "the same in both, and long", "b", "two"), 2)
+
+	to := checkpoint.Open(b, "jobs/j2")
+	seeds, err := to.Claim(t.Context(), 0, "j2.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := from.Find(t.Context(), first.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := seeds.CopyFrom(t.Context(), from, m, checkpoint.Meta{Job: "j2", Step: m.Step})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []string{first.Name, "000001-000002"} {
+		if err := from.Remove(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := from.Find(t.Context(), ""); !errors.Is(err, checkpoint.ErrNone) {
+		t.Errorf("after all were removed the newest is found: %v", err)
+	}
+	if name, got, refused := restored(t, to); name != c.Name || !got.equal(files) || len(refused) > 0 {
+		t.Errorf("%s is restored with %v (refused %v), not %s with %v", name, got, refused, c.Name, files)
+	}
+	next := claim(t, to, 1)
+	own, _ := publish(t, next, folder(t, "a", "its own"), 5)
+	if name, _, _ := restored(t, to); name != own.Name {
+		t.Errorf("%s is restored after %s was published", name, own.Name)
+	}
+	if err := seeds.Verify(t.Context(), c); err != nil {
+		t.Errorf("the copy is not whole any more: %v", err)
+	}
+}
+
+// To remove one leaves what the others need.
+func TestRemovalLeavesTheOthersWhole(t *testing.T) {
+	t.Parallel()
+	b := openFolder(t, fast.Dir(t))
+	s := open(b)
+	w := claim(t, s, 1)
+	var all []checkpoint.Manifest
+	for step, text := range []string{"one", "two", "three"} {
+		m, _ := publish(t, w, folder(t, "shared", "0123456789abcdef", "own", text), int64(step))
+		all = append(all, m)
+	}
+	if err := s.Remove(t.Context(), all[1].Name); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range all {
+		if err := s.Verify(t.Context(), m, checkpoint.Full); (err == nil) == (i == 1) {
+			t.Errorf("checkpoint %d of 3, of which the second is removed: %v", i+1, err)
+		}
+	}
+	if err := s.Remove(t.Context(), all[1].Name); !errors.Is(err, checkpoint.ErrNone) {
+		t.Errorf("what is not there is removed: %v", err)
+	}
+}
+
+// folder is a new one with files, each given by its path and content.
+func folder(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := fast.Dir(t)
+	for i := 0; i < len(files); i += 2 {
+		put(t, dir, files[i], files[i+1])
+	}
+	return dir
+}

@@ -1,0 +1,56 @@
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/identity"
+)
+
+// Rules are what an admin has set: the limits, sorted by name, and the tags that jobs must have.
+type Rules struct {
+	Limits []Limit `json:"limits"`
+	Tags   Tags    `json:"tags,omitempty"`
+	// Shares are the teams whose members may use each other's machines, sorted.
+	Shares []string `json:"shares,omitempty"`
+}
+
+// Tags are the tags that a job must have, with the values that are allowed; none: any.
+type Tags map[string][]string
+
+// Check names the first tag, by name, that is missing or has a value that is not allowed.
+func (t Tags) Check(has map[string]string) error {
+	var names []string
+	for name := range t {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value, ok := has[name]
+		allowed := t[name]
+		switch {
+		case !ok || value == "":
+			return fmt.Errorf("%s is missing: %s", label(name), choices(allowed))
+		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(v string) bool { return identity.Same(v, value) }):
+			return fmt.Errorf("%s is %q: %s", label(name), value, choices(allowed))
+		}
+	}
+	return nil
+}
+
+// label is what a job file calls it.
+func label(name string) string {
+	if name == ledger.LabelEnvironment || name == ledger.LabelModelVersion {
+		return name
+	}
+	return "tag " + name
+}
+
+func choices(allowed []string) string {
+	if len(allowed) == 0 {
+		return "write any value"
+	}
+	return "write " + strings.Join(allowed, ", ")
+}

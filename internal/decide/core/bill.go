@@ -1,0 +1,184 @@
+package core
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+)
+
+// TakesBill reports whether the bill of an instance would be booked if it came now: its end
+// was told. One that comes before is to be sent again.
+func (m *Machine) TakesBill(instance, launch string) bool {
+	i := m.s.Instance(instance)
+	if i != nil && m.incomplete(i) {
+		return !i.Live() && !i.Lost()
+	}
+	if i != nil && i.Shared() {
+		return i.Allocation() == launch && !i.Live() && !i.Lost()
+	}
+	if a := m.s.AttemptOf(launch); a != nil && a.On(instance) != nil {
+		k := a.On(instance)
+		return !k.Live() && !k.GivenUp()
+	}
+	return i != nil && i.Stray() && !i.Live()
+}
+
+// billed books the newest bill of an instance. That of a machine that runs, or that
+// nothing was heard of yet, is not whole: the one that comes after its end is booked.
+func (m *Machine) billed(b BillReceived) {
+	switch i := m.s.Instance(b.Instance); {
+	case i == nil:
+	case m.incomplete(i):
+		if !i.Live() && !i.Lost() {
+			m.fact(state.BillTaken{Instance: i.ID()}) // it is booked when its allocation is closed
+		}
+		return
+	case i.Shared():
+		if m.TakesBill(b.Instance, b.Launch) {
+			m.splitBill(i, b.Lines)
+		}
+		return
+	}
+	if a := m.s.AttemptOf(b.Launch); a != nil && a.On(b.Instance) != nil {
+		if k := a.On(b.Instance); !k.Live() && !k.GivenUp() {
+			if m.bill(m.s.Job(a.Job()), k, b.Lines) {
+				m.fact(state.BillTaken{Instance: b.Instance})
+			}
+		}
+		return
+	}
+	i := m.s.Instance(b.Instance)
+	if i == nil || !i.Stray() || i.Live() {
+		return
+	}
+	total := money.Amount{}
+	for _, l := range b.Lines {
+		total = total.Add(l.Amount)
+	}
+	m.bookStray(i, total.Sub(i.Posted()), "billed")
+	m.fact(state.BillTaken{Instance: i.ID()})
+}
+
+// splitBill books the newest bill of a machine that was shared, in parts that are the bill. Plain
+// seconds and credits are split by what its attempts and its spans without a task cost at plain
+// seconds. What a rule adds, as a minimum charge, is of whoever had the machine when it
+// ended: a job that is over is not charged for what nobody used after it.
+func (m *Machine) splitBill(i *Instance, lines []BillLine) {
+	var tasks []*Task
+	var weights []money.Amount
+	for _, id := range i.Served() {
+		if a := m.s.AttemptOf(id); a != nil {
+			k := a.On(i.ID())
+			tasks, weights = append(tasks, k), append(weights, atLeastZero(k.Posted()))
+		}
+	}
+	for _, idle := range i.Idles() {
+		weights = append(weights, atLeastZero(idle.Posted))
+	}
+	parts := make([][]BillLine, len(weights))
+	atEnd := atTheEnd(i, tasks, weights)
+	for _, l := range lines {
+		by := weights
+		if l.Rule != "" && l.Amount.Sign() > 0 {
+			by = atEnd
+		}
+		for n, part := range allocate(l.Amount, by) {
+			if !part.IsZero() || l.Rule == "" {
+				parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
+			}
+		}
+	}
+	f := state.BillSplit{Instance: i.ID()}
+	for n, k := range tasks {
+		m.bill(m.s.Job(k.Attempt().Job()), k, parts[n])
+		f.Parts = append(f.Parts, state.BillPart{Attempt: k.Attempt().ID(), Bill: byRule(parts[n])})
+	}
+	for n := range i.Idles() {
+		lines := parts[len(tasks)+n]
+		m.billIdle(i, &i.Idles()[n], lines)
+		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: byRule(lines)})
+	}
+	m.fact(f)
+}
+
+// atTheEnd are the weights of those that had a machine when it ended: its tasks, or nobody.
+func atTheEnd(i *Instance, tasks []*Task, weights []money.Amount) []money.Amount {
+	last := make([]money.Amount, len(weights))
+	if idles := i.Idles(); len(idles) > 0 && idles[len(idles)-1].Taken == "" {
+		last[len(last)-1] = money.Picos(1)
+		return last
+	}
+	for n, k := range tasks {
+		if !k.Until().Before(i.Until()) {
+			last[n] = weights[n].Add(money.Picos(1)) // it pays also where it was there for no time
+		}
+	}
+	return last
+}
+
+// allocate is ledger.Allocate; where nothing was posted the first pays all.
+func allocate(total money.Amount, weights []money.Amount) []money.Amount {
+	units := make([]*big.Int, len(weights))
+	for n, w := range weights {
+		units[n] = w.Big()
+	}
+	if parts, ok := ledger.Allocate(total, units); ok {
+		return parts
+	}
+	parts := make([]money.Amount, len(weights))
+	parts[0] = total
+	return parts
+}
+
+func atLeastZero(a money.Amount) money.Amount {
+	if a.Sign() < 0 {
+		return money.Amount{}
+	}
+	return a
+}
+
+// billIdle books the part of a span without a task: it is idle, whatever the rule.
+func (m *Machine) billIdle(i *Instance, idle *state.Idle, lines []BillLine) {
+	provider := i.Machine().Provider
+	after, before := byRule(lines), idle.Bill
+	known := before
+	if before == nil {
+		known = map[string]money.Amount{"": idle.Posted}
+	}
+	owed := money.Amount{}
+	for _, rule := range rulesOf(after, before) {
+		owed = owed.Add(after[rule]).Sub(before[rule])
+		m.enter(m.idleEntry(i, idle, ledger.Billed, cmp.Or(rule, "reconciled")), after[rule].Sub(known[rule]),
+			ledger.Payable(provider), ledger.Cost(ledger.Compute, ledger.Idle))
+	}
+	p := m.idleEntry(i, idle, ledger.Billed, "")
+	p.Use = ledger.Open
+	m.enter(p, owed, ledger.Invoice(provider), ledger.Payable(provider))
+}
+
+// byRule sums the lines of a bill by rule.
+func byRule(lines []BillLine) map[string]money.Amount {
+	sums := map[string]money.Amount{}
+	for _, l := range lines {
+		sums[l.Rule] = sums[l.Rule].Add(l.Amount)
+	}
+	return sums
+}
+
+// rulesOf are the rules of two bills, sorted.
+func rulesOf(a, b map[string]money.Amount) (list []string) {
+	for rule := range a {
+		list = append(list, rule)
+	}
+	for rule := range b {
+		if _, there := a[rule]; !there {
+			list = append(list, rule)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,247 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+)
+
+// decide takes the decision for j, and records it where it changes something.
+func (m *Machine) decide(j *Job) plan.Decision {
+	d := m.weighs(j)
+	if d.Why != plan.NextRound || j.Decided().IsZero() { // else it is decided in a moment
+		m.decided(j, d)
+	}
+	return d
+}
+
+// weighs is what would be decided for j now.
+func (m *Machine) weighs(j *Job) plan.Decision {
+	var d plan.Decision
+	if why, spent := over(j, m.now()); spent {
+		d = plan.Decision{Why: why, Mode: policy.Patient}
+	} else {
+		v := m.view(j)
+		v.Reserved = m.reservations(j)
+		d = m.meanwhile(j, m.bids(j, &v, m.planner.Decide(v, m.class(j))))
+		all(&d, j.Terms(), m.nodesOf(j), j.Terms().Budget.Sub(j.Spent(m.now())))
+	}
+	m.out.Decided++
+	m.wantsTable(j, d.Table)
+	at(j).kin = kinOf(m.progress(j, 1))
+	at(j).guard = time.Time{}
+	if when, ok := m.progress(j, d.Speed).GuardAt(true); ok {
+		at(j).guard = when
+	}
+	return d
+}
+
+// decided records a decision that changes something: what is taken and why, or why
+// what else is there is not. What was expected then stands until the next.
+func (m *Machine) decided(j *Job, d plan.Decision) {
+	if d.Expect != nil && !d.Expect.Whole() {
+		panic(fmt.Sprintf("core: what is expected of job %s is no number: %+v", j.ID(), *d.Expect))
+	}
+	last := j.Last()
+	foreseen := m.foresees(j, d)
+	if !j.Decided().IsZero() && foreseen == nil && (same(&d, &last) || m.stays(j, &d, &last)) {
+		return
+	}
+	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
+	f.Decision.Again, f.Decision.Retry, f.Decision.Unschedulable, f.Decision.Table = time.Time{}, time.Time{}, false, nil
+	m.s.Apply(m.e, f)
+	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) && slices.Equal(d.Counts, last.Counts) {
+		f.Decision.Rejected, f.Decision.Counts, f.SameRejected = nil, nil, true // the log has them
+	}
+	m.out.Facts = append(m.out.Facts, f)
+}
+
+// stays reports whether j keeps what it has, as before. Why nothing else is taken differs with
+// each quote then: it is recorded once an hour, for a few jobs a minute, and not while a
+// table is waited for.
+func (m *Machine) stays(j *Job, d, last *plan.Decision) bool {
+	if d.Take == "" || d.Take != last.Take || d.Variant != last.Variant || d.Why != plan.Stays ||
+		last.Why != plan.Stays || d.Speed != last.Speed || d.Probe != last.Probe {
+		return false
+	}
+	switch {
+	case !d.TableSince.IsZero():
+		return true
+	case d.Mode != last.Mode:
+		return false
+	case m.now().Sub(j.Decided()) < time.Hour:
+		return true
+	}
+	if m.now().Sub(m.stayedAt) >= time.Minute {
+		m.stayedAt, m.stayed = m.now(), 0
+	}
+	m.stayed++
+	return m.stayed > staysAMinute
+}
+
+// staysAMinute is how many of the jobs that stay may record why in a minute: some 40 KB.
+const staysAMinute = 64
+
+// same reports whether two decisions do the same for the same reasons, in whatever order
+// these are listed. Prices and expectations move with every quote, and change nothing by themselves.
+func same(a, b *plan.Decision) bool {
+	if a.Take != b.Take || a.Variant != b.Variant || a.Why != b.Why || a.Mode != b.Mode || a.Probe != b.Probe ||
+		a.Speed != b.Speed {
+		return false
+	}
+	if (a.Budget == nil) != (b.Budget == nil) || (a.Expect == nil) != (b.Expect == nil) ||
+		a.TableSince.IsZero() != b.TableSince.IsZero() || !slices.Equal(a.Counts, b.Counts) {
+		return false
+	}
+	return len(a.Rejected) == len(b.Rejected) && !slices.ContainsFunc(a.Rejected, func(x plan.Rejection) bool {
+		return !slices.ContainsFunc(b.Rejected, func(y plan.Rejection) bool { return x.Offer == y.Offer && x.Why == y.Why })
+	})
+}
+
+// foresees is what a job is expected to cost at its first decision that says so: what it
+// had spent by then, and what the rest of its work was expected to cost. A decision by
+// its budget alone says what the rest costs at the least. Nil: nothing new.
+func (m *Machine) foresees(j *Job, d plan.Decision) *money.Amount {
+	if j.Foreseen() != nil {
+		return nil
+	}
+	rest, known := money.Amount{}, false
+	if e := d.Expect; e != nil {
+		if best := plan.Least(e); best >= 0 {
+			rest, known = money.Estimated(best)
+		}
+	}
+	if !known && d.Budget != nil {
+		rest, known = d.Budget.Needs, true
+	}
+	if !known {
+		return nil
+	}
+	all := j.Spent(m.now()).Add(rest)
+	return &all
+}
+
+// view is j as a decision sees it.
+func (m *Machine) view(j *Job) plan.Job {
+	t := j.Terms()
+	v := plan.Job{
+		Need: t.Need, Rule: m.cfg().Policy, DeadlineFirst: t.DeadlineFirst, Progress: m.progress(j, 1), ID: j.ID(),
+		CheckpointRegion: j.CheckpointRegion(), Transfer: t.Transfer, EgressCost: t.Carry,
+		MigratingTo: j.MigratingTo(), UnsavedLosses: j.UnsavedLosses(), TableSince: j.Last().TableSince,
+		Probes: j.Probes(), Probed: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(j.ProbeOf()),
+	}
+	if asked := j.Asked(); asked != nil {
+		v.Pending = asked.Offer()
+	}
+	v.GPURoom, v.GPULimited = m.gpuRoom(j)
+	if len(v.Need.Ladder) > 0 {
+		v.Open, _ = m.open(j)
+	}
+	v.Need.Critical = v.Need.Critical || t.Priority >= 2
+	if a := j.Live(); a != nil && a.Task() != Ended && !a.Releasing() {
+		v.Held, v.Variant, v.HeldRate = a.Offer(), a.Variant(), a.Lead().Rate()
+		if a.Task() != TaskRunning {
+			v.Warming = max(1, j.Restart()+a.Transfer()-m.now().Sub(a.Requested()))
+		}
+	}
+	v.Unsaving, v.Unsaved = !t.Saves && !j.HasSaved(), m.unsaved(j)
+	if t.HasBudget {
+		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())), lastSave(j)
+		v.Rough = j.Rough()
+		v.Sooner = t.Metric.HasGoal || t.Metric.Patience > 0
+	}
+	each(&v, t, m.nodesOf(j))
+	return v
+}
+
+// open says which rungs of its ladder j may use, and when that changes next.
+func (m *Machine) open(j *Job) (open []bool, next time.Time) {
+	without := time.Duration(0)
+	if !j.UnplacedSince().IsZero() {
+		without = m.now().Sub(j.UnplacedSince())
+	}
+	open, next = plan.Open(j.Terms().Need.Ladder, j.Fallback(), m.now(), without)
+	if a := j.Live(); a != nil { // where it is now it may be, and before
+		for i := range min(a.Rung(), len(open)) {
+			open[i] = open[i] || i == a.Rung()-1
+		}
+	}
+	return open, next
+}
+
+// rungAt wakes the job when another rung of its ladder opens.
+func (m *Machine) rungAt(j *Job) {
+	if len(j.Terms().Need.Ladder) > 0 {
+		_, next := m.open(j)
+		m.wakeAt(j, next)
+	}
+}
+
+// failed counts a loss or a refusal on a rung of the job's ladder, from 1; 0 is none.
+func (m *Machine) failed(j *Job, rung int) {
+	ladder := j.Terms().Need.Ladder
+	if rung < 1 || rung > len(ladder) || ladder[rung-1].Failures == 0 {
+		return
+	}
+	var s plan.FallbackState
+	if list := j.Fallback(); rung <= len(list) {
+		s = list[rung-1]
+	}
+	if s.Failures++; s.Failures >= ladder[rung-1].Failures {
+		s = plan.FallbackState{Rests: m.now().Add(ladder[rung-1].Rest())}
+	}
+	m.fact(state.RungFailed{Job: j.ID(), Rung: rung - 1, State: s})
+}
+
+// unsaved is the work that the machine of j has done since the newest checkpoint, on speed 1.
+func (m *Machine) unsaved(j *Job) time.Duration {
+	a, t := j.Live(), j.Terms()
+	switch {
+	case a == nil || a.Task() != TaskRunning || a.Nodes() > 1 && j.State() != Running:
+		return 0
+	case j.Total() > 0 && j.StepRate() > 0:
+		return quantity.Hours(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate())
+	case t.Work > 0 && j.Total() > 0:
+		return state.Share(t.Work, min(max(0, a.Step()-j.SavedStep()), j.Total()), j.Total())
+	}
+	return quantity.Scale(max(0, m.now().Sub(a.Kept())), cmp.Or(max(a.Speed(), 0), 1))
+}
+
+// progress is what the deadline policy looks at, with the work on a machine of that speed.
+func (m *Machine) progress(j *Job, speed float64) policy.Progress {
+	t, cfg := j.Terms(), m.cfg()
+	detect, grant := m.detects(j)
+	left, done, known := j.Left(speed)
+	restart := j.Restart() + j.SaveCost() + t.Transfer
+	return policy.Progress{
+		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
+		Reserve: quantity.Add(quantity.Times(restart, cfg.Reserve), cfg.Spare+grant), Detect: detect, Poll: cfg.Poll,
+		Margin: j.Margin(left, t.Promise),
+	}
+}
+
+// Interval is the time between checkpoints in force: Young and Daly's, by what is
+// measured, and never so long that what is unsaved would use up the slack; that of its
+// newest attempt where it has no machine. 0: as the program likes.
+func (m *Machine) Interval(j *Job) time.Duration {
+	t, a := j.Terms(), j.Attempt()
+	if t.Interval > 0 || !t.Saves || a == nil {
+		return t.Interval
+	}
+	cost := cmp.Or(j.SaveCost(), time.Second)
+	interval := policy.Interval(cost, m.between(a))
+	left, _, known := j.Left(cmp.Or(max(a.Speed(), 0), 1))
+	p := policy.Progress{Now: m.now(), Deadline: t.Deadline, Left: left, Known: known}
+	if slack, ok := p.Slack(true); ok && slack >= 0 { // what is late anyway saves as if there were no deadline
+		room := (slack - 2*j.Restart() - m.timingOf(a.Machine()).Detect) / 2
+		interval = max(min(interval, room), min(cost, interval))
+	}
+	return interval
+}

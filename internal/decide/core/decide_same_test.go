@@ -1,0 +1,90 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+)
+
+// A decision is recorded where what is taken or why differs. Why another offer is not is
+// recorded for a job that stays once an hour, and neither the order in which the reasons
+// are listed nor that it waits for a table where it is.
+func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
+	base := func() plan.Decision {
+		return plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{
+			{Offer: "b", Why: plan.CostsMore}, {Offer: "c", Why: plan.Unavailable},
+		}}
+	}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change     func(d *plan.Decision)
+		now, later bool // recorded at once; an hour later
+	}{
+		"nothing":              {func(*plan.Decision) {}, false, false},
+		"order of reasons":     {func(d *plan.Decision) { slices.Reverse(d.Rejected) }, false, false},
+		"a reason":             {func(d *plan.Decision) { d.Rejected[1].Why = plan.CostsMore }, false, true},
+		"an offer":             {func(d *plan.Decision) { d.Rejected[1].Offer = "d" }, false, true},
+		"one reason less":      {func(d *plan.Decision) { d.Rejected = d.Rejected[:1] }, false, true},
+		"how strict it is":     {func(d *plan.Decision) { d.Mode = policy.Certain }, true, true},
+		"what is taken":        {func(d *plan.Decision) { d.Take = "b" }, true, true},
+		"why":                  {func(d *plan.Decision) { d.Why = plan.Cheapest }, true, true},
+		"a table is missing":   {func(d *plan.Decision) { d.TableSince = since }, false, false},
+		"missing, and reasons": {func(d *plan.Decision) { d.TableSince, d.Rejected = since, nil }, false, false},
+		"missing, and moves":   {func(d *plan.Decision) { d.TableSince, d.Take = since, "b" }, true, true},
+		"missing, and waits":   {func(d *plan.Decision) { d.TableSince, d.Take = since, "" }, true, true},
+		"missing, and slower":  {func(d *plan.Decision) { d.TableSince, d.Speed = since, 0.5 }, true, true},
+	} {
+		for after, want := range map[time.Duration]bool{time.Minute: c.now, time.Hour: c.later} {
+			h := newHall(t, 1)
+			h.sells(2, true)
+			h.submit("j", 2, 1)
+			j, _ := h.Job("j")
+			decide := func(d plan.Decision) []Fact {
+				h.e, h.out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
+				h.s.Begin(h.e)
+				h.decided(j, d)
+				return h.out.Facts
+			}
+			decide(base())
+			h.at = h.at.Add(after)
+			d := base()
+			c.change(&d)
+			if got := len(decide(d)) > 0; got != want {
+				t.Errorf("%s, %v later: recorded: %v, want %v", name, after, got, want)
+			}
+		}
+	}
+}
+
+// Where a quote changes for many jobs that stay why they do, so many record it in a
+// minute as a log of 64 KB holds, and the others when their turn comes.
+func TestFewOfThoseThatStayRecordWhyAtOnce(t *testing.T) {
+	h := newHall(t, 1)
+	h.sells(2, true)
+	const jobs = staysAMinute + 20
+	for i := range jobs {
+		h.submit(fmt.Sprint("j", i), 2, 1)
+	}
+	all := func(why plan.Reason) int {
+		h.e, h.out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
+		h.s.Begin(h.e)
+		for _, j := range h.s.Jobs() {
+			h.decided(j, plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{{Offer: "b", Why: why}}})
+		}
+		return len(h.out.Facts)
+	}
+	all(plan.CostsMore)
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{59 * time.Minute, 0}, {time.Hour, staysAMinute}, {time.Second, 0}, {time.Minute, jobs - staysAMinute}, {time.Minute, 0}} {
+		h.at = h.at.Add(c.after)
+		if n := all(plan.Unavailable); n != c.want {
+			t.Errorf("%v later %d of %d jobs record why they stay, want %d", c.after, n, jobs, c.want)
+		}
+	}
+}

@@ -1,0 +1,469 @@
+package core
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+// gangRig is a machine of the core with a job g of several nodes, and what machines of it cost: each
+// is $1 an hour.
+type gangRig struct {
+	*warmRig
+	from  map[string]time.Duration // of machines
+	ended map[string]bool
+	log   []gangStep
+	sum   money.Amount // of the machines that have ended
+}
+
+type gangStep struct {
+	e   Event
+	out Outcome
+}
+
+func newGang(t *testing.T, nodes, least int, change func(*Terms)) *gangRig {
+	t.Helper()
+	g := &gangRig{warmRig: &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}, from: map[string]time.Duration{}, ended: map[string]bool{}}
+	o := market.Offer{ID: "p/z/m/spot", Provider: "p", Zone: "z", Machine: "m", Capacity: market.Spot, CPUs: 8, Memory: 16 << 30,
+		Accelerator: "A10G", Accelerators: 2, Speed: 1, Currency: money.USD}
+	g.do(0, Configured{Config: DefaultConfig()})
+	g.do(0, MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
+	terms := Terms{Name: "g", Currency: money.USD, Steps: 1000, Priority: 1, Restart: time.Minute, Grace: 10 * time.Second, Saves: true,
+		Nodes: nodes, LeastNodes: least}
+	if change != nil {
+		change(&terms)
+	}
+	g.do(0, JobSubmitted{Job: "g", Terms: terms})
+	return g
+}
+
+func (g *gangRig) do(after time.Duration, b Body) Outcome {
+	g.t.Helper()
+	out := g.step(after, b)
+	g.log = append(g.log, gangStep{Event{At: agentsStart.Add(g.at), Schema: Schema, Tenant: "t", Body: b}, out})
+	g.balances()
+	return out
+}
+
+// balances holds that what the job has cost is what its machines have, now.
+func (g *gangRig) balances() {
+	g.t.Helper()
+	j, ok := g.Job("g")
+	if _, bill := g.log[len(g.log)-1].e.Body.(BillReceived); !ok || bill {
+		return
+	}
+	sum := g.sum
+	for id, from := range g.from {
+		if !g.ended[id] {
+			sum = sum.Add(hour(g.at - from))
+		}
+	}
+	if got := j.Spent(agentsStart.Add(g.at)); got != sum {
+		g.t.Fatalf("at %v the job has cost %v, its machines %v", g.at, got, sum)
+	}
+}
+
+func (g *gangRig) grants(allocation string, ids ...string) {
+	g.t.Helper()
+	for _, id := range ids {
+		g.from[id] = g.at
+		g.do(0, LaunchDone{Launch: allocation, Instance: id, Offer: "p/z/m/spot", Rate: 1e12, From: agentsStart.Add(g.at)})
+		g.do(0, MachineRegistered{Instance: id, Allocation: allocation, Key: "k" + id, Address: "127.1.0." + id[1:]})
+	}
+}
+
+// runs has all ranks of an attempt begin.
+func (g *gangRig) runs(attempt string, after time.Duration) {
+	g.t.Helper()
+	for n := range g.attempt(attempt).Nodes() {
+		g.do(0, AgentClaimed{Attempt: attempt, Node: n})
+	}
+	for n := range g.attempt(attempt).Nodes() {
+		g.do(after, AttemptStarted{Attempt: attempt, Node: n})
+		after = 0
+	}
+}
+
+func (g *gangRig) attempt(id string) *Attempt {
+	g.t.Helper()
+	a := g.State().AttemptOf(id)
+	if a == nil {
+		g.t.Fatalf("there is no attempt %s", id)
+	}
+	return a
+}
+
+func (g *gangRig) end(id, cause string) Outcome {
+	g.t.Helper()
+	g.ended[id], g.sum = true, g.sum.Add(hour(g.at-g.from[id]))
+	return g.do(0, InstanceEnded{Instance: id, Until: agentsStart.Add(g.at), Cause: cause})
+}
+
+func (g *gangRig) job() *Job { j, _ := g.Job("g"); return j }
+
+func (g *gangRig) ranks(attempt string) (list []string) {
+	for _, k := range g.attempt(attempt).Tasks() {
+		list = append(list, k.Instance())
+	}
+	return list
+}
+
+// replays holds that the log alone, and a snapshot, give the state.
+func (g *gangRig) replays() {
+	g.t.Helper()
+	s := state.New()
+	seq := uint64(0)
+	for _, x := range g.log {
+		if x.out.Nothing {
+			continue
+		}
+		seq++
+		s.Replay(seq, x.e, x.out.Facts, x.out.Postings)
+	}
+	want, _ := g.Snapshot()
+	got, _ := s.Snapshot()
+	if !bytes.Equal(got, want) {
+		g.t.Errorf("the log gives\n%s\nnot\n%s", got, want)
+	}
+	m, err := Restore(want)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if again, _ := m.Snapshot(); !bytes.Equal(again, want) {
+		g.t.Errorf("a snapshot gives\n%s\nnot\n%s", again, want)
+	}
+}
+
+func kinds(out Outcome) (list []string) {
+	for _, a := range out.Actions {
+		switch a := a.(type) {
+		case Launch:
+			list = append(list, fmt.Sprintf("launch %d", a.Nodes))
+		case Terminate:
+			list = append(list, "terminate "+a.Instance)
+		default:
+			list = append(list, a.Kind())
+		}
+	}
+	return list
+}
+
+// All machines of a gang are asked for in one launch; it begins when the last has been granted
+// and all have said where they are, and each costs from its own grant on.
+func TestAGangStartsAllOrNothing(t *testing.T) {
+	g := newGang(t, 3, 0, nil)
+	g.grants("g.1", "i1", "i2")
+	if g.job().Attempt() != nil || g.job().Asked() == nil {
+		t.Fatal("it has begun with two of three machines")
+	}
+	g.do(5*time.Minute, Tick{})
+	g.from["i3"] = g.at
+	g.do(0, LaunchDone{Launch: "g.1", Instance: "i3", Offer: "p/z/m/spot", Rate: 1e12, From: agentsStart.Add(g.at)})
+	if n := len(g.Tasks(g.State().Instance("i1"))); n != 0 {
+		t.Errorf("i1 has %d tasks, and nobody knows where i3 is", n)
+	}
+	g.do(0, MachineRegistered{Instance: "i3", Allocation: "g.1", Key: "k3", Address: "127.1.0.3"})
+	for n, id := range []string{"i1", "i2", "i3"} {
+		tasks := g.Tasks(g.State().Instance(id))
+		if len(tasks) != 1 || tasks[0].Rank() != n {
+			t.Errorf("%s has %d tasks", id, len(tasks))
+		}
+	}
+	g.runs("g.1", time.Minute)
+	a := g.attempt("g.1")
+	if a.Task() != TaskRunning || a.GPUs() != 6 || a.Rate() != 3e12 {
+		t.Errorf("it is %s with %d accelerators at %v", a.Task(), a.GPUs(), a.Rate())
+	}
+	for n := range 3 {
+		g.do(time.Minute, AttemptEnded{Attempt: "g.1", Node: n, Reason: "completed", Step: 1000})
+	}
+	if g.job().State() != Succeeded {
+		t.Fatalf("it is %s", g.job().State())
+	}
+	for _, id := range []string{"i1", "i2", "i3"} {
+		g.end(id, "terminated")
+	}
+	if g.attempt("g.1").Live() || g.job().Costs() {
+		t.Error("it costs something still")
+	}
+	if got := g.cost["g"]; got != g.sum {
+		t.Errorf("posted are %v, the machines cost %v", got, g.sum)
+	}
+	for _, id := range []string{"i1", "i2", "i3"} {
+		g.do(0, BillReceived{Instance: id, Launch: "g.1", Lines: []BillLine{{Amount: money.Picos(7e9), Currency: money.USD}}})
+	}
+	if got := g.cost["g"]; got != money.Picos(21e9) || !g.attempt("g.1").Billed() {
+		t.Errorf("billed are 0.021, posted %v", got)
+	}
+	g.replays()
+}
+
+// Where a machine is lost without notice, the programs of the others are ended and their machines
+// kept for the next attempt: one machine is asked for.
+func TestAGangKeepsTheMachinesThatAreLeft(t *testing.T) {
+	for name, fails := range map[string]bool{"they hang": false, "they fail before it is known": true} {
+		t.Run(name, func(t *testing.T) {
+			g := newGang(t, 3, 0, nil)
+			g.grants("g.1", "i1", "i2", "i3")
+			g.runs("g.1", time.Minute)
+			g.do(10*time.Minute, CheckpointSaved{Attempt: "g.1", Message: 5, Manifest: "m", Step: 100, Captured: agentsStart.Add(g.at + 10*time.Minute)})
+			g.do(2*time.Minute, Progressed{Attempt: "g.1", Message: 6, Step: 120})
+			if fails {
+				out := g.do(0, AttemptEnded{Attempt: "g.1", Message: 7, Reason: "failed", Exit: 1, Step: 120})
+				if g.job().State() != Running || !slices.Contains(kinds(out), "drain") {
+					t.Fatalf("the job is %s, the others are to end: %v", g.job().State(), kinds(out))
+				}
+				g.do(time.Second, AttemptEnded{Attempt: "g.1", Node: 2, Message: 1, Reason: "failed", Exit: 1})
+			}
+			out := g.end("i2", "interrupted")
+			if fails {
+				g.do(0, TaskGone{Attempt: "g.1"})
+			} else {
+				out = g.do(time.Second, TaskGone{Attempt: "g.1"}) // one of the others is still there
+				g.do(time.Second, TaskGone{Attempt: "g.1", Node: 2})
+			}
+			if got := kinds(out); !slices.Equal(got, []string{"launch 1"}) {
+				t.Fatalf("the loss led to %v", got)
+			}
+			if got := g.job().Asked().Granted(); !slices.Equal(got, []string{"i1", "i3"}) {
+				t.Fatalf("the next attempt has %v", got)
+			}
+			g.at += time.Minute
+			g.grants("g.2", "i4")
+			if got := g.ranks("g.2"); !slices.Equal(got, []string{"i1", "i3", "i4"}) {
+				t.Fatalf("the next attempt is on %v", got)
+			}
+			g.runs("g.2", time.Minute)
+			if s := g.attempt("g.1"); s.Live() || s.End() != "interrupted" || !s.Taken() {
+				t.Errorf("the first attempt: live %v, it ended %s", s.Live(), s.End())
+			}
+			for n := range 3 {
+				g.do(time.Minute, AttemptEnded{Attempt: "g.2", Node: n, Message: 50, Reason: "completed", Step: 1000})
+			}
+			for _, id := range []string{"i1", "i3", "i4"} {
+				g.end(id, "terminated")
+			}
+			if g.job().State() != Succeeded || g.job().Costs() || g.cost["g"] != g.sum {
+				t.Errorf("the job is %s and cost %v, its machines %v", g.job().State(), g.cost["g"], g.sum)
+			}
+			g.replays()
+			total := money.Amount{}
+			for _, id := range []string{"i1", "i2", "i3", "i4"} {
+				amount := money.Picos(3e9 + int64(len(id)))
+				total = total.Add(amount)
+				launch := "g.1"
+				if id == "i4" {
+					launch = "g.2"
+				}
+				g.do(0, BillReceived{Instance: id, Launch: launch, Lines: []BillLine{{Amount: amount, Currency: money.USD}}})
+			}
+			if g.cost["g"] != total || g.job().Spent(agentsStart.Add(g.at)) != total {
+				t.Errorf("the bills are %v, the job cost %v", total, g.cost["g"])
+			}
+		})
+	}
+}
+
+// A program that fails on one machine is the job's failure once all others have said how they
+// ended.
+func TestAFailureOfARankIsTheJobs(t *testing.T) {
+	g := newGang(t, 2, 0, nil)
+	g.grants("g.1", "i1", "i2")
+	g.runs("g.1", time.Minute)
+	g.do(time.Minute, AttemptEnded{Attempt: "g.1", Node: 1, Message: 9, Reason: "failed", Exit: 3, Error: "out of memory"})
+	if g.job().State() != Running {
+		t.Fatalf("it is %s, and rank 0 has said nothing", g.job().State())
+	}
+	g.do(time.Second, AttemptEnded{Attempt: "g.1", Message: 9, Reason: "drained", Exit: 143})
+	if j := g.job(); j.State() != Failed || j.Exit() != 3 || j.Detail() != "node 1: out of memory" {
+		t.Errorf("it is %s with %d: %s", j.State(), j.Exit(), j.Detail())
+	}
+	g.end("i1", "terminated")
+	g.end("i2", "terminated")
+	g.replays()
+}
+
+// A notice to one machine has all ranks save and end; the next attempt has the others, and another
+// in the place of that one.
+func TestANoticeToAMachineEndsTheAttempt(t *testing.T) {
+	g := newGang(t, 3, 0, nil)
+	g.grants("g.1", "i1", "i2", "i3")
+	g.runs("g.1", time.Minute)
+	out := g.do(time.Minute, NoticeGiven{Attempt: "g.1", Node: 0, Message: 3, Until: agentsStart.Add(g.at + 3*time.Minute)})
+	if !slices.Contains(kinds(out), "drain") {
+		t.Fatalf("the notice led to %v", kinds(out))
+	}
+	g.do(time.Second, AttemptEnded{Attempt: "g.1", Node: 1, Message: 4, Reason: "drained"})
+	g.do(time.Second, AttemptEnded{Attempt: "g.1", Node: 0, Message: 4, Reason: "drained", Saved: true})
+	out = g.do(time.Second, AttemptEnded{Attempt: "g.1", Node: 2, Message: 4, Reason: "drained"})
+	if got := kinds(out); !slices.Equal(got, []string{"launch 1", "terminate i1"}) {
+		t.Fatalf("the end led to %v", got)
+	}
+	g.end("i1", "interrupted")
+	g.grants("g.2", "i4")
+	if got := g.ranks("g.2"); !slices.Equal(got, []string{"i2", "i3", "i4"}) || g.job().Why() == "" {
+		t.Fatalf("the next attempt is on %v", got)
+	}
+	g.replays()
+}
+
+// A gang that does not get all its machines gives those back that it got, after ten minutes, and what
+// they cost is the job's.
+func TestAGangWaitsForItsMachinesForAWhile(t *testing.T) {
+	g := newGang(t, 3, 0, nil)
+	g.do(time.Hour, Tick{})
+	g.grants("g.1", "i1", "i2")
+	g.do(9*time.Minute, Tick{})
+	if g.job().Asked() == nil {
+		t.Fatal("it was given up after nine minutes")
+	}
+	out := g.do(time.Minute, Tick{})
+	if got := kinds(out); !slices.Contains(got, "cancel") {
+		t.Fatalf("after ten minutes it does %v", got)
+	}
+	out = g.do(time.Second, LaunchCancelled{Launch: "g.1"})
+	if got := kinds(out); !slices.Contains(got, "terminate i1") || !slices.Contains(got, "terminate i2") {
+		t.Fatalf("then %v", got)
+	}
+	g.end("i1", "terminated")
+	g.end("i2", "terminated")
+	a := g.attempt("g.1")
+	if a.Partial() != 3 || a.End() != "gang_wait" || a.Live() || g.cost["g"] != g.sum {
+		t.Errorf("the attempt wanted %d and ended %s, it cost %v of %v", a.Partial(), a.End(), g.cost["g"], g.sum)
+	}
+	g.replays()
+}
+
+// A machine of a gang that is not complete ends: the gang is given up.
+func TestAMachineEndsBeforeItsGangIsComplete(t *testing.T) {
+	g := newGang(t, 2, 0, nil)
+	g.grants("g.1", "i1")
+	g.do(time.Minute, Tick{})
+	if out := g.end("i1", "interrupted"); !slices.Contains(kinds(out), "cancel") {
+		t.Fatalf("it goes on: %v", kinds(out))
+	}
+	g.do(time.Second, LaunchCancelled{Launch: "g.1"})
+	if a := g.attempt("g.1"); a.Live() || a.End() != "interrupted" || g.cost["g"] != g.sum {
+		t.Errorf("its attempt ended %s, it cost %v of %v", a.End(), g.cost["g"], g.sum)
+	}
+	g.replays()
+}
+
+// The rest of a gang is refused: what was granted of it is given back at once, and paid.
+func TestTheRestOfAGangIsRefused(t *testing.T) {
+	g := newGang(t, 2, 0, nil)
+	g.grants("g.1", "i1")
+	out := g.do(time.Second, LaunchRefused{Launch: "g.1", Reason: "no_capacity"})
+	if !slices.Contains(kinds(out), "terminate i1") {
+		t.Errorf("its machine stays: %v", kinds(out))
+	}
+	g.end("i1", "terminated")
+	if a := g.attempt("g.1"); a.Live() || g.cost["g"] != g.sum || g.sum.IsZero() {
+		t.Errorf("the attempt is live: %v; it cost %v of %v", a.Live(), g.cost["g"], g.sum)
+	}
+	g.replays()
+}
+
+// An elastic gang asks for the fewest machines that do, and goes on with those that are left where
+// no other is to be had.
+func TestAnElasticGang(t *testing.T) {
+	g := newGang(t, 4, 2, nil)
+	if n := g.job().Asked().Nodes(); n != 2 {
+		t.Errorf("without a deadline it asks for %d machines", n)
+	}
+	g = newGang(t, 4, 2, func(t *Terms) {
+		t.Work, t.Steps = 4*time.Hour, 0
+		t.Deadline = agentsStart.Add(11 * time.Hour)
+	})
+	if n := g.job().Asked().Nodes(); n != 3 { // 5 h 20 min of 5 h 30 min less a start
+		t.Fatalf("4 h on four within 11 h: it asks for %d machines", n)
+	}
+	g.grants("g.1", "i1", "i2", "i3")
+	if s := g.attempt("g.1").Speed(); s != 0.75 {
+		t.Errorf("three of four are %v as fast", s)
+	}
+	g.runs("g.1", time.Minute)
+	g.do(time.Hour, Tick{})
+	g.end("i2", "interrupted")
+	g.do(time.Second, TaskGone{Attempt: "g.1"})
+	g.do(time.Second, TaskGone{Attempt: "g.1", Node: 2})
+	g.do(time.Second, LaunchRefused{Launch: "g.2", Reason: "no_capacity"})
+	if got := g.ranks("g.2"); !slices.Equal(got, []string{"i1", "i3"}) || g.attempt("g.2").Speed() != 0.5 {
+		t.Errorf("it goes on with %v, at a speed of %v", got, g.attempt("g.2").Speed())
+	}
+	g.runs("g.2", time.Second)
+	quote := market.Quote{Offer: "p/z/m/spot", Rate: 1e12, Priced: true, Available: true}
+	drains := func(after time.Duration) bool {
+		quote.At = agentsStart.Add(g.at + after)
+		return slices.Contains(kinds(g.do(after, MarketSeen{Quotes: []market.Quote{quote}})), "drain")
+	}
+	if drains(30 * time.Second) {
+		t.Error("it is ended for a larger one as soon as it runs")
+	}
+	if !drains(20*time.Minute) && !drains(time.Minute) {
+		t.Fatal("it takes too long on two machines, and stays there")
+	}
+	g.do(time.Second, AttemptEnded{Attempt: "g.2", Message: 9, Reason: "drained", Saved: true})
+	out := g.do(time.Second, AttemptEnded{Attempt: "g.2", Node: 1, Message: 9, Reason: "drained"})
+	if got := kinds(out); !slices.Equal(got, []string{"launch 2"}) || len(g.job().Asked().Granted()) != 2 { // nothing is saved: all four
+		t.Errorf("it asks for %v and keeps %v", got, g.job().Asked().Granted())
+	}
+	g.replays()
+}
+
+// While a gang has a part of its machines, no other asks for machines of the same pool.
+func TestOneIncompleteGangAPool(t *testing.T) {
+	g := newGang(t, 2, 0, nil)
+	g.grants("g.1", "i1")
+	other := Terms{Name: "h", Currency: money.USD, Steps: 10, Priority: 1, Nodes: 2}
+	if out := g.step(time.Minute, JobSubmitted{Job: "h", Terms: other}); launches(out) != 0 {
+		t.Fatalf("it asks for machines too: %v", kinds(out))
+	}
+	single := Terms{Name: "s", Currency: money.USD, Steps: 10, Priority: 1}
+	if out := g.step(0, JobSubmitted{Job: "s", Terms: single}); launches(out) != 1 {
+		t.Errorf("a job of one machine waits for it: %v", kinds(out))
+	}
+	out := g.step(time.Minute, LaunchDone{Launch: "g.1", Instance: "i2", Offer: "p/z/m/spot", Rate: 1e12, From: agentsStart.Add(g.at)})
+	for range 3 {
+		if launches(out) == 0 {
+			out = g.step(time.Minute, Tick{})
+		}
+	}
+	if launches(out) != 1 {
+		t.Error("it has all its machines, and the other does not ask")
+	}
+}
+
+// A gang that loses all its machines before its first checkpoint has lost its work once: a job counts as
+// one that saves nothing after three attempts, and not after three machines.
+func TestAGangLosesUnsavedWorkOnce(t *testing.T) {
+	g := newGang(t, 4, 0, nil)
+	for n := 1; n <= 3; n++ {
+		id := fmt.Sprintf("g.%d", n)
+		ids := []string{}
+		for k := range 4 {
+			ids = append(ids, fmt.Sprintf("i%d", 10*n+k))
+		}
+		g.grants(id, ids...)
+		if n == 2 { // rank 0 has not begun: nothing is lost
+			g.do(time.Minute, AttemptStarted{Attempt: id, Node: 3})
+		} else {
+			g.runs(id, time.Minute)
+		}
+		g.do(time.Hour, Tick{})
+		for _, i := range ids {
+			g.end(i, "interrupted")
+		}
+		g.do(time.Hour, Tick{})
+		if got, want := g.job().UnsavedLosses(), []int{1, 1, 2}[n-1]; got != want {
+			t.Errorf("after %d attempts it has lost unsaved work %d times, and not %d", n, got, want)
+		}
+	}
+	g.replays()
+}

@@ -1,0 +1,351 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+)
+
+// Why a hold is closed.
+const (
+	HoldDone     = "closed_by_user"
+	HoldRejected = Rejected
+)
+
+// parts is what the parts of a hold come to that hold no machine: it does not change while
+// they wait, so that each is added once, and taken out before it changes.
+type parts struct {
+	spent money.Amount // what they have cost
+	claim money.Amount // what they may cost in all: those that are over what they have cost
+	open  int          // that are not over
+	holds []string     // that take from this one
+}
+
+// claimOf is what a part takes of its hold by t.
+func claimOf(j *Job, t time.Time) money.Amount {
+	spent, most := j.Spent(t), j.Terms().Budget
+	if j.State().Over() || spent.Cmp(most) > 0 {
+		return spent
+	}
+	return most
+}
+
+// weighPart adds a part that holds no machine to its hold, or takes it out.
+func (m *Machine) weighPart(j *Job, by int) {
+	h := m.parts[j.Terms().Parent]
+	if h == nil || j.Costs() {
+		return
+	}
+	h.add(j, m.now(), by)
+}
+
+func (h *parts) add(j *Job, t time.Time, by int) {
+	spent, takes := j.Spent(t), claimOf(j, t)
+	if by < 0 {
+		spent, takes = money.Amount{}.Sub(spent), money.Amount{}.Sub(takes)
+	}
+	h.spent, h.claim = h.spent.Add(spent), h.claim.Add(takes)
+	if !j.State().Over() {
+		h.open += by
+	}
+}
+
+// sumParts makes the sums of all holds anew, of no job.
+func (m *Machine) sumParts() {
+	m.parts = map[string]*parts{}
+	for _, h := range m.s.Holds() {
+		m.parts[h.Name] = &parts{}
+	}
+	for _, h := range m.s.Holds() {
+		if p := m.parts[h.Terms.Parent]; p != nil {
+			p.holds = append(p.holds, h.Name)
+		}
+	}
+}
+
+// family are the sums of all holds by a time, those of parts that hold a machine included.
+type family struct {
+	m    *Machine
+	t    time.Time
+	runs map[string]*parts
+}
+
+func (m *Machine) family(t time.Time) *family {
+	f := &family{m: m, t: t, runs: map[string]*parts{}}
+	if len(m.parts) == 0 {
+		return f
+	}
+	for j := range m.costing() {
+		if name := j.Terms().Parent; m.parts[name] != nil {
+			if f.runs[name] == nil {
+				f.runs[name] = &parts{}
+			}
+			f.runs[name].add(j, t, 1)
+		}
+	}
+	return f
+}
+
+// sums are what a hold's parts have cost, and what they may cost in all.
+func (f *family) sums(name string) (spent, claim money.Amount) {
+	h := f.m.parts[name]
+	spent, claim = h.spent, h.claim
+	if r := f.runs[name]; r != nil {
+		spent, claim = spent.Add(r.spent), claim.Add(r.claim)
+	}
+	for _, child := range h.holds {
+		s, c := f.takes(child)
+		spent, claim = spent.Add(s), claim.Add(c)
+	}
+	return spent, claim
+}
+
+// takes are what a hold has cost, and what it may cost in all: its worst case while it is
+// open, what its parts may still cost when it is closed, and nothing while it waits for approval.
+func (f *family) takes(name string) (spent, most money.Amount) {
+	h := f.m.s.Hold(name)
+	spent, most = f.sums(name)
+	if h.Phase == state.HoldOpen || f.m.faults.Keeps && h.Phase == state.HoldOver {
+		if most = h.Worst; most.Cmp(spent) < 0 {
+			most = spent
+		}
+	}
+	return spent, most
+}
+
+// held adds what holds take to the accounts: those that no other holds.
+func (m *Machine) held(b *budget.Accounts, t time.Time) {
+	f := m.family(t)
+	for _, h := range m.s.Holds() {
+		if h.Terms.Parent != "" {
+			continue
+		}
+		j := weighedHold(h)
+		j.Spent, j.Most = f.takes(h.Name)
+		j.AwaitsApproval = h.Phase == state.HoldAwaits && t.Before(h.Approval.Until)
+		if j.AwaitsApproval || j.Most.Cmp(j.Spent) > 0 {
+			b.Live = append(b.Live, j)
+		}
+	}
+}
+
+// weighedHold is a hold as limits see it.
+func weighedHold(h *state.HoldRecord) budget.Job {
+	return budget.Job{ID: h.Name, Owner: h.Terms.Owner, User: h.User(), Most: h.Worst, Bounded: true, GPUBounded: true,
+		Kind: budget.Hold}
+}
+
+func (m *Machine) takeHold(b Body) {
+	switch b := b.(type) {
+	case HoldOpened:
+		m.openHold(b)
+	case HoldReviewed:
+		m.reviewHold(b)
+	case HoldClosed:
+		m.closeHold(b.Hold)
+	case Spawn:
+		m.spawn(b)
+	}
+}
+
+// openHold begins a study, a pipeline or a schedule, where there is room for its worst case.
+func (m *Machine) openHold(b HoldOpened) {
+	if m.s.Hold(b.Hold) != nil {
+		return
+	}
+	v := m.verdict(b.Hold)
+	if v.no != nil {
+		m.turnDown(v.no)
+		return
+	}
+	m.fact(state.HoldGranted{Hold: b.Hold, Worst: m.worst(b.Terms), Asking: v.asking})
+	m.parts[b.Hold] = &parts{}
+	if p := m.parts[b.Terms.Parent]; p != nil {
+		p.holds = append(p.holds, b.Hold)
+	}
+}
+
+// worst is the most that a hold can cost: each part that runs when its budget is spent goes on
+// for its grace, and has the longest minimum charge of what is for sale.
+func (m *Machine) worst(t state.HoldTerms) money.Amount {
+	most := t.Budget
+	rate := m.highestRate(&Terms{Need: plan.Need{MaxRate: t.Rate}})
+	each := rate.Until(t.Grace + m.s.MinimumCharge())
+	for range t.AtOnce {
+		most = most.Add(each)
+	}
+	return most
+}
+
+// reviewHold lets a hold that waits for approval begin, or closes it.
+func (m *Machine) reviewHold(b HoldReviewed) {
+	h := m.s.Hold(b.Hold)
+	if h == nil || h.Phase != state.HoldAwaits {
+		return
+	}
+	switch v := m.verdict(b.Hold); {
+	case !m.now().Before(h.Approval.Until):
+		m.fact(state.HoldEnded{Hold: b.Hold, Why: ApprovalExpired})
+	case !b.Approved:
+		m.fact(state.HoldEnded{Hold: b.Hold, Why: HoldRejected})
+	case v.no != nil:
+		m.turnDown(v.no)
+	default:
+		m.fact(state.HoldGranted{Hold: b.Hold})
+	}
+}
+
+// closeHold closes a hold and those that take from it: they get no more parts, and what is
+// held for parts that have not come is given up.
+func (m *Machine) closeHold(name string) {
+	h := m.s.Hold(name)
+	if h == nil || h.Phase == state.HoldOver {
+		return
+	}
+	m.fact(state.HoldEnded{Hold: name, Why: HoldDone})
+	for _, child := range m.parts[name].holds {
+		m.closeHold(child)
+	}
+}
+
+// spawn begins parts of a hold, all or none.
+func (m *Machine) spawn(b Spawn) {
+	v := m.verdict(spawnKey(b))
+	if v.no != nil {
+		m.turnDown(v.no)
+		return
+	}
+	for i, p := range b.Parts {
+		m.fact(state.JobQueued{Job: p.Job, Bound: v.bounds[i]})
+		j := m.s.Job(p.Job)
+		m.classOf(j)
+		m.queue.add(j)
+	}
+}
+
+// spawnKey stands for the parts of an event among what was weighed.
+func spawnKey(b Spawn) string {
+	if len(b.Parts) == 0 {
+		return ""
+	}
+	return b.Parts[0].Job
+}
+
+// opening weighs a hold that is to begin.
+func (w *weighing) opening(b *HoldOpened, user string) (v verdict) {
+	m := w.m
+	refuse := func(why RefusalReason, err error) verdict {
+		return verdict{no: &Refusal{Job: b.Hold, Why: why, Err: err}}
+	}
+	if err := state.ParseHold(b.Hold); err != nil {
+		return refuse(NoHold, err)
+	}
+	if t := b.Terms; t.AtOnce < 1 || t.AtOnce > 10_000 || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
+		return refuse(NoHold, errors.New("give a budget of zero or more, and parts that run at once, from 1 to 10,000"))
+	}
+	if err := m.rules().Tags.Check(b.Terms.Owner.Labels()); err != nil {
+		return refuse(TagMissing, err)
+	}
+	worst := m.worst(b.Terms)
+	if b.Terms.Parent != "" {
+		return verdict{no: w.inHold(b.Hold, b.Terms.Parent, b.Terms.Owner, user, worst)}
+	}
+	j := weighedHold(&state.HoldRecord{Name: b.Hold, Terms: b.Terms, Worst: worst, By: user})
+	if v.no = w.weigh(j, &Terms{}); v.no != nil {
+		return v
+	}
+	if v.asking = w.asks(j); v.asking == nil {
+		w.take(j)
+	}
+	return v
+}
+
+// reviewedHold weighs a hold that waited for approval: it took nothing meanwhile.
+func (w *weighing) reviewedHold(h *state.HoldRecord) *Refusal {
+	j := weighedHold(h)
+	no := w.weigh(j, &Terms{})
+	if no == nil {
+		w.take(j)
+	}
+	return no
+}
+
+// inHold says why something does not fit into a hold, or takes so much of it.
+func (w *weighing) inHold(id, parent string, o ledger.Owner, user string, takes money.Amount) *Refusal {
+	h := w.m.s.Hold(parent)
+	refuse := func(why RefusalReason, format string, a ...any) *Refusal {
+		return &Refusal{Job: id, Why: why, Err: fmt.Errorf(format, a...)}
+	}
+	for up := h; ; up = w.m.s.Hold(up.Terms.Parent) {
+		if up == nil {
+			return refuse(NoHold, "there is no hold %s", parent)
+		}
+		if up.Phase != state.HoldOpen {
+			return refuse(NoHold, "hold %s is %s", up.Name, up.Phase)
+		}
+		if up.Terms.Parent == "" {
+			break
+		}
+	}
+	if u := h.Terms.Owner; u.Team != o.Team || u.Project != o.Project || h.User() != user ||
+		len(u.Tags)+len(o.Tags) > 0 && !reflect.DeepEqual(u.Tags, o.Tags) {
+		return refuse(NoHold, "hold %s is of another team, project or user, or has other tags", parent)
+	}
+	if w.family == nil {
+		w.family = w.m.family(w.t)
+	}
+	_, taken := w.family.sums(parent)
+	taken = taken.Add(w.taken[parent])
+	if taken.Add(takes).Cmp(h.Terms.Budget) > 0 {
+		usd := func(a money.Amount) string { return money.Short(a, money.USD) }
+		return refuse(HoldFull, "hold %s: of %s, %s is taken, and the part can cost %s", parent, usd(h.Terms.Budget),
+			usd(taken), usd(takes))
+	}
+	if w.taken == nil {
+		w.taken = map[string]money.Amount{}
+	}
+	w.taken[parent] = w.taken[parent].Add(takes)
+	return nil
+}
+
+// parts weighs parts that are to begin together.
+func (w *weighing) parts(b *Spawn, user string) (v verdict) {
+	seen := map[string]bool{}
+	for i := range b.Parts {
+		p := b.Parts[i]
+		if p.Job == "" || seen[p.Job] || w.m.s.Job(p.Job) != nil || p.Terms.Parent != b.Parent || p.Asking != nil ||
+			p.From != nil {
+			return verdict{no: &Refusal{Job: p.Job, Why: NoHold,
+				Err: errors.New("the part has no name of its own, or another parent")}}
+		}
+		seen[p.Job] = true
+		one := w.submission(&p, user)
+		v.no, v.bounds = cmp.Or(v.no, one.no), append(v.bounds, one.bound)
+	}
+	return v
+}
+
+// part says why a part does not fit into its hold, where it takes so much of it.
+func (w *weighing) part(j budget.Job, t *Terms, takes money.Amount) *Refusal {
+	if !j.Bounded {
+		return &Refusal{Job: j.ID, Why: HoldFull,
+			Err: fmt.Errorf("hold %s: the most that the part can cost is unknown: give it a budget that comes first", t.Parent)}
+	}
+	return w.inHold(j.ID, t.Parent, t.Owner, j.User, takes)
+}
+
+// most is what a job can cost in all.
+func most(j budget.Job) money.Amount {
+	if j.Most.Cmp(j.Spent) < 0 {
+		return j.Spent
+	}
+	return j.Most
+}

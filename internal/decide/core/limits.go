@@ -1,0 +1,122 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+)
+
+// mostRate is the highest price at which a launch may be granted: a quarter above
+// the one that was decided on, and never above the job's own limit, where it has
+// one. The provider holds it against its price of the moment, so that no money is
+// spent on a price that is too old to be true, however it came to be so. What costs
+// nothing must still cost nothing.
+//
+// Worked: decided at $2.00 an hour, the launch is refused above $2.50.
+func mostRate(limit, decided money.Rate) money.Rate {
+	most := decided + decided/4
+	if most < decided { // more than there are numbers for
+		most = decided
+	}
+	if most = max(1, most); limit > 0 {
+		return min(most, limit)
+	}
+	return most
+}
+
+// lastSave is how long it takes to save and end, which every budget keeps back.
+func lastSave(j *Job) time.Duration { return j.Terms().Grace + j.SaveCost() }
+
+// brokeAt returns when the budget of a job is used up: its machine is given back then, where it
+// boots, since there is nothing to save, and where it saves, however long that takes.
+func (m *Machine) brokeAt(j *Job) (time.Time, bool) {
+	t, a := j.Terms(), j.Live()
+	if !t.HasBudget || t.DeadlineFirst || a == nil {
+		return time.Time{}, false
+	}
+	d, ok := a.Rate().Buys(t.Budget.Sub(j.Spent(m.now())))
+	return m.now().Add(d), ok
+}
+
+// strained reports whether the rest of the work turned out to cost more on the
+// machine of j than is left of a budget that comes first, since the last decision.
+func (m *Machine) strained(j *Job, a *Attempt) bool {
+	t := j.Terms()
+	if !t.HasBudget || t.DeadlineFirst || j.Last().Budget != nil {
+		return false
+	}
+	speed := cmp.Or(max(a.Speed(), 0), 1)
+	left, _, known := j.Left(speed)
+	left -= quantity.Over(m.unsaved(j), speed)
+	return known && a.Rate().Until(max(0, left)+lastSave(j)).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
+}
+
+// missing says in a sentence why the budget does not do.
+func missing(d plan.Decision, in money.Currency) string {
+	if d.Budget == nil {
+		return ""
+	}
+	return fmt.Sprintf("the rest of the work needs about %s on %s, the cheapest offer, and %s of the budget are left",
+		money.Format(d.Budget.Needs, in, 4), d.Budget.On, money.Format(d.Budget.Left, in, 4))
+}
+
+// over says whether a limit of j is used up that no machine can change any more.
+func over(j *Job, now time.Time) (plan.Reason, bool) {
+	switch t := j.Terms(); {
+	case t.WallClock > 0 && !j.Began().IsZero() && wallClock(j, now) >= t.WallClock:
+		return plan.TimeGone, true
+	case t.GPUHours > 0 && j.GPUServed().Hours() >= t.GPUHours:
+		return plan.HoursGone, true
+	}
+	return "", false
+}
+
+// exhausted says whether a limit of the job is used up, the grace of a drain included.
+func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
+	t := j.Terms()
+	switch {
+	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(a.Rate().Until(lastSave(j))).Cmp(t.Budget) >= 0:
+		return policy.BudgetSpent, true
+	case t.WallClock > 0 && wallClock(j, m.now()) >= t.WallClock:
+		return policy.WallClock, true
+	case t.GPUHours > 0 && a.GPUs() > 0 &&
+		quantity.Add(j.GPUServed(), m.gpusSince(a)).Hours() >= t.GPUHours:
+		return policy.GPUHoursSpent, true
+	}
+	m.guardTimes(j, a)
+	return "", false
+}
+
+// gpusSince is the GPU time of the machines that a still has, which are counted as served when
+// they end.
+func (m *Machine) gpusSince(a *Attempt) (d time.Duration) {
+	for _, k := range a.Tasks() {
+		if k.Live() {
+			d = quantity.Add(d, quantity.Times(m.now().Sub(k.From()), k.GPUs()))
+		}
+	}
+	return d
+}
+
+// guardTimes wakes the job when the first of its limits will be reached.
+func (m *Machine) guardTimes(j *Job, a *Attempt) {
+	t := j.Terms()
+	if t.HasBudget && !t.DeadlineFirst {
+		rate := a.Rate()
+		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now())).Sub(rate.Until(lastSave(j)))); ok {
+			m.wakeAt(j, m.now().Add(d))
+		}
+	}
+	if t.WallClock > 0 {
+		m.wakeAt(j, j.Began().Add(t.WallClock))
+	}
+	if t.GPUHours > 0 && a.GPUs() > 0 {
+		left := quantity.Sub(quantity.GPUTime(t.GPUHours), quantity.Add(j.GPUServed(), m.gpusSince(a)))
+		m.wakeAt(j, m.now().Add(left/time.Duration(a.GPUs())+1))
+	}
+}

@@ -1,0 +1,111 @@
+package core
+
+import (
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+)
+
+// What the machine takes and shows is the state's: events, jobs, attempts. They have
+// their names here too, so that who drives the core imports the core alone.
+type (
+	Event  = state.Event
+	Body   = state.Body
+	Terms  = state.Terms
+	Config = state.Config
+	Fact   = state.Fact
+
+	Job        = state.Job
+	Attempt    = state.Attempt
+	Task       = state.Task
+	Allocation = state.Allocation
+	Instance   = state.Instance
+	Approval   = state.Approval
+	State      = state.Status
+	TaskPhase  = state.TaskPhase
+
+	JobSubmitted          = state.JobSubmitted
+	JobReviewed           = state.JobReviewed
+	JobEnded              = state.JobEnded
+	JobPaused             = state.JobPaused
+	JobResumed            = state.JobResumed
+	JobUpdated            = state.JobUpdated
+	Changes               = state.Changes
+	Source                = state.Source
+	MarketSeen            = state.MarketSeen
+	Timing                = state.Timing
+	Audited               = state.Audited
+	IdentityChanged       = state.IdentityChanged
+	BudgetsSet            = state.BudgetsSet
+	Tick                  = state.Tick
+	HoldOpened            = state.HoldOpened
+	HoldReviewed          = state.HoldReviewed
+	HoldClosed            = state.HoldClosed
+	HoldTerms             = state.HoldTerms
+	Spawn                 = state.Spawn
+	Configured            = state.Configured
+	LaunchDone            = state.LaunchDone
+	LaunchPending         = state.LaunchPending
+	LaunchRefused         = state.LaunchRefused
+	LaunchExpired         = state.LaunchExpired
+	LaunchCancelled       = state.LaunchCancelled
+	InstanceEnded         = state.InstanceEnded
+	InterruptionAnnounced = state.InterruptionAnnounced
+	BillReceived          = state.BillReceived
+	InventorySeen         = state.InventorySeen
+	IncarnationBegun      = state.IncarnationBegun
+	OwnershipDecided      = state.OwnershipDecided
+	TableReady            = state.TableReady
+	RoundProposed         = state.RoundProposed
+	Rehydrated            = state.Rehydrated
+	MachineRegistered     = state.MachineRegistered
+	MachineCleaned        = state.MachineCleaned
+	TaskGone              = state.TaskGone
+	AgentClaimed          = state.AgentClaimed
+	AttemptStarted        = state.AttemptStarted
+	Progressed            = state.Progressed
+	CheckpointSaved       = state.CheckpointSaved
+	CheckpointRefused     = state.CheckpointRefused
+	NoticeGiven           = state.NoticeGiven
+	UsageSeen             = state.UsageSeen
+	AttemptEnded          = state.AttemptEnded
+	AgentSilent           = state.AgentSilent
+	BillLine              = state.BillLine
+	Rented                = state.Rented
+)
+
+// States of a job, and of a task.
+const (
+	Held      = state.Held
+	Queued    = state.Queued
+	Running   = state.Running
+	Paused    = state.Paused
+	Succeeded = state.Succeeded
+	Failed    = state.Failed
+	Stopped   = state.Stopped
+	Cancelled = state.Cancelled
+
+	Assigned    = state.Assigned
+	Starting    = state.Starting
+	TaskRunning = state.TaskRunning
+	Ended       = state.Ended
+
+	Owner            = state.Owner
+	Schema           = state.Schema
+	SnapshotVersion  = state.SnapshotVersion
+	WaitsForApproval = state.WaitsForApproval
+)
+
+// Limits of a job that can be used up, as Exhausted names them.
+const (
+	BudgetGone = plan.BudgetGone
+	TimeGone   = plan.TimeGone
+	HoursGone  = plan.HoursGone
+)
+
+// States are all that a job may be in; Kinds are those of events.
+var (
+	States        = state.Statuses
+	Kinds         = state.Kinds
+	DefaultConfig = state.DefaultConfig
+	Cost          = state.CostOf
+)

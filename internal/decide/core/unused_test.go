@@ -1,0 +1,69 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/money"
+)
+
+// What a reservation cost is at every moment what attempts have of it, what is booked as used by nobody, and what
+// is not booked yet; and what is not booked yet is booked to the last unit.
+func TestWhatNobodyUsesIsKnownBetweenItsBookings(t *testing.T) {
+	h := newHall(t, 3)
+	h.submit("a", 0)
+	h.tell(h.propose())
+	if h.on("a") != paidFor {
+		t.Fatalf("it is on %q", h.on("a"))
+	}
+	unused := func(since time.Time) (sum money.Amount) {
+		for _, u := range h.m.Unused(since, h.now) {
+			sum = sum.Add(u.Amount)
+		}
+		return sum
+	}
+	booked, bookings := money.Amount{}, 0
+	paid := h.seen.Offers[1].Reserved
+	first := paid.Committed(h.now).Sub(unused(time.Time{})).Sub(costOf(h, h.now)) // booked before
+	for range 45 * 6 {
+		h.now = h.now.Add(10 * time.Second)
+		before, part := unused(time.Time{}), unused(h.now.Add(-time.Second))
+		second := paid.Committed(h.now).Sub(paid.Committed(h.now.Add(-time.Second)))
+		if second = second.Sub(costOf(h, h.now)).Add(costOf(h, h.now.Add(-time.Second))); part != second {
+			t.Fatalf("of the last second nobody used %v, and it was %v", part, second)
+		}
+		posted := money.Amount{}
+		for _, p := range h.tell(core.Tick{}).Postings {
+			if _, _, cost := p.To.IsCost(); cost && p.Rule == state.ReservedRule {
+				posted = posted.Add(p.Amount)
+			}
+			if _, _, back := p.From.IsCost(); back && p.Rule == state.ReservedRule { // the job's rate is above what was paid
+				posted = posted.Sub(p.Amount)
+			}
+		}
+		if !posted.IsZero() {
+			if bookings++; posted != before || unused(time.Time{}).Sign() != 0 {
+				t.Fatalf("booked are %v, and %v were not booked; %v are left", posted, before, unused(time.Time{}))
+			}
+		}
+		booked = booked.Add(posted)
+		if all := first.Add(booked).Add(unused(time.Time{})).Add(costOf(h, h.now)); all != paid.Committed(h.now) {
+			t.Fatalf("in all %v, and it cost %v", all, paid.Committed(h.now))
+		}
+	}
+	if bookings < 2 {
+		t.Errorf("it was booked %d times", bookings)
+	}
+}
+
+// costOf is what attempts on what is reserved have cost by t.
+func costOf(h *hall, t time.Time) (sum money.Amount) {
+	for _, a := range h.m.Live() {
+		if a.Offer() == paidFor {
+			sum = sum.Add(a.Cost(t))
+		}
+	}
+	return sum
+}

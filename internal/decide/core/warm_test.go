@@ -1,0 +1,359 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+// warmRig is a machine of the core on whose instance i1 the program of job j has run for ten
+// minutes, at $1 an hour; a start takes a minute.
+type warmRig struct {
+	*Machine
+	t    *testing.T
+	at   time.Duration
+	cost map[string]money.Amount // by job, or by span without a task
+	most money.Amount            // budget of each job
+}
+
+func newWarm(t *testing.T, change func(*Config), limits ...budget.Limit) *warmRig {
+	t.Helper()
+	return newWarmWith(t, 0, change, limits...)
+}
+
+// newWarmWith is newWarm where a minimum is billed.
+func newWarmWith(t *testing.T, minimum time.Duration, change func(*Config), limits ...budget.Limit) *warmRig {
+	t.Helper()
+	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}, most: money.Picos(2e12)}
+	cfg := DefaultConfig()
+	cfg.Idle = time.Hour
+	if change != nil {
+		change(&cfg)
+	}
+	spot := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD,
+		Billing: market.Billing{Minimum: minimum}}
+	w.step(0, Configured{Config: cfg})
+	if len(limits) > 0 {
+		w.most = *limits[0].Dollars
+		w.step(0, BudgetsSet{Rules: budget.Rules{Limits: limits}})
+	}
+	w.step(0, MarketSeen{Offers: []market.Offer{spot}, Quotes: []market.Quote{{Offer: spot.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
+	w.submit("j", "")
+	w.step(0, LaunchDone{Launch: "j.1", Instance: "i1", Offer: spot.ID, Rate: 1e12, From: agentsStart})
+	w.step(0, MachineRegistered{Instance: "i1", Allocation: "j.1", Key: "k"})
+	w.step(time.Minute, Tick{})
+	w.run("j.1", 9*time.Minute, "completed")
+	return w
+}
+
+func (w *warmRig) step(after time.Duration, b Body) Outcome { return w.by("", after, b) }
+
+func (w *warmRig) by(actor string, after time.Duration, b Body) Outcome {
+	w.at += after
+	out := w.Step(Event{At: agentsStart.Add(w.at), Schema: Schema, Tenant: "t", Actor: actor, Body: b})
+	for _, p := range out.Postings {
+		name := p.Owner.Job
+		if name == "" {
+			name = p.Owner.Task
+		}
+		w.cost[name] = w.cost[name].Add(state.CostOf(p))
+	}
+	return out
+}
+
+func (w *warmRig) submit(job, actor string) Outcome {
+	return w.by(actor, 0, JobSubmitted{Job: job, Terms: Terms{Name: job, Currency: money.USD, Steps: 100, Priority: 1, Restart: time.Minute,
+		Owner: ledger.Owner{Team: "vision"}, Budget: w.most, HasBudget: true}})
+}
+
+// run has a program run for a while and end.
+func (w *warmRig) run(attempt string, span time.Duration, reason string) Outcome {
+	w.step(0, AgentClaimed{Attempt: attempt})
+	w.step(0, AttemptStarted{Attempt: attempt})
+	return w.step(span, AttemptEnded{Attempt: attempt, Reason: reason})
+}
+
+func (w *warmRig) is(name string, want money.Amount) {
+	w.t.Helper()
+	if w.cost[name] != want {
+		w.t.Errorf("%s cost %v, want %v", name, w.cost[name], want)
+	}
+}
+
+// waits reports whether i1 has no task and is not being given back.
+func (w *warmRig) waits() bool {
+	i := w.State().Instance("i1")
+	if i == nil || !i.Live() {
+		return false
+	}
+	_, idle := i.Idle()
+	return idle && i.Release() == ""
+}
+
+func launches(out Outcome) (n int) {
+	for _, a := range out.Actions {
+		if _, ok := a.(Launch); ok {
+			n++
+		}
+	}
+	return n
+}
+
+func hour(d time.Duration) money.Amount { return money.Rate(1e12).Until(d) }
+
+// The next job of the same user takes the machine that waits, without another launch. Each pays
+// for its own time, and their owner for what is between; the bill is split so that its parts
+// are the whole.
+func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
+	w := newWarm(t, nil)
+	j, _ := w.Job("j")
+	if !w.waits() || j.State() != Succeeded || j.Costs() || w.Quiet() {
+		t.Fatalf("it waits: %v; job j is %s and costs %v", w.waits(), j.State(), j.Costs())
+	}
+	w.step(10*time.Second, MachineCleaned{Instance: "i1"})
+	out := w.submit("k", "")
+	k, _ := w.Job("k")
+	if launches(out) != 0 || k.State() != Running || k.Attempt() == nil || k.Attempt().Instance() != "i1" || !k.Attempt().Warm() {
+		t.Fatalf("job k is %s, %d launches, %+v", k.State(), launches(out), k.Attempt())
+	}
+	if d := k.Last(); d.Why != plan.Warm || d.Instance != "i1" || d.Take != "p/z/m/on-demand" {
+		t.Errorf("it was decided: %+v", d)
+	}
+	if tasks := w.Tasks(w.State().Instance("i1")); len(tasks) != 1 || tasks[0].Attempt().ID() != "k.1" {
+		t.Errorf("the machine's tasks are %v", tasks)
+	}
+	w.run("k.1", 5*time.Minute, "completed")
+	if !w.waits() {
+		t.Fatal("it does not wait a second time")
+	}
+	out = w.step(time.Minute, Tick{})
+	if w.waits() || !slices.ContainsFunc(out.Actions, func(a Action) bool { return a.Kind() == "terminate" }) {
+		t.Fatalf("after as long as a start takes it is kept: %v", out.Actions)
+	}
+	w.step(5*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(5 * time.Second), Cause: "terminated"})
+	w.is("j", hour(10*time.Minute))
+	w.is("k", hour(910*time.Second).Sub(hour(610*time.Second)))
+	w.is("i1/idle.1", hour(610*time.Second).Sub(hour(600*time.Second)))
+	w.is("i1/idle.2", hour(975*time.Second).Sub(hour(910*time.Second)))
+	if !w.Quiet() {
+		t.Error("something is rented still")
+	}
+
+	bill := BillReceived{Instance: "i1", Launch: "j.1", Lines: []BillLine{{Amount: hour(w.at).Add(money.Picos(7)), Currency: money.USD},
+		{Rule: "tax", Amount: money.Picos(100), Currency: money.USD}}}
+	for range 2 { // a bill that comes again changes nothing
+		w.step(time.Hour, bill)
+		all := money.Amount{}
+		for _, c := range w.cost {
+			all = all.Add(c)
+		}
+		if want := hour(975 * time.Second).Add(money.Picos(107)); all != want {
+			t.Errorf("in all %v was booked, and the bill is %v: %v", all, want, w.cost)
+		}
+	}
+	before := w.cost["i1/idle.1"]
+	bill.Lines[1].Amount = money.Picos(-975e6) // a credit of a millionth of a dollar a second
+	w.step(0, bill)
+	w.is("i1/idle.1", before.Sub(money.Picos(10e6)))
+}
+
+// What does not fit does not get it: another user's job, one that would pay more for it than
+// for a new one, and any while nobody has shown that it is clean.
+func TestWhoDoesNotGetTheMachineThatWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*warmRig)
+		actor  string
+		want   bool
+	}{
+		"another user's job":   {actor: "user:bob"},
+		"before it is clean":   {before: func(w *warmRig) { w.step(0, Tick{}) }},
+		"after it is released": {before: func(w *warmRig) { w.step(0, MachineCleaned{Instance: "i1"}); w.step(time.Minute, Tick{}) }},
+		"when its price is four times that of others": {before: func(w *warmRig) {
+			w.step(0, MachineCleaned{Instance: "i1"})
+			cheap := market.Offer{ID: "p/y/m/on-demand", Provider: "p", Zone: "y", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD}
+			w.step(0, MarketSeen{Offers: []market.Offer{cheap}, Quotes: []market.Quote{{Offer: cheap.ID, Rate: 2e11, Priced: true, Available: true, At: agentsStart.Add(w.at)}}})
+		}, want: false},
+		"when it is as it should be": {before: func(w *warmRig) { w.step(0, MachineCleaned{Instance: "i1"}) }, want: true},
+	} {
+		w := newWarm(t, nil)
+		if c.before != nil {
+			c.before(w)
+		}
+		w.submit("k", c.actor)
+		k, _ := w.Job("k")
+		if got := k.Attempt() != nil && k.Attempt().Instance() == "i1"; got != c.want {
+			t.Errorf("%s: it got it: %v", name, got)
+		}
+		if name == "before it is clean" {
+			if k.Last().Why != plan.Cleaning || k.Asked() != nil {
+				t.Errorf("it does not wait for the machine to be cleaned: %+v", k.Last())
+			}
+			w.step(time.Second, MachineCleaned{Instance: "i1"})
+			if k.Attempt() == nil || k.Attempt().Instance() != "i1" {
+				t.Errorf("clean, and not taken: %+v", k.Last())
+			}
+		}
+	}
+}
+
+// A job that waits for a machine to be cleaned gets another where that takes too long.
+func TestAMachineThatIsNotCleanedIsNotWaitedFor(t *testing.T) {
+	w := newWarm(t, nil)
+	w.submit("k", "")
+	out := w.step(DefaultConfig().Detect+time.Second, Tick{})
+	if launches(out) != 1 {
+		k, _ := w.Job("k")
+		t.Errorf("%d launches: %+v", launches(out), k.Last())
+	}
+}
+
+// Without room in the budget of its team, or an engine that says so, no machine waits; and a
+// limit that is spent ends one that does.
+func TestNoMachineWaitsWithoutAHold(t *testing.T) {
+	limit := func(dollars money.Amount) budget.Limit {
+		return budget.Limit{Scope: "team:vision", Window: budget.Day, Dollars: &dollars}
+	}
+	if w := newWarm(t, func(c *Config) { c.Idle = 0 }); w.waits() {
+		t.Error("it waits, and the engine says that none does")
+	}
+	if w := newWarm(t, nil, limit(money.Picos(2e12))); !w.waits() {
+		t.Error("it does not wait, and there is room")
+	}
+	held := func(w *warmRig) (sum money.Amount) {
+		books, _ := w.Books(agentsStart.Add(w.at))
+		for _, l := range books.Live {
+			sum = sum.Add(l.Most)
+		}
+		return sum
+	}
+	// What it is paid for anyway is held; what it may cost beyond gives way to who needs the room.
+	if w := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12))); held(w) != hour(5*time.Minute) {
+		t.Errorf("held is %v, want %v", held(w), hour(5*time.Minute))
+	}
+	full := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12)))
+	full.most = money.Picos(1.8e12) // of 1.83 that are left, 0.08 are held
+	no := full.Refuses(Event{At: agentsStart.Add(full.at), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "k", Terms: Terms{Name: "k",
+		Currency: money.USD, Owner: ledger.Owner{Team: "vision"}, Budget: full.most, HasBudget: true}}})
+	if no == nil || no.Limit == nil || !strings.Contains(no.Limit.Fix, "$0.0833 of what is held is for 1 machine waiting for a job") {
+		t.Errorf("a job for which there is no room is told %+v", no)
+	}
+	w := newWarm(t, nil, limit(money.Picos(2e12)))
+	if !held(w).IsZero() {
+		t.Errorf("held is %v for nothing that is paid", held(w))
+	}
+	w.step(time.Second, MachineCleaned{Instance: "i1"})
+	w.most = money.Picos(2e12).Sub(hour(10*time.Minute + time.Second)) // all that is left
+	w.by("user:bob", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Owner: ledger.Owner{Team: "vision"},
+		Budget: w.most, HasBudget: true}})
+	if k, ok := w.Job("k"); !ok || k.State().Over() || w.waits() {
+		t.Errorf("a job that needs the room of the machine that waits: let in %v, and it waits %v", ok, w.waits())
+	}
+	// A limit that has no room for another minute: the job itself may cost all of it.
+	if w := newWarm(t, nil, limit(hour(10*time.Minute+30*time.Second))); w.waits() || w.cost["j"] != hour(10*time.Minute) {
+		t.Error("it waits, and its team has no room for that")
+	}
+	w.step(0, BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{limit(money.Picos(1))}}, AsOf: w.Seq(),
+		Base: map[string]state.Spent{limit(money.Amount{}).Name(): {Begin: agentsStart, Amount: money.Picos(2)}}})
+	w.step(time.Second, Tick{})
+	if w.waits() {
+		t.Error("all of the limit is spent, and it waits")
+	}
+}
+
+// Where the next job has come late three times, or never, the machine is given back at once;
+// where it came soon, it is kept for just as long as that takes.
+func TestItWaitsAsLongAsItPaid(t *testing.T) {
+	w := newWarm(t, nil)
+	for n := range 3 {
+		name := string(rune('a' + n))
+		w.step(10*time.Minute, Tick{}) // i1 is given back
+		if n == 0 {
+			w.step(0, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at), Cause: "terminated"})
+		}
+		w.submit(name, "")
+		w.step(0, LaunchDone{Launch: name + ".1", Instance: "i" + name, Offer: "p/z/m/on-demand", Rate: 1e12, From: agentsStart.Add(w.at)})
+		w.step(0, MachineRegistered{Instance: "i" + name, Allocation: name + ".1", Key: "k"})
+		w.step(time.Minute, Tick{})
+		w.run(name+".1", time.Minute, "completed")
+	}
+	if i := w.State().Instance("ic"); i == nil || i.Release() == "" {
+		t.Errorf("gaps of %v, and it waits", w.State().Gaps(Owner))
+	}
+}
+
+// What a minimum charge adds is of whoever had the machine when it ended, and no job's that was over.
+func TestAJobThatIsOverPaysForNoMinimumAfterIt(t *testing.T) {
+	w := newWarmWith(t, time.Hour, nil)
+	w.step(10*time.Second, MachineCleaned{Instance: "i1"})
+	w.step(20*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(20 * time.Second), Cause: "stopped"})
+	rest := hour(time.Hour).Sub(hour(630 * time.Second))
+	w.step(time.Minute, BillReceived{Instance: "i1", Launch: "j.1", Lines: []BillLine{{Amount: hour(630 * time.Second), Currency: money.USD},
+		{Rule: "minimum", Amount: rest, Currency: money.USD}}})
+	w.is("j", hour(10*time.Minute))
+	w.is("i1/idle.1", hour(time.Hour).Sub(hour(10*time.Minute)))
+}
+
+// A machine of which nobody shows that it is clean is given back, and so is one that was
+// to wait when its engine lets none wait any more.
+func TestAMachineThatIsOfNoUseIsGivenBack(t *testing.T) {
+	w := newWarmWith(t, time.Hour, nil)
+	w.step(DefaultConfig().Detect+DefaultConfig().Patience, Tick{})
+	if w.waits() {
+		t.Error("nobody has shown that it is clean, and it waits")
+	}
+	w = newWarmWith(t, time.Hour, nil)
+	w.step(time.Second, MachineCleaned{Instance: "i1"})
+	w.step(time.Second, Configured{Config: DefaultConfig()})
+	if w.waits() {
+		t.Error("no machine is to wait, and it does")
+	}
+}
+
+// How long a machine waits goes by what its first start took, also after a warm one.
+func TestAWarmStartTeachesNothingOfAStart(t *testing.T) {
+	w := newWarm(t, nil)
+	w.step(time.Second, MachineCleaned{Instance: "i1"})
+	w.by("", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Restart: time.Hour}})
+	w.run("k.1", time.Minute, "completed")
+	idle, ok := w.State().Instance("i1").Idle()
+	if want := agentsStart.Add(w.at).Add(time.Minute); !ok || !idle.Keep.Equal(want) {
+		t.Errorf("it is kept until %v, want %v", idle.Keep, want)
+	}
+}
+
+// A machine that ends while it waits, or had ended before it was taken and nobody knew: what
+// each pays is its own time still, and all of it is what the machine cost.
+func TestAMachineThatEndsWhileItWaits(t *testing.T) {
+	w := newWarm(t, nil)
+	w.step(30*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(20 * time.Second), Cause: "interrupted"})
+	w.is("j", hour(10*time.Minute))
+	w.is("i1/idle.1", hour(620*time.Second).Sub(hour(600*time.Second)))
+
+	w = newWarm(t, nil)
+	w.step(10*time.Second, MachineCleaned{Instance: "i1"})
+	w.submit("k", "")
+	w.step(time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(-5 * time.Second), Cause: "interrupted"})
+	w.is("j", hour(10*time.Minute))
+	w.is("i1/idle.1", hour(605*time.Second).Sub(hour(600*time.Second)))
+	w.is("k", money.Amount{})
+	if k, _ := w.Job("k"); k.Live() != nil || k.Asked() == nil {
+		t.Errorf("job k is %s and asks for no other machine", k.State())
+	}
+}
+
+// What a window is expected to cost has what a machine that waits is paid for.
+func TestAMachineThatWaitsIsExpectedToCost(t *testing.T) {
+	w := newWarmWith(t, 15*time.Minute, nil)
+	list, _, _ := w.Courses(agentsStart.Add(w.at), 10)
+	if len(list) != 1 || list[0].ID != "i1" || list[0].Lasts != 6*time.Minute || list[0].Rate != 1e12 || list[0].Owner.Team != "vision" {
+		t.Errorf("expected is %+v: five minutes that are paid, and a start", list)
+	}
+}

@@ -1,0 +1,333 @@
+package ledger
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/money"
+)
+
+// Dimensions is all that costs are listed by, but the job. User and Kind are the job's and
+// stand in no posting; "" is nobody's.
+type Dimensions struct {
+	Team    string `json:"team,omitempty"`
+	Project string `json:"project,omitempty"`
+	User    string `json:"user,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Tags    string `json:"tags,omitempty"` // as TagText writes them
+	Rule    string `json:"rule,omitempty"` // of postings without a job: what was paid for and used by nobody
+}
+
+// TagText writes tags as one text, sorted by name, so that equal tags are equal texts.
+func TagText(tags map[string]string) string {
+	if len(tags) == 0 {
+		return ""
+	}
+	b := make([]byte, 0, 64)
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		b = append(strconv.AppendQuote(b, k), '=')
+		b = append(strconv.AppendQuote(b, tags[k]), '\n')
+	}
+	return string(b)
+}
+
+// Tag is the value of a tag in what TagText wrote; "" where it is not there.
+func (w Dimensions) Tag(name string) string {
+	head := fmt.Sprintf("%q=", name)
+	for line := range strings.Lines(w.Tags) {
+		if rest, ok := strings.CutPrefix(line, head); ok {
+			v, _ := strconv.Unquote(strings.TrimSuffix(rest, "\n")) // TagText quoted it
+			return v
+		}
+	}
+	return ""
+}
+
+// Owner is an owner's team, project and tags.
+func (w Dimensions) Owner() Owner {
+	o := Owner{Team: w.Team, Project: w.Project}
+	for line := range strings.Lines(w.Tags) {
+		if key, err := strconv.QuotedPrefix(line); err == nil {
+			if o.Tags == nil {
+				o.Tags = map[string]string{}
+			}
+			k, _ := strconv.Unquote(key)
+			o.Tags[k], _ = strconv.Unquote(strings.TrimSuffix(line[len(key)+1:], "\n"))
+		}
+	}
+	return o
+}
+
+// WhoseOf is whose the posting is; user and kind are those of its job.
+func WhoseOf(p Posting, user, kind string) Dimensions {
+	w := Dimensions{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Labels())}
+	if p.Owner.Job == "" {
+		w.Rule = p.Rule
+	}
+	if p.Idles() {
+		w.Rule = IdleRule
+	}
+	return w
+}
+
+// IdleRule marks what machines cost while they waited for a job.
+const IdleRule = "idle_machine"
+
+// Idles reports whether the posting is of a machine that waited for a job.
+func (p Posting) Idles() bool {
+	return p.Owner.Job == "" && strings.Contains(p.Owner.Task, "/idle.")
+}
+
+// Parts calls f with what the posting adds to each use of cost: it may move cost from
+// one to another. Of what is no cost it calls nothing.
+func (p Posting) Parts(f func(Use, money.Amount)) {
+	if _, use, ok := p.To.IsCost(); ok {
+		f(use, p.Amount)
+	}
+	if _, use, ok := p.From.IsCost(); ok {
+		f(use, p.Amount.Neg())
+	}
+}
+
+// Sums are kept sums of postings: by whose they are, currency, use and the hour of
+// their booking. They are a view of the log: Add takes its postings in their order, and
+// what is asked for is the same as a walk through all of them, exactly
+// (TestSumsSayWhatAWalkThroughAllPostingsSays).
+type Sums struct {
+	whose   []Dimensions
+	numbers map[Dimensions]int32
+	columns []Column
+	column  map[Column]int32
+	cells   *Calendar[cell, money.Amount]
+	events  map[int64]Events // by hour: of its postings
+	forgot  int64            // of the days before it only whole ones are summed
+	last    uint64
+	hash    Hash
+	n       int
+}
+
+// Column is what is summed apart.
+type Column struct {
+	Currency money.Currency `json:"currency"`
+	Use      Use            `json:"use"`
+}
+
+type cell struct{ whose, column int32 }
+
+// Cut is a span in which a question begins within what is summed as one, and the events
+// in which its postings are: those that Holds says are to be added.
+type Cut struct {
+	Events
+	From, Until time.Time // of the booking; Until is not in it
+}
+
+// Holds reports whether a posting is in the cut.
+func (c Cut) Holds(p Posting) bool { return !p.At.Before(c.From) && p.At.Before(c.Until) }
+
+// Events are the first and the last event of some postings; between them may be others.
+type Events struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// NewSums has none.
+func NewSums() *Sums {
+	return &Sums{numbers: map[Dimensions]int32{}, column: map[Column]int32{}, cells: NewCalendar[cell](money.Amount.Add),
+		events: map[int64]Events{}}
+}
+
+// Add adds a posting; user and kind are those of its job.
+func (s *Sums) Add(p Posting, user, kind string) {
+	hour := HourOf(p.At)
+	p.Parts(func(u Use, a money.Amount) {
+		s.add(hour, s.number(WhoseOf(p, user, kind)), s.columnOf(Column{p.Currency, u}), a)
+	})
+	s.saw(hour, Events{p.Event, p.Event})
+	s.last, s.hash, s.n = p.Event, p.Hash, s.n+1
+}
+
+func (s *Sums) add(hour int64, whose, column int32, a money.Amount) {
+	s.cells.Add(hour, cell{whose, column}, a)
+}
+
+func (s *Sums) saw(hour int64, e Events) {
+	if old, ok := s.events[hour]; ok {
+		e = Events{min(old.First, e.First), max(old.Last, e.Last)}
+	}
+	s.events[hour] = e
+}
+
+func (s *Sums) number(w Dimensions) int32 {
+	n, ok := s.numbers[w]
+	if !ok {
+		n = int32(len(s.whose))
+		s.whose, s.numbers[w] = append(s.whose, w), n
+	}
+	return n
+}
+
+func (s *Sums) columnOf(c Column) int32 {
+	n, ok := s.column[c]
+	if !ok {
+		n = int32(len(s.columns))
+		s.columns, s.column[c] = append(s.columns, c), n
+	}
+	return n
+}
+
+// Len is how many postings were added.
+func (s *Sums) Len() int { return s.n }
+
+// Head is the event of the last posting, and its hash; 0 where there is none.
+func (s *Sums) Head() (event uint64, hash Hash) { return s.last, s.hash }
+
+// Dimensions are all that have postings: the number that Since gives is the place here.
+func (s *Sums) Dimensions() []Dimensions { return s.whose }
+
+// Forget keeps of the days that ended before t only their sums, and not those of their
+// hours: a span that begins within such a day is cut there by its postings.
+func (s *Sums) Forget(t time.Time) {
+	if day := dayOf(HourOf(t)); day > s.forgot {
+		s.forgot = day
+		s.cells.forget(day)
+	}
+}
+
+// Since calls f with what was booked at t or later, by number of Whose, in parts that
+// add up; of the zero time with all. Where t cuts an hour, or a day of which the hours
+// are forgotten, the rest of that is not in the parts, and cut says which postings it is.
+func (s *Sums) Since(t time.Time, f func(whose int, c Column, a money.Amount)) (cut Cut, isCut bool) {
+	tell := func(c cell, a money.Amount) { f(int(c.whose), s.columns[c.column], a) }
+	if t.IsZero() {
+		s.cells.All(tell)
+		return cut, false
+	}
+	first := HourOf(t)
+	next, whole := first, time.Unix(first*3600, 0).Equal(t)
+	if !whole {
+		next++
+	}
+	if day := dayOf(first); day < s.forgot && (!whole || first != day*24) {
+		next = (day + 1) * 24
+	}
+	if next%24 == 0 {
+		s.cells.SinceDay(dayOf(next), tell)
+	} else {
+		s.cells.Since(next, tell)
+	}
+	cut.From, cut.Until = t, time.Unix(next*3600, 0)
+	for hour := first; hour < next; hour++ {
+		if e, ok := s.events[hour]; ok {
+			if isCut {
+				e = Events{min(e.First, cut.First), max(e.Last, cut.Last)}
+			}
+			cut.Events, isCut = e, true
+		}
+	}
+	return cut, isCut
+}
+
+// From is the first event of a posting that may be at t or later, or false: there is none.
+func (s *Sums) From(t time.Time) (first uint64, ok bool) {
+	for hour, e := range s.events {
+		if hour >= HourOf(t) && (!ok || e.First < first) {
+			first, ok = e.First, true
+		}
+	}
+	return first, ok
+}
+
+// stored is Sums as they are kept: cells are whose, column and amount.
+type stored struct {
+	Dimensions []Dimensions `json:"whose"`
+	Columns    []Column     `json:"columns"`
+	Hours      []storedHour `json:"hours"`
+	Last       uint64       `json:"last"`
+	Hash       Hash         `json:"hash"`
+	N          int          `json:"postings"`
+}
+
+type storedHour struct {
+	Hour int64 `json:"hour"`
+	Events
+	Cells []storedCell `json:"cells"`
+}
+
+type storedCell struct {
+	Dimension int32        `json:"w"`
+	Column    int32        `json:"c"`
+	Amount    money.Amount `json:"a"`
+}
+
+// MarshalJSON writes the sums as ReadPiece reads them: the same sums give the same bytes
+// where their postings came in the same order.
+func (s *Sums) MarshalJSON() ([]byte, error) {
+	v := stored{Dimensions: s.whose, Columns: s.columns, Last: s.last, Hash: s.hash, N: s.n}
+	for _, hour := range slices.Sorted(maps.Keys(s.events)) {
+		h := storedHour{Hour: hour, Events: s.events[hour]}
+		for c, a := range s.cells.hours[hour] {
+			h.Cells = append(h.Cells, storedCell{c.whose, c.column, a})
+		}
+		slices.SortFunc(h.Cells, func(a, b storedCell) int {
+			return cmp.Or(cmp.Compare(a.Dimension, b.Dimension), cmp.Compare(a.Column, b.Column))
+		})
+		v.Hours = append(v.Hours, h)
+	}
+	return json.Marshal(v)
+}
+
+// Piece is sums that were written and are read again.
+type Piece struct{ v stored }
+
+// ReadPiece reads what MarshalJSON wrote.
+func ReadPiece(text []byte) (Piece, error) {
+	var v stored
+	if err := json.Unmarshal(text, &v); err != nil {
+		return Piece{}, fmt.Errorf("read kept sums: %w", err)
+	}
+	for _, h := range v.Hours {
+		for _, c := range h.Cells {
+			if c.Dimension < 0 || int(c.Dimension) >= len(v.Dimensions) || c.Column < 0 || int(c.Column) >= len(v.Columns) {
+				return Piece{}, fmt.Errorf("read kept sums: a cell of %d and %d, which are not there", c.Dimension, c.Column)
+			}
+		}
+	}
+	return Piece{v}, nil
+}
+
+// Head is the event of its last posting, and the posting's hash.
+func (p Piece) Head() (event uint64, hash Hash) { return p.v.Last, p.v.Hash }
+
+// Until is the end of its last hour.
+func (p Piece) Until() (t time.Time) {
+	for _, h := range p.v.Hours {
+		if end := time.Unix((h.Hour+1)*3600, 0); end.After(t) {
+			t = end
+		}
+	}
+	return t
+}
+
+// Merge adds the sums of the postings that follow those that are in s.
+func (s *Sums) Merge(p Piece) {
+	numbers, columns := make([]int32, len(p.v.Dimensions)), make([]int32, len(p.v.Columns))
+	for i, w := range p.v.Dimensions {
+		numbers[i] = s.number(w)
+	}
+	for i, c := range p.v.Columns {
+		columns[i] = s.columnOf(c)
+	}
+	for _, h := range p.v.Hours {
+		s.saw(h.Hour, h.Events)
+		for _, c := range h.Cells {
+			s.add(h.Hour, numbers[c.Dimension], columns[c.Column], c.Amount)
+		}
+	}
+	s.last, s.hash, s.n = p.v.Last, p.v.Hash, s.n+p.v.N
+}

@@ -1,0 +1,166 @@
+// Package plan holds the decision where money is spent.
+package plan
+
+import (
+	"cmp"
+	"time"
+
+	"scrimp/internal/decide/policy"
+)
+
+// Version names the rules of this package in the log, so that a recorded
+// decision says which rules took it.
+const Version = "horizon/1"
+
+// Decide takes the option that does the work for the least money among those
+// that the deadline allows. Ties go to the held machine, then to the name, so that equal
+// input gives equal output whatever the order it came in.
+//
+// It ranks what the job's class has (rank), asks the policy, and where the future can be
+// weighed the tables, which kind of capacity to take (choose), and takes the best of it.
+func (m *Planner) Decide(job Job, class *Class) Decision {
+	class.follow()
+	r := m.room.rank(&job, class)
+	v := r.view(&job)
+	if job.Open != nil && v.Guard(v.Working()) { // what is in time is allowed whatever the ladder says
+		job.Open = nil
+		r = m.room.rank(&job, class)
+		v = r.view(&job)
+	}
+	return m.decide(&job, &r, &v)
+}
+
+// decide is Decide of what is ranked.
+func (m *Planner) decide(job *Job, r *ranking, v *policy.View) Decision {
+	d := Decision{Budget: r.budget.shown(job, r)}
+	zones := r.zones(job, v)
+	if at, ok := r.probe(job, v); ok && zones == nil {
+		d.Probe, d.Why = at, Probing
+		m.rejected.explain(&d, job, r, nil)
+		return d
+	}
+	d.Speed = r.speed()
+	d.Slack, d.HasSlack = v.Slack(job.Held != "")
+	d.Slack -= v.Warming
+	d.Margin = v.Margin
+	c := m.choose(&d, job, r, v, zones)
+	if d.Table != nil {
+		m.meanwhile(&d, job, r, v, c)
+		return d
+	}
+	if d.Probe != "" {
+		m.rejected.explain(&d, job, r, nil)
+		return d
+	}
+	if !c.placed {
+		c.take, d.Why = r.take(job, v, &c)
+	}
+	c.record(&d, job, r)
+	d.Again = c.again(&d, job, r, v)
+	m.rejected.explain(&d, job, r, &c)
+	return d
+}
+
+// record says in d what is taken.
+func (c *choice) record(d *Decision, job *Job, r *ranking) {
+	o := c.take
+	switch {
+	case o == nil:
+		return
+	case o == r.held:
+	case o.prepaid:
+		d.Why = Prepaid
+	case o == r.onDemand && (c.keptOff || !c.placed && job.Unsaving && c.foresaw):
+		d.Why = SavesNone
+	}
+	d.Take, d.Rate = o.Offer.ID, o.Quote.Rate
+	if o.way > 0 {
+		d.Variant = job.Need.Variants[o.way-1].Name
+	}
+}
+
+// choice is the kind of capacity to take, and how that was found.
+type choice struct {
+	kind     policy.Choice
+	take     *Option       // of it; nil: to wait
+	placed   bool          // take came with the kind, from weighing several zones
+	foresaw  bool          // what each kind is expected to cost was weighed
+	step     time.Duration // until the next poll, where it was
+	late     bool          // what works may be in time, and nothing else is
+	weighing bool          // the table is missing that says what each kind is expected to cost
+	keptOff  bool          // off what can be interrupted, for all it lost there
+}
+
+// choose finds the kind of capacity to take.
+func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option) choice {
+	c := choice{kind: policy.Choose(cmp.Or(job.Rule, policy.Default), *v)}
+	d.Mode = v.Mode(v.Working())
+	if job.Need.Critical {
+		c.kind, d.Mode = policy.NonPreemptible, policy.Certain
+	}
+	switch {
+	case c.kind == policy.NonPreemptible && r.tooLate(job, v):
+		c.kind, c.late = policy.Spot, true
+	case r.whole(job, v):
+		c.kind, c.step = m.tryWhole(d, job, r, v)
+		c.foresaw = true
+	case zones != nil:
+		c.take, d.Probe = m.place(d, job, r, v, zones)
+		c.kind, c.step, c.foresaw, c.placed = kindOf(c.take), tickOf(v), true, true
+	case r.foreseeable(job, v):
+		c.kind, c.step = m.foresee(d, job, r, v)
+		c.foresaw = true
+	}
+	if d.Table != nil {
+		return c
+	}
+	if job.UnsavedLosses >= mostUnsavedLosses && r.onDemand != nil && c.kind != policy.NonPreemptible &&
+		(!job.Unsaving || !c.foresaw) {
+		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
+	}
+	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
+		// the job file says that the rung before has been waited for long enough
+		c.kind, c.placed = policy.NonPreemptible, false
+	}
+	return c
+}
+
+// tooLate reports whether what works may be in time, and what cannot be interrupted would not.
+func (r *ranking) tooLate(job *Job, v *policy.View) bool {
+	return v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && r.onDemand != nil &&
+		late(job, r.onDemand)
+}
+
+// mostUnsavedLosses is how many machines a job that saves nothing loses before it is kept off
+// what can be interrupted: begun anew for ever, it would never end.
+const mostUnsavedLosses = 3
+
+// kindOf is the kind of capacity of what was taken.
+func kindOf(o *Option) policy.Choice {
+	switch {
+	case o == nil:
+		return policy.Wait
+	case o.spot:
+		return policy.Spot
+	}
+	return policy.NonPreemptible
+}
+
+// again is when time alone could change the decision; zero: never.
+func (c *choice) again(d *Decision, job *Job, r *ranking, v *policy.View) (at time.Time) {
+	switch {
+	case c.foresaw:
+		at = r.again(v, c.kind, c.step)
+	case c.take == nil && c.kind == policy.NonPreemptible:
+		if !v.Guard(v.Working()) {
+			at, _ = v.GuardAt(v.Working()) // then the ladder counts no more
+		}
+	case c.late: // time changes nothing any more
+	case c.kind == policy.Wait || c.take != nil && c.take.spot:
+		at = policy.Again(cmp.Or(job.Rule, policy.Default), *v, c.kind)
+	}
+	if c.take == nil && at.IsZero() && r.untried && d.Why == BudgetWait { // somebody has to ask
+		at = v.Now.Add(max(v.Poll, v.Detect, time.Minute))
+	}
+	return at
+}

@@ -1,0 +1,251 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/market"
+)
+
+// Record is what was seen of one spot market, as several zones are weighed.
+type Record = place.Record
+
+// placed keeps the table of a job that may run in several zones: what it answers
+// follows from what it is asked.
+type placed struct {
+	see *place.Foresight
+	job place.Job
+}
+
+// is reports whether p answers for a job over the same zones on the same terms.
+// How much work it has in all counts for nothing.
+func (p *placed) is(j *place.Job) bool {
+	k := &p.job
+	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
+		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
+}
+
+// tickOf is the time between two looks that a job in several zones is weighed with.
+func tickOf(v *policy.View) time.Duration {
+	if v.Poll > 0 {
+		return v.Poll
+	}
+	d := max(v.Detect, time.Minute)
+	for v.Deadline.Sub(v.Began) > quantity.Times(d, ticks) {
+		d *= 2
+	}
+	return d
+}
+
+// spanOf is the time to the deadline that a table in several zones is made for.
+// Where looks come when they come it is the same for all that are weighed with the same tick.
+func spanOf(v *policy.View) time.Duration {
+	if v.Poll > 0 {
+		return v.Deadline.Sub(v.Began) - v.Reserve - v.Detect
+	}
+	return ticks * tickOf(v)
+}
+
+// ticks is the most of them that a job in several zones is weighed with.
+const ticks = 512
+
+// Kin orders jobs so that those that share a table stand side by side, as far as
+// that can be told at once. It decides nothing.
+func Kin(p policy.Progress) [3]int64 {
+	v := policy.View{Progress: p}
+	if !p.Known || p.Deadline.IsZero() {
+		return [3]int64{}
+	}
+	tick := tickOf(&v)
+	slack := p.Deadline.Sub(p.Now) - p.Left
+	rung := quantity.Int(math.Log(max(1, slack.Hours())) / math.Log(1.25))
+	return [3]int64{int64(tick), int64(p.Left / (32 * tick)), rung}
+}
+
+// placing is the problem that a job in several zones is, with what answers it.
+func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
+	tick := tickOf(v)
+	unit := max(tick/20, 1)
+	if v.Poll <= 0 { // looks come when they come, so like jobs may share a table
+		unit = max(tick/4, 1)
+	}
+	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
+	p := &placed{job: place.Job{
+		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
+		Transfer: job.Transfer, Carry: job.EgressCost,
+		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
+	}}
+	for _, o := range zones {
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemand.more()}
+		p.job.Zones = append(p.job.Zones, zone)
+	}
+	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
+		kept := m.placed[i]
+		kept.job = p.job
+		return kept
+	}
+	p.see = &place.Foresight{Job: &p.job, Shelf: m.zones}
+	if len(m.placed) >= places {
+		m.placed = slices.Delete(m.placed, 0, 1)
+	}
+	m.placed = append(m.placed, p)
+	return p
+}
+
+// sight is the state of the market as the policy sees it.
+func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) place.View {
+	n := len(zones)
+	w := place.View{
+		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
+		Left: v.Left + v.Margin, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
+		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]place.Record, n),
+	}
+	for z, o := range zones {
+		held := o.Offer.ID == job.Held
+		w.Prices[z] = o.Quote.Rate
+		switch {
+		case held:
+			w.Held, w.Zone, w.Seen[z] = place.Spot, z, place.Up
+		case o.Quote.Untried:
+		case o.Quote.Available && !job.cools(o):
+			w.Seen[z] = place.Up
+		default:
+			w.Seen[z] = place.Down
+		}
+		w.Past[z] = o.Record
+		if w.Seen[z] == place.Unseen {
+			continue
+		}
+		if w.Past[z].Known && !o.Quote.Untried { // what was told stands until something else is
+			w.Past[z] = w.Past[z].See(v.Now.Add(-max(v.Poll, v.Detect)), w.Past[z].Up)
+		}
+		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // another where it cools off, or is held and about to go
+	}
+	if r.held != nil && w.Held == place.None {
+		w.Held = place.OnDemand
+		for z, o := range zones {
+			if o.Offer.Region == r.held.Offer.Region {
+				w.Zone = z
+				break
+			}
+		}
+	}
+	return w
+}
+
+// place decides for a job that may choose between zones. probe is an offer to ask
+// about first. The option is nil for waiting.
+func (m *Planner) place(
+	d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option,
+) (take *Option, probe market.OfferID) {
+	held := r.held
+	if held != nil && held.spot && !held.Quote.Available && !held.Quote.Untried {
+		d.Why = Stays // it is about to be lost, and what that means is weighed then
+		return held, ""
+	}
+	p := m.placing(job, r, v, zones)
+	w := p.sight(job, r, v, zones)
+	if o := migratingTo(job, zones, &w); o != nil && held == nil {
+		d.Why = Cheapest
+		return o, ""
+	}
+	if m.missingZones(d, p, &w) {
+		return nil, ""
+	}
+	if p.job.Looks && !job.Probed && w.Held != place.Spot {
+		if z := p.see.Poll(w); z >= 0 && zones[z].Quote.Untried {
+			d.Why = Probing
+			return nil, zones[z].Offer.ID
+		}
+	}
+	c := p.see.Decide(w)
+	d.Expect = p.expect(w, zones)
+	take, d.Why = r.placedIn(c, zones)
+	return take, ""
+}
+
+// migratingTo is the offer that the job left its machine for, where it can be had; else nil.
+func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
+	for z, o := range zones {
+		if job.MigratingTo != "" && o.Offer.ID == job.MigratingTo && w.Seen[z] == place.Up {
+			return o
+		}
+	}
+	return nil
+}
+
+// placedIn is the option that the choice stands for, nil for waiting, and why it is taken.
+func (r *ranking) placedIn(c place.Choice, zones []*Option) (take *Option, why Reason) {
+	switch {
+	case c.Kind == place.Spot:
+		take, why = zones[c.Zone], Cheapest
+	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot:
+		take = r.held
+	case c.Kind == place.OnDemand:
+		take, why = r.onDemand, WaitsMore
+	default:
+		why = WaitsSpot
+	}
+	if take != nil && take == r.held {
+		why = Stays
+	}
+	return take, why
+}
+
+// placeable reports whether the future of a job in several zones can be weighed.
+func placeable(v *policy.View) bool {
+	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) &&
+		!v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
+}
+
+// expect sums up what was weighed: the best of each kind, and every zone's spot.
+func (p *placed) expect(w place.View, zones []*Option) *Expect {
+	options := p.see.Options()
+	if len(options) == 0 {
+		return nil
+	}
+	e := &Expect{Up: slices.Contains(w.Seen, place.Up), NextPoll: p.job.Tick}
+	none, best := 1.0, -1
+	for z, o := range zones {
+		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
+		e.Zones = append(e.Zones, ZoneExpect{
+			Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds,
+		})
+		if w.Seen[z] != place.Up {
+			none *= 1 - p.see.Chance(w, z, e.NextPoll)
+		}
+	}
+	for _, o := range options {
+		slot := &e.Wait
+		switch o.Kind {
+		case place.Spot:
+			slot = &e.Spot
+		case place.OnDemand:
+			slot = &e.OnDemand
+		case place.None:
+		}
+		usd := dollars(o.USD)
+		if o.USD >= 1e8 || usd == nil {
+			continue
+		}
+		if o.Kind == place.Spot {
+			e.Zones[o.Zone].USD = usd
+		}
+		if *slot == nil || *usd < **slot {
+			*slot = usd
+			if o.Kind == place.Spot {
+				best = o.Zone
+			}
+		}
+	}
+	if best >= 0 {
+		none = 1 - p.see.Chance(w, best, e.NextPoll)
+	}
+	e.Chance = math.Round((1-none)*1e4) / 1e4
+	return e
+}

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/place"
+)
+
+// TableVersion names the rules by which tables are built. It changes with what a table
+// of the same request answers.
+const TableVersion = "tables/1"
+
+// TableRequest is all that a table is built from: one of the two is set.
+type TableRequest struct {
+	Zone  *horizon.Piece `json:"zone,omitempty"`  // for a job that is weighed in one zone
+	Zones *place.Piece   `json:"zones,omitempty"` // in several
+}
+
+// Key is equal for equal requests of one TableVersion, and for no others.
+func (r TableRequest) Key() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("plan: a table request without JSON: %v", err)) // a price that is no number
+	}
+	sum := sha256.Sum256(append(text, TableVersion...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Table is what a planner weighs a job's options with. It never changes: any goroutine
+// may have it.
+type Table struct {
+	key, hash string
+	zone      *horizon.Tables
+	zones     *place.Table
+}
+
+// Build makes the table of a request. It is a pure function, and what takes the time of
+// a decision: 10 to 200 ms.
+func Build(r TableRequest) Table {
+	t, sum := Table{key: r.Key()}, sha256.New()
+	switch {
+	case r.Zone != nil:
+		t.zone = horizon.Build(*r.Zone, horizon.Public)
+		t.zone.Sum(sum)
+	case r.Zones != nil:
+		t.zones = place.Build(*r.Zones)
+		t.zones.Sum(sum)
+	}
+	t.hash = hex.EncodeToString(sum.Sum(nil)[:16])
+	return t
+}
+
+// Key is that of the request.
+func (t Table) Key() string { return t.key }
+
+// Hash is that of all that the table answers: the same in every run of one build.
+func (t Table) Hash() string { return t.hash }
+
+// Bytes is the memory that it takes.
+func (t Table) Bytes() int {
+	switch {
+	case t.zone != nil:
+		return t.zone.Bytes()
+	case t.zones != nil:
+		return t.zones.Bytes()
+	}
+	return 0
+}
+
+// mostZoneBytes bounds what the tables for several zones take.
+const mostZoneBytes = 256 << 20
+
+// OnRequest has m, and what is forked from it later, build no table by itself: where one
+// is missing the decision asks for it, and Adopt brings it. It returns m.
+func (m *Planner) OnRequest() *Planner {
+	m.zones, m.placed = place.NewShelf(mostZoneBytes), nil
+	return m
+}
+
+// Adopt keeps a table for the decisions to come, until others need its room; then it is
+// asked for again.
+func (m *Planner) Adopt(t Table) {
+	switch {
+	case t.zone != nil:
+		m.shelf.Adopt(t.zone)
+	case t.zones != nil && m.zones != nil:
+		m.zones.Adopt(t.zones)
+	}
+}
+
+// meanwhile completes a decision whose table is missing. Such a decision changes
+// nothing that the table, which is there in a moment, would change back: a move costs a
+// restart, and a launch may be billed for a minimum time. So a machine that is held is
+// kept, spot or on-demand, and who waits waits on, for as long as a table may be expected
+// to take. Only the guard stands above that, as above every verdict: it was asked before,
+// and d.Again is no later than it. Where the table is not there by then (many jobs at
+// once, or nobody builds any), Uniform Progress decides for who waits.
+func (m *Planner) meanwhile(d *Decision, job *Job, r *ranking, v *policy.View, c choice) {
+	d.TableSince = job.TableSince
+	if d.TableSince.IsZero() {
+		d.TableSince = v.Now
+	}
+	until := d.TableSince.Add(max(v.Detect, tablePatience))
+	c = choice{kind: policy.Wait, step: c.step, weighing: true}
+	switch {
+	case r.held != nil:
+		c.take, c.kind, d.Why = r.held, v.Held, Stays
+		until, _ = v.GuardAt(v.Working())
+	case v.Now.Before(until):
+		d.Why = Weighing
+		guard, _ := v.GuardAt(false)
+		until = soonest(until, guard)
+	default:
+		if at, ok := r.probe(job, v); ok {
+			d.Probe, d.Why = at, Probing
+			m.rejected.explain(d, job, r, nil)
+			return
+		}
+		c.kind = r.uniform(job, v)
+		c.take, d.Why = r.take(job, v, &c)
+		until = policy.Again(policy.UniformProgress, *v, c.kind)
+	}
+	d.Again = soonest(until, v.Now.Add(c.step+1)) // and it is asked for again
+	c.record(d, job, r)
+	m.rejected.explain(d, job, r, &c)
+}
+
+// uniform is what Uniform Progress does for a job that waits, where its losses and its
+// ladder do not forbid that.
+func (r *ranking) uniform(job *Job, v *policy.View) policy.Choice {
+	choice := policy.Choose(policy.UniformProgress, *v)
+	if r.onDemand != nil && (job.UnsavedLosses >= mostUnsavedLosses || choice == policy.Wait && len(job.Need.Ladder) > 0) {
+		return policy.NonPreemptible
+	}
+	return choice
+}
+
+// tablePatience is how long a job waits on for its table, in market time: a table takes
+// a fifth of a second, so that many are built by then.
+const tablePatience = time.Minute
+
+// soonest is the earliest of these times that are set.
+func soonest(list ...time.Time) (at time.Time) {
+	for _, t := range list {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	return at
+}
+
+// missing reports whether the table for a job in one zone has to be asked for first.
+func (m *Planner) missing(d *Decision, p horizon.Problem, seen horizon.Market) bool {
+	if m.zones == nil {
+		return false
+	}
+	want, ok := m.shelf.Missing(p, seen)
+	if ok {
+		d.Table = &TableRequest{Zone: &want}
+	}
+	return ok
+}
+
+// missingZones is missing for a job in several.
+func (m *Planner) missingZones(d *Decision, p *placed, w *place.View) bool {
+	want, ok := p.see.Missing(*w)
+	if ok {
+		d.Table = &TableRequest{Zones: &want}
+	}
+	return ok
+}

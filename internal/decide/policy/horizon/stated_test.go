@@ -1,0 +1,36 @@
+package horizon_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"scrimp/internal/decide/policy/horizon"
+)
+
+// What the policy begins with stands in docs/formulas.md, number by number.
+func TestThePriorIsTheOneThatIsStated(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/formulas.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(name string, s horizon.Shape) string {
+		var b strings.Builder
+		b.WriteString("| " + name + " |")
+		for _, l := range s.Log {
+			fmt.Fprintf(&b, " %.3f |", math.Exp(l))
+		}
+		return b.String()
+	}
+	feature := func(s horizon.Shape) string {
+		return fmt.Sprintf("%.3f, %.3f, %.3f, %.2f", s.Same, s.Other, s.Share, s.Middle)
+	}
+	p := horizon.Public
+	for _, line := range []string{row("with spot", p.Up), row("without", p.Gap), "with spot " + feature(p.Up) + "; without " + feature(p.Gap)} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("docs/formulas.md does not say: %s", line)
+		}
+	}
+}

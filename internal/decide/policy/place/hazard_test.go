@@ -1,0 +1,50 @@
+package place
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"scrimp/internal/lib/money"
+)
+
+// What docs/formulas.md works out.
+func TestTheWorkedHazards(t *testing.T) {
+	rate := func(s shape, age float64) float64 { return s.cumulative(age, age+1e-6) / 1e-6 }
+	for _, c := range []struct{ got, want float64 }{
+		{lossScale * rate(lossShape, 0.14), 1.72}, {lossScale * rate(lossShape, 10), 0.11},
+		{rate(returnShape, 0.14), 1.74}, {rate(lossShape, 0.1), 0}, {lossShape.cumulative(0, 0.14), 0},
+	} {
+		if math.Abs(c.got-c.want) > 0.006 {
+			t.Errorf("%.3f an hour instead of %.2f", c.got, c.want)
+		}
+	}
+}
+
+// The chances that a decision shows are those that it was weighed with: they fall
+// with the span where the zone is up and rise where it is down.
+func TestTheChancesShownAreThoseOfTheHazards(t *testing.T) {
+	now := time.Unix(0, 0).UTC()
+	j := Job{
+		Zones: []Zone{{"a", "r", 3_000_000_000_000}, {"b", "r", 3_000_000_000_000}, {"c", "s", 3_000_000_000_000}},
+		Tick:  3 * time.Minute, Work: 5 * time.Hour, Deadline: 9 * time.Hour, Restart: 6 * time.Minute,
+	}
+	past := []Record{Record{}.See(now, true), Record{}.See(now, false), {}}
+	v := View{Now: now, Left: j.Work, Prices: []money.Rate{1_000_000_000_000, 1_000_000_000_000, 1_000_000_000_000}, Seen: []Sight{Up, Down, Unseen}, Past: past}
+	p := &Foresight{Job: &j}
+	if p.Chance(v, 0, time.Hour) != 0 {
+		t.Error("a chance before anything was weighed")
+	}
+	p.Decide(v)
+	lasts, returns := 1.0, 0.0
+	for _, h := range []time.Duration{time.Minute, time.Hour, 10 * time.Hour} {
+		up, back := p.Chance(v, 0, h), p.Chance(v, 1, h)
+		if up >= lasts || up <= 0 || back <= returns || back >= 1 {
+			t.Errorf("within %v it lasts with %.3f (shorter %.3f), comes back with %.3f (shorter %.3f)", h, up, lasts, back, returns)
+		}
+		lasts, returns = up, back
+	}
+	if c := p.Chance(v, 2, time.Hour); c <= 0 || c >= 1 {
+		t.Errorf("a zone that nobody looked at is up with %.3f", c)
+	}
+}

@@ -1,0 +1,63 @@
+package place_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/policy/place"
+)
+
+// filled builds what a shelf lacks before each answer, as the shelf's owner would.
+type filled struct {
+	*place.Foresight
+	pieces []place.Piece
+}
+
+func (f *filled) fill(v place.View) {
+	if want, ok := f.Missing(v); ok {
+		f.pieces = append(f.pieces, want)
+		f.Shelf.Adopt(place.Build(want))
+	}
+}
+
+func (f *filled) Decide(v place.View) place.Choice { f.fill(v); return f.Foresight.Decide(v) }
+func (f *filled) Poll(v place.View) int            { f.fill(v); return f.Foresight.Poll(v) }
+
+// Jobs that share a shelf, also one that holds a single table, decide as each would alone.
+func TestAdoptedTablesAnswerAsThoseBuiltWithin(t *testing.T) {
+	small, large := place.NewShelf(1), place.NewShelf(64<<20)
+	for seed := range uint64(6) {
+		m := generate(seed, 1+int(seed%4), time.Duration(1+seed%3)*time.Hour, seed%2 == 1)
+		want := m.play(&place.Foresight{Job: &m.job})
+		for name, shelf := range map[string]*place.Shelf{"small": small, "large": large} {
+			p := &filled{Foresight: &place.Foresight{Job: &m.job, Shelf: shelf}}
+			if got := m.play(p); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("seed %d, %s shelf:\n%v\n%v", seed, name, got, want)
+			}
+			if len(p.pieces) < 5 {
+				t.Errorf("seed %d, %s shelf: only %d pieces were missing", seed, name, len(p.pieces))
+			}
+		}
+	}
+}
+
+// What a shelf has no room for is missing again.
+func TestATableThatGaveWayIsMissingAgain(t *testing.T) {
+	m := generate(1, 3, 2*time.Hour, false)
+	view := func(left time.Duration) place.View {
+		return place.View{
+			Now: time.Unix(0, 0).UTC(), Left: left, Prices: m.price,
+			Seen: make([]place.Sight, 3), Past: make([]place.Record, 3),
+		}
+	}
+	f := &filled{Foresight: &place.Foresight{Job: &m.job, Shelf: place.NewShelf(1)}}
+	a, b := view(6*time.Hour), view(3*time.Hour)
+	for i, v := range []place.View{a, a, b, b, a} {
+		_, missing := f.Missing(v)
+		if missing != (i%2 == 0) {
+			t.Errorf("question %d: missing %v", i, missing)
+		}
+		f.fill(v)
+	}
+}

@@ -1,0 +1,383 @@
+package place
+
+import (
+	"math"
+	"slices"
+
+	"scrimp/internal/lib/quantity"
+)
+
+// model is what a table is computed from. Dollars and hours.
+type model struct {
+	price   []float64 // spot, by zone
+	loss    []drift   // scales
+	back    []drift
+	up      []float64 // share of the time
+	now     []float64 // chance of being up at present
+	usual   []float64 // share of the time that a zone of this price is up
+	regions []int
+	n       int // regions
+	demand  float64
+	restart float64 // d
+	carry   float64 // dollars for another region
+	further float64 // hours for another region
+	tick    float64
+
+	step  float64 // hours of work between layers
+	top   int     // layers
+	slack float64 // hours, the most that the table is for
+}
+
+// size sets which part of the process the table holds: steps of work that double
+// where there is much of it left, the work left in blocks of them, slack on a
+// ladder.
+func (m *model) size(work, slack float64) {
+	for m.step = 2 * m.tick; work > layersIn*m.step; {
+		m.step *= 2
+	}
+	m.top = (int(quantity.Int(math.Ceil(work/m.step)))/block + 1) * block
+	for m.slack = 1; m.slack < slack; {
+		m.slack *= 1.25
+	}
+}
+
+const (
+	layersIn = 80
+	block    = 4
+	// mostFine bounds the places near the guard: a job whose restart takes no time has ticks of weeks where its
+	// deadline is years away.
+	mostFine = 5000
+)
+
+// same reports whether what a table for m says is in the table of o: one for more
+// slack says the same of less.
+func (m *model) same(o *model) bool {
+	return m.step == o.step && m.top == o.top && m.slack <= o.slack && slices.Equal(m.price, o.price) &&
+		slices.Equal(m.loss, o.loss) && slices.Equal(m.back, o.back) && slices.Equal(m.up, o.up) && slices.Equal(m.now, o.now)
+}
+
+// copyOf makes m a copy of o.
+func (m *model) copyOf(o *model) {
+	*m = *o
+	for _, v := range []*[]float64{&m.price, &m.up, &m.now, &m.usual} {
+		*v = slices.Clone(*v)
+	}
+	m.loss, m.back = slices.Clone(o.loss), slices.Clone(o.back)
+}
+
+// drift is a logarithm of a scale that is not what it is for ever: the mood of the
+// last hours passes within hours, what the run showed within days, what the price
+// says does not.
+type drift struct{ trait, mood, lasting float64 }
+
+// in is the scale so many hours ahead.
+func (d drift) in(h float64) float64 {
+	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/traitLasts)) + float64(d.mood*math.Exp(-h/moodLasts)))
+}
+
+// layer is the cost to go at one amount of work left, by slack: place 0 is the
+// slack under guard, the others as the grid has them.
+type layer struct {
+	spot  [][ages][]float64    // by zone, age
+	none  [][ages][]float64    // by home region, time for which nothing is up
+	dem   [][ages][]float64    // the same on on-demand
+	take  [][2][ages][]float64 // by zone, in the same region or not, age; the first fresh
+	cand  [][2][ages][]float64 // on on-demand while a zone is up, by the same
+	lost  [][]float64          // by zone, at its loss
+	back  [][]float64          // by home region, at the return of the zone that returns first
+	come  [][]float64          // the same on on-demand
+	cells []float64
+}
+
+// table is the cost to go of the layers nearest to the work left.
+type table struct {
+	m      model
+	step   float64   // hours of work between layers
+	grid   []float64 // slack by place; the first is the guard's
+	top    int       // layers
+	room   int
+	layers []*layer // the last few, by number modulo their count
+
+	hold    [][ages]float64 // chance of a loss a step, by zone
+	share   []float64       // of the zones among returns
+	scale   []float64       // of losses, by zone
+	up      []float64
+	all     float64         // sum of the scales of return
+	ahead   float64         // hours from now for which the hazards stand
+	mean    [ages]float64   // losses an hour of a zone of scale 1
+	mix     [ages]float64   // returns an hour, over the sum of the scales
+	rate    [ages]float64   // returns an hour
+	stepped [ages]float64   // chance of a return a step
+	onward  [ages]float64   // chance of the next bucket a step
+	shift   [2]shift        // by the same region or not
+	waited  [ages][]float64 // chance of a return while the slack falls by a place
+	moved   [ages][]float64 // chance of the next bucket in the same
+	mid     [][]float64
+	midA    [][]float64
+	order   []int
+	lines   lines
+	spare   []float64 // a row
+	after   [ages][]float64
+}
+
+// shift is where some hours of overhead lead, by place.
+type shift struct {
+	owed   float64
+	whole  []spot    // after all of it
+	half   []spot    // after half of it, on the way
+	first  int       // from here on the machine does work before the guard steps in
+	bucket [ages]int // ages after it
+	part   [ages]float64
+	events [ages]float64   // expected losses on the way, of a zone of scale 1
+	last   [ages][]float64 // chance that the machine outlasts it, by zone
+}
+
+// spot is a point between two places.
+type spot struct {
+	lo int
+	f  float64
+}
+
+const kept = 16
+
+const far = 1e9
+
+func newLayer(zones, regions, width int) *layer {
+	l := &layer{}
+	n := zones*(5*ages+1) + regions*(2*ages+2)
+	l.cells = make([]float64, n*width)
+	at := 0
+	next := func() []float64 {
+		at += width
+		return l.cells[at-width : at : at]
+	}
+	l.spot = make([][ages][]float64, zones)
+	l.take = make([][2][ages][]float64, zones)
+	l.cand = make([][2][ages][]float64, zones)
+	l.lost = make([][]float64, zones)
+	for z := range zones {
+		for a := range ages {
+			l.spot[z][a] = next()
+		}
+		for k := range 2 {
+			for a := range ages {
+				l.take[z][k][a], l.cand[z][k][a] = next(), next()
+			}
+		}
+		l.lost[z] = next()
+	}
+	l.none = make([][ages][]float64, regions)
+	l.dem = make([][ages][]float64, regions)
+	l.back = make([][]float64, regions)
+	l.come = make([][]float64, regions)
+	for h := range regions {
+		for b := range ages {
+			l.none[h][b], l.dem[h][b] = next(), next()
+		}
+		l.back[h], l.come[h] = next(), next()
+	}
+	return l
+}
+
+// oldAge is the age of a neighbour that was up before it is needed.
+const oldAge = 3
+
+// begins is the age at which bucket b is taken: what is fresh is new.
+func begins(b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return centre(b)
+}
+
+// lay chooses the places of slack: fine where the guard is near and each
+// restart counts, coarser further away.
+func (t *table) lay(slack float64) {
+	t.grid = append(t.grid[:0], -1, 0)
+	fine := 6 * max(t.m.restart, t.m.tick)
+	gap := max(min(t.m.tick, max(t.m.restart, 0.02))*0.7, fine/mostFine)
+	for s := 0.0; s < slack; {
+		s += gap
+		t.grid = append(t.grid, s)
+		if s > fine {
+			gap *= 1.1
+		}
+	}
+	s := t.grid[len(t.grid)-1]
+	t.grid = append(t.grid, s+gap)
+}
+
+// at returns where s hours of slack lie.
+func (t *table) at(s float64) spot {
+	if s < -1e-9 {
+		return spot{0, 0}
+	}
+	n := len(t.grid)
+	if s >= t.grid[n-1] {
+		return spot{n - 2, 1}
+	}
+	i, ok := slices.BinarySearch(t.grid, s)
+	if ok {
+		return spot{min(i, n-2), float64(i - min(i, n-2))}
+	}
+	i = max(i, 2)
+	return spot{i - 1, max(0, (s-t.grid[i-1])/(t.grid[i]-t.grid[i-1]))}
+}
+
+func (p spot) of(v []float64) float64 {
+	if p.f == 0 {
+		return v[p.lo]
+	}
+	return float64((1-p.f)*v[p.lo]) + float64(p.f*v[p.lo+1])
+}
+
+func (t *table) prepare() {
+	m := &t.m
+	zones, w := len(m.price), len(t.grid)
+	for _, v := range []*[]float64{&t.share, &t.scale, &t.up} {
+		*v = slices.Grow((*v)[:0], zones)[:zones]
+	}
+	t.hold = slices.Grow(t.hold[:0], zones)[:zones]
+	for k := range t.shift {
+		s := &t.shift[k]
+		s.owed = m.restart + float64(float64(k)*m.further)
+		s.whole, s.half = s.whole[:0], s.half[:0]
+		ticks := math.Ceil(s.owed/m.tick-1e-9) - 1
+		s.first = w
+		for q, x := range t.grid {
+			if q == 0 {
+				s.whole, s.half = append(s.whole, spot{}), append(s.half, spot{})
+				continue
+			}
+			if x >= ticks*m.tick-1e-9 && s.first == w {
+				s.first = q
+			}
+			s.whole = append(s.whole, t.at(x-s.owed))
+			h := t.at(x - s.owed/2)
+			if h.lo+1 >= q && h.f > 0 || h.lo >= q {
+				h = spot{q - 1, 0}
+			}
+			s.half = append(s.half, h)
+		}
+		for i := range ages {
+			s.bucket[i], s.part[i] = between(begins(i) + s.owed)
+			s.events[i] = lossShape.cumulative(begins(i), begins(i)+s.owed)
+			s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
+		}
+	}
+	for b := range ages {
+		t.mean[b], t.mix[b] = lossShape.mean(b), returnMix(b, zones)
+		t.waited[b] = slices.Grow(t.waited[b][:0], w)[:w]
+		t.moved[b] = slices.Grow(t.moved[b][:0], w)[:w]
+	}
+	for len(t.mid) < zones {
+		t.mid = append(t.mid, nil)
+	}
+	for len(t.midA) < m.n {
+		t.midA = append(t.midA, nil)
+	}
+	for i := range t.mid {
+		t.mid[i] = slices.Grow(t.mid[i][:0], w)[:w]
+	}
+	for i := range t.midA {
+		t.midA[i] = slices.Grow(t.midA[i][:0], w)[:w]
+	}
+	t.spare = slices.Grow(t.spare[:0], w)[:w]
+	for b := range t.after {
+		t.after[b] = slices.Grow(t.after[b][:0], w)[:w]
+	}
+	t.order = t.order[:0]
+	for z := range zones {
+		t.order = append(t.order, z)
+	}
+}
+
+// hazards sets the chances to what they are so many hours from now.
+func (t *table) hazards(ahead float64) {
+	m := &t.m
+	t.ahead = ahead
+	zones := len(m.price)
+	all := 0.0
+	later := math.Exp(-ahead / traitLasts)
+	present := math.Exp(-math.Sqrt(ahead / nowLasts))
+	for z := range zones {
+		t.scale[z] = m.loss[z].in(ahead)
+		for a := range ages {
+			t.hold[z][a] = 1 - math.Exp(-float64(t.scale[z]*t.mean[a])*t.step)
+		}
+		for k := range t.shift {
+			s := &t.shift[k]
+			for i := range ages {
+				s.last[i][z] = math.Exp(-float64(t.scale[z] * s.events[i]))
+			}
+		}
+		t.share[z] = m.back[z].in(ahead)
+		all += t.share[z]
+		up := m.usual[z] + float64((m.up[z]-m.usual[z])*later)
+		t.up[z] = up + float64((m.now[z]-up)*present)
+	}
+	for z := range zones {
+		t.share[z] /= all
+	}
+	t.all = all
+	for b := range ages {
+		t.rate[b] = all * t.mix[b]
+		t.stepped[b] = 1 - math.Exp(-t.rate[b]*t.step)
+		t.onward[b] = 0
+		if b < ages-1 {
+			t.onward[b] = 1 / (edges[b+1] - edges[b])
+		}
+		for q := 1; q < len(t.grid); q++ {
+			wait := t.grid[q] - t.grid[q-1]
+			t.waited[b][q] = 1 - math.Exp(-t.rate[b]*wait)
+			t.moved[b][q] = min(1, t.onward[b]*wait)
+		}
+	}
+}
+
+// build computes the cost to go up to the work and slack that m is for.
+func (t *table) build(m *model) {
+	t.m.copyOf(m)
+	t.step, t.top = m.step, m.top
+	t.lay(m.slack)
+	if len(t.grid) > t.room || len(t.layers) == 0 {
+		t.room = len(t.grid) + 8
+		t.layers = nil
+		for range kept {
+			t.layers = append(t.layers, newLayer(len(m.price), m.n, t.room))
+		}
+	}
+	t.prepare()
+	zero := t.layer(0)
+	for i := range zero.cells {
+		zero.cells[i] = 0
+	}
+	for i := 1; i <= t.top; i++ {
+		if h := max(0, float64(float64(t.top-block/2-i)*t.step)); i == 1 || t.ahead-h > max(0.5, t.ahead/16) {
+			t.hazards(h)
+		}
+		t.fill(i)
+	}
+	t.hazards(0)
+}
+
+// returnMix is the mean hazard of return in bucket b of nothing up: the zone
+// that was lost last is that long down, the others longer.
+func returnMix(b, zones int) float64 {
+	f := 1 / float64(zones)
+	a := centre(b) + otherAge
+	later := returnShape.cumulative(a, a+0.1) / 0.1
+	return float64(f*returnShape.mean(b)) + float64((1-f)*later)
+}
+
+func (t *table) layer(i int) *layer { return t.layers[i%kept] }
+
+// pick is the cost to go in one of the kept layers, between work and slack.
+func (t *table) pick(work, slack float64, of func(*layer) []float64) float64 {
+	x := work / t.step
+	i := max(min(int(x), t.top-1), t.top-kept+1, 0)
+	f := min(x-float64(i), 1)
+	at := t.at(slack)
+	lo, hi := at.of(of(t.layer(i))), at.of(of(t.layer(i+1)))
+	return float64((1-f)*lo) + float64(f*hi)
+}

@@ -1,0 +1,363 @@
+package rank
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
+)
+
+// tenth is the standard normal quantile of 0.9: an 80 % interval is so many
+// deviations wide to each side.
+const tenth = 1.2815515655446004
+
+// course is how a run of a shape and variant is expected to go on one kind of capacity.
+type course struct {
+	hours, sigma  float64 // median, and deviation of its logarithm
+	held          float64 // of hours, those with a machine: they are paid
+	work          float64 // hours of an uninterrupted run, median
+	chance        float64 // of the deadline; means nothing without one
+	interruptions float64
+	interval      time.Duration
+	low, high     float64 // hours, 10 % and 90 %
+	why           Reason  // InterruptedTooOften, or ""
+}
+
+// cell is what is shared by all offers of a shape, for a variant.
+type cell struct {
+	estimate   Estimate
+	ok         bool
+	why        Reason  // why not, where that is known
+	hours      float64 // of an uninterrupted run, median
+	sigma      float64
+	onDemand   course
+	spot       map[time.Duration]*course // by mean time between interruptions
+	last       time.Duration
+	lastCourse *course
+}
+
+// row is all variants on a shape.
+type row struct {
+	cells []cell
+	// onDemand is the cheapest offer of the shape that is not spot; nil is none.
+	onDemand *catalog.Listing
+}
+
+// mostHours is the longest run that is planned, and widest how far an estimate may
+// be off: a factor of 47 to each side.
+const (
+	mostHours = 1e6
+	widest    = 3.0
+	mostLost  = 20.0 // hours held for an hour of work
+)
+
+func (r *ranking) row(s Shape) *row {
+	if found, ok := r.rows[s]; ok {
+		return found
+	}
+	w := &row{cells: make([]cell, len(r.Variants)), onDemand: r.onDemand[s.alike()]}
+	r.rows[s] = w
+	if r.Estimate == nil || !(r.Work > 0) {
+		return w
+	}
+	for v := range w.cells {
+		c := &w.cells[v]
+		e, ok := r.Estimate(s, v)
+		c.why = e.Why
+		if !ok || e.Why != "" || !e.Rate.ok() {
+			continue
+		}
+		work := r.Work
+		if k := r.Variants[v].Work; k > 0 {
+			work *= k
+		}
+		c.hours = work / e.Rate.Value / 3600
+		if c.hours > mostHours {
+			continue
+		}
+		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*course{}
+		c.sigma = min(widest, math.Log(e.Rate.High/e.Rate.Low)/(2*tenth))
+		hours := c.hours + r.Start.Hours()
+		c.onDemand = r.close(course{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
+	}
+	return w
+}
+
+// on returns how the run goes on machines that are interrupted so often.
+func (c *cell) on(r *ranking, between time.Duration) *course {
+	if c.lastCourse != nil && c.last == between {
+		return c.lastCourse
+	}
+	l, ok := c.spot[between]
+	if !ok {
+		v := r.spotCourse(c, between)
+		l = &v
+		c.spot[between] = l
+	}
+	c.last, c.lastCourse = between, l
+	return l
+}
+
+// spotCourse is a run on spot machines that are held for M on average.
+//
+// With checkpoints every τ (policy.Interval), each costing δ, s the time from a
+// machine to the next step and g the wait for another machine:
+//
+//	held = start + T/τ · M·e^(s/M)·(e^((τ+δ)/M) − 1),  n = held/M interruptions
+//	hours = held + n·g,  variance of what is lost = n·((s+g)² + (s+g)·τ + τ²/3 + g²)
+//
+// Without checkpoints all is repeated: n = e^((T+s)/M) − 1, held = M·n.
+//
+// T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0: τ=910 s, held = 10.94 h, n = 2.7.
+// TestASpotRunTakesAsLongAsItsSimulation holds both.
+func (r *ranking) spotCourse(c *cell, between time.Duration) course {
+	m, s, g := between.Hours(), r.Resume.Hours(), r.Gap.Hours()
+	l := course{work: c.hours}
+	variance := 0.0
+	if r.Checkpoints {
+		save := max(r.Save, time.Second)
+		l.interval = policy.Interval(save, between)
+		tau := l.interval.Hours()
+		l.held = r.Start.Hours() + float64(c.hours/tau*m*math.Exp(s/m)*(math.Exp((tau+save.Hours())/m)-1))
+		if l.held > mostLost*c.hours {
+			l.why = InterruptedTooOften
+			return l
+		}
+		l.interruptions = l.held / m
+		loss := s + g
+		variance = l.interruptions * (float64(loss*loss) + float64(loss*tau) + float64(tau*tau)/3 + float64(g*g))
+	} else {
+		x := (c.hours + r.Start.Hours()) / m
+		l.interruptions = math.Exp(x) - 1
+		l.held = m * l.interruptions
+		if l.held > mostLost*c.hours {
+			l.why = InterruptedTooOften
+			return l
+		}
+		lost := l.held - c.hours
+		variance = float64(lost*lost) + float64(l.interruptions*2*g*g)
+	}
+	l.hours = l.held + float64(l.interruptions*g)
+	l.sigma = math.Sqrt(float64(c.sigma*c.sigma) + math.Log1p(variance/float64(l.hours*l.hours)))
+	return r.close(l)
+}
+
+// close adds the interval and the chance of the deadline: the logarithm of the
+// time is taken to be normal.
+func (r *ranking) close(l course) course {
+	l.low, l.high = l.hours*math.Exp(-tenth*l.sigma), l.hours*math.Exp(tenth*l.sigma)
+	l.chance = 1
+	if d := r.Deadline.Hours(); d > 0 {
+		l.chance = within(d, l.hours, l.sigma)
+	}
+	return l
+}
+
+// within returns the chance that a time with that median is at most limit.
+func within(limit, median, sigma float64) float64 {
+	switch {
+	case limit <= 0:
+		return 0
+	case sigma <= 0 && median <= limit:
+		return 1
+	case sigma <= 0:
+		return 0
+	}
+	return 0.5 * math.Erfc(-math.Log(limit/median)/(sigma*math.Sqrt2))
+}
+
+// quantile returns the standard normal quantile of p.
+func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+// option is an offer with a count of machines and a variant, and why it is not
+// feasible, or "".
+func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reason {
+	c := &w.cells[variant]
+	if !c.ok {
+		return cmp.Or(c.why, NoEstimate)
+	}
+	p.Source = c.estimate.Source
+	if !p.holds(&c.estimate, l) {
+		return DoesNotFit
+	}
+	p.course = &c.onDemand
+	var over *catalog.Listing
+	most := l.Offer.MaxLifetime
+	if most > 0 && !r.Checkpoints && c.hours+r.Start.Hours() >= most.Hours() {
+		return OutlivesMachine
+	}
+	if l.Offer.Capacity == market.Spot || most > 0 {
+		between := most
+		if l.Offer.Capacity == market.Spot {
+			between = held(r.Hazards[l.Offer.ID].Between(), most)
+		}
+		p.course = c.on(r, between)
+		if p.course.why != "" {
+			return p.course.why
+		}
+		if l.Offer.Capacity == market.Spot && w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
+			over = w.onDemand
+		}
+	}
+	r.price(p, l, c, over)
+	switch {
+	case p.timed && p.chance < r.Promise:
+		return TooSlow
+	case r.Budget.OK && p.Cost.Value > r.Budget.V:
+		return OverBudget
+	}
+	return ""
+}
+
+// held is how long a machine is held on average that is interrupted after a time of that mean, memoryless,
+// and in any case at the end of its life (0: it has none):
+//
+//	m·(1 − e^(−life/m))
+//
+// m = 4 h and a life of 24 h: 3.99 h; m = 100 h: 21.3 h. TestAMachinesLifeEndsItForCertain holds it.
+func held(mean, life time.Duration) time.Duration {
+	if life <= 0 || mean <= 0 {
+		return max(mean, life)
+	}
+	m := mean.Hours()
+	return time.Duration(-m * math.Expm1(-life.Hours()/m) * float64(time.Hour))
+}
+
+// holds reports whether the accelerators have the memory, as far as anybody knows.
+func (p *Plan) holds(e *Estimate, l *catalog.Listing) bool {
+	if e.Fits != nil {
+		return *e.Fits
+	}
+	if e.Memory > 0 && l.AcceleratorMemory > 0 && e.Memory > l.AcceleratorMemory {
+		return false
+	}
+	if l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0) {
+		p.missing |= lacksMemory
+	}
+	return true
+}
+
+// What a cost may leave out, as bits.
+const (
+	lacksMemory = 1 << iota
+	lacksTransfer
+	lacksStorage
+)
+
+var missingNames = []string{"memory", "transfer", "storage"}
+
+// price fills in cost and chance. Where an on-demand offer takes over when the
+// slack is gone, a run that needs T hours, and H on spot alone, which is more than
+// the deadline D, spends the share
+//
+//	f = (D − T) / (D·(1 − T/H))
+//
+// of D on spot, where work goes T/H as fast, and the rest on-demand. D=10 h, T=8 h,
+// H=12 h: f = 2/(10·⅓) = 0.6. The runs that spot alone would finish in time cost what
+// spot costs, the others what the middle one of them does.
+func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.Listing) {
+	n := float64(p.Machines)
+	rate := l.Quote.Rate.Float() * n
+	v := p.course
+	least := l.Offer.Billing.Minimum.Hours()
+	perHour := v.held / v.hours * rate // a wait for a machine costs nothing
+	paid := func(hours float64) float64 { return max(least*rate, float64(hours*perHour)) }
+	p.Cost, p.Hours = Range{paid(v.low), paid(v.hours), paid(v.high)}, Range{v.low, v.hours, v.high}
+	if d := r.Deadline.Hours(); d > 0 {
+		p.timed, p.chance = true, v.chance
+		need := c.hours + r.Start.Hours() + r.Resume.Hours()
+		chance := 0.0
+		if over != nil && v.chance < 1 && need < d {
+			chance = within(d, need, c.sigma)
+		}
+		if chance > v.chance && chance >= r.Promise {
+			p.Fallback, p.chance = over.Offer.ID, chance
+			dear := over.Quote.Rate.Float() * n           // an hour on demand
+			at := func(z float64) (cost, hours float64) { // of the run that many deviations slower
+				t, h := need*math.Exp(z*c.sigma), v.hours*math.Exp(z*v.sigma)
+				switch {
+				case h <= d:
+					return paid(h), h
+				case t >= d:
+					return t * dear, t
+				}
+				f := min(1, (d-t)/float64(d*(1-t/h)))
+				return d * (float64(f*perHour) + float64((1-f)*dear)), d
+			}
+			_, p.Hours.Value = at(0)
+			p.Cost.High, p.Hours.High = at(tenth)
+			missing, _ := at(quantile(1 - (1-v.chance)/2))
+			p.Cost.Value = float64(v.chance*min(p.Cost.Value, paid(d))) + float64((1-v.chance)*missing)
+			p.Cost.Low, p.Cost.High = min(p.Cost.Low, p.Cost.Value), max(p.Cost.Value, p.Cost.High)
+			p.Hours.Low, p.Hours.High = min(p.Hours.Low, p.Hours.Value), max(p.Hours.Value, p.Hours.High)
+		}
+	}
+	add := r.brought(p, l) + r.kept(p, l)
+	p.Cost.Low, p.Cost.Value, p.Cost.High = p.Cost.Low+add, p.Cost.Value+add, p.Cost.High+add
+}
+
+// brought is what it costs to bring the data to the machine, once.
+func (r *ranking) brought(p *Plan, l *catalog.Listing) float64 {
+	d := &r.Data
+	if d.Region == "" || d.Region == l.Offer.Region && (d.Provider == "" || d.Provider == l.Offer.Provider) {
+		return 0
+	}
+	per := d.PerGB
+	if d.Provider != "" && d.Provider == l.Offer.Provider {
+		per = catalog.Figure{}
+		if c := catalog.Continent(d.Region); c != "" && c == catalog.Continent(l.Offer.Region) {
+			per = d.PerGBRegion
+		}
+	}
+	if !per.OK {
+		p.missing |= lacksTransfer
+		return 0
+	}
+	return float64(d.Size) / float64(size.GB) * per.V
+}
+
+// month is the hours of one that storage is billed by.
+const month = 730
+
+// kept is what it costs to keep the checkpoints while the run takes.
+func (r *ranking) kept(p *Plan, l *catalog.Listing) float64 {
+	switch per, known := r.PerGBMonth[l.Offer.Provider]; {
+	case !r.Checkpoints:
+		return 0
+	case r.Storage.OK:
+		return r.Storage.V * p.Hours.Value
+	case known && r.Kept > 0:
+		return float64(r.Kept) / float64(size.GB) * per / month * p.Hours.Value
+	}
+	p.missing |= lacksStorage
+	return 0
+}
+
+// told returns p with what is only needed of plans that are returned.
+func (r *ranking) told(plan *Plan) Plan {
+	p := *plan
+	if p.course != nil {
+		p.WorkHours = p.course.work
+	}
+	if v := p.course; v != nil && v.interruptions > 0 {
+		p.Interruptions, p.IntervalS = v.interruptions, v.interval.Seconds()
+		p.LostHours = max(0, v.hours-v.work-r.Start.Hours())
+	}
+	if p.timed {
+		p.Chance = &p.chance
+	}
+	for i, name := range missingNames {
+		if p.missing&(1<<i) != 0 {
+			p.Missing = append(p.Missing, name)
+		}
+	}
+	if p.Offer != nil {
+		p.Data, p.Stored = r.brought(&p, p.Offer), r.kept(&p, p.Offer)
+		p.Stale = p.Offer.Stale(r.Now, p.Offer.Fresh())
+	}
+	return p
+}

@@ -1,0 +1,337 @@
+// Package receipt says what a job cost, why, and what it would have cost
+// otherwise: as a value, as text and as one page.
+package receipt
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// Receipt is the account of one job. Amounts are exact; fields named _usd are
+// estimates. Unknown is null.
+type Receipt struct {
+	Job      string         `json:"job"`
+	Name     string         `json:"name"`
+	State    string         `json:"state"`
+	Reason   string         `json:"reason"`
+	Currency money.Currency `json:"currency"`
+	Cost     money.Amount   `json:"cost"`
+	// the same work, as it was done, on the cheapest on-demand offer that could have done it, start-up
+	// included; null: the job did not succeed, or none was for sale
+	OnDemandCost     *money.Amount `json:"on_demand_cost"`
+	OnDemandOffer    string        `json:"on_demand_offer"`
+	Saved            *money.Amount `json:"saved"`
+	SavedShare       *float64      `json:"saved_share"`
+	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
+	AlreadyPaid      *money.Amount `json:"already_paid"`       // what of the cost was on reserved machines; null: none
+	// IdleAfter is what its machines cost after it, while they waited for the next job: its team's,
+	// and not in the cost; null: none waited.
+	IdleAfter       *money.Amount `json:"idle_after"`
+	Budget          *money.Amount `json:"budget"`
+	DeadlineMet     *bool         `json:"deadline_met"`
+	Deadline        *time.Time    `json:"deadline"`
+	DeadlineMarket  *time.Time    `json:"deadline_market"`
+	Submitted       time.Time     `json:"submitted"`
+	SubmittedMarket time.Time     `json:"submitted_market"`
+	Finished        *time.Time    `json:"finished"`
+	FinishedMarket  *time.Time    `json:"finished_market"`
+	MarketSpeed     float64       `json:"market_speed"`
+	Market          string        `json:"market"`
+
+	Attempts        int                         `json:"attempts"`
+	Interrupted     int                         `json:"interrupted"`   // attempts that interruptions ended
+	Interruptions   []Interruption              `json:"interruptions"` // of machines
+	Tries           []Try                       `json:"tries"`
+	Uses            map[ledger.Use]money.Amount `json:"uses"`
+	Step            int64                       `json:"step"`
+	Total           *int64                      `json:"total"`
+	CostPer1000     *float64                    `json:"cost_per_1000_steps_usd"`
+	CostPerEpoch    *float64                    `json:"cost_per_epoch_usd"`
+	LostSeconds     float64                     `json:"lost_seconds"` // market time of work that was paid and lost
+	Checkpoints     int                         `json:"checkpoints"`
+	CheckpointBytes int64                       `json:"checkpoint_bytes_uploaded"`
+	SaveSeconds     *float64                    `json:"save_seconds"`     // mean, wall
+	IntervalSeconds *float64                    `json:"interval_seconds"` // in force at the end, wall
+	Metrics         map[string]float64          `json:"metrics,omitempty"`
+	Decisions       []Decision                  `json:"decisions"`
+	Tips            []Tip                       `json:"tips"`
+	Ledger          Ledger                      `json:"ledger"`
+	Loss            []Sample                    `json:"loss,omitempty"`
+	LossName        string                      `json:"loss_name,omitempty"`
+	Spend           []Spent                     `json:"spend,omitempty"`
+	Outputs         string                      `json:"outputs,omitempty"`
+	// Telemetry is what its machines were measured to do; null: nothing is known.
+	Telemetry *Telemetry `json:"telemetry"`
+}
+
+// Interruption is a machine that the provider took.
+type Interruption struct {
+	Instance string    `json:"instance"`
+	Node     int       `json:"node"` // its rank, where the attempt had several machines
+	At       time.Time `json:"at"`   // wall
+	MarketAt time.Time `json:"market_at"`
+	Notice   float64   `json:"notice"`   // wall seconds given; 0 for none
+	Restored *string   `json:"restored"` // manifest that the next attempt began from
+}
+
+// Try is one attempt.
+type Try struct {
+	Attempt  string                      `json:"attempt"`
+	Instance string                      `json:"instance"`
+	Offer    string                      `json:"offer"`
+	Capacity string                      `json:"capacity"`
+	From     time.Time                   `json:"from"`  // market
+	Begun    *time.Time                  `json:"begun"` // market: the program ran
+	Until    time.Time                   `json:"until"` // market
+	Rate     money.Rate                  `json:"rate"`  // of an hour, at launch
+	Cost     money.Amount                `json:"cost"`
+	Uses     map[ledger.Use]money.Amount `json:"uses"`
+	First    int64                       `json:"first_step"`
+	Last     int64                       `json:"last_step"`
+	Restored string                      `json:"restored,omitempty"`
+	End      string                      `json:"end"`
+	Rules    []Rule                      `json:"rules,omitempty"`
+	Nodes    []Node                      `json:"nodes,omitempty"` // where the attempt had several machines, by rank
+}
+
+// Node is a machine of an attempt that has several.
+type Node struct {
+	Node     int                         `json:"node"` // its rank
+	Instance string                      `json:"instance"`
+	From     time.Time                   `json:"from"`  // market
+	Until    time.Time                   `json:"until"` // market
+	Cost     money.Amount                `json:"cost"`
+	Uses     map[ledger.Use]money.Amount `json:"uses"`
+	End      string                      `json:"end"`
+}
+
+// Rule is a line of a bill that is not plain seconds.
+type Rule struct {
+	Rule   string       `json:"rule"`
+	Amount money.Amount `json:"amount"`
+}
+
+// Decision is what was decided, and why.
+type Decision struct {
+	MarketAt time.Time `json:"market_at"`
+	Take     string    `json:"take"` // "" for waiting
+	Why      string    `json:"why"`
+	Mode     string    `json:"mode"`
+	Rejected []string  `json:"rejected,omitempty"`
+	// Refused is why a launch was refused before: no_capacity, quota, price, throttled, not_for_sale; "": none was
+	Refused string `json:"refused,omitempty"`
+}
+
+// Tip is what would make the next run cheaper.
+type Tip struct {
+	Text  string   `json:"text"`
+	Saves *float64 `json:"saves_usd"` // null: not computed
+}
+
+// Ledger says whether the ledger is balanced.
+type Ledger struct {
+	Postings int         `json:"postings"`
+	Head     ledger.Hash `json:"head"`
+	Agrees   bool        `json:"agrees"`
+}
+
+// Sample is the metric at a step.
+type Sample struct {
+	Step  int64     `json:"step"`
+	At    time.Time `json:"market_at"`
+	Value float64   `json:"value"`
+}
+
+// Spent is the spend at a time.
+type Spent struct {
+	At     time.Time    `json:"market_at"`
+	Amount money.Amount `json:"amount"`
+}
+
+// Check holds the receipt against itself: the attempts, the uses and the whole agree exactly.
+func (r Receipt) Check() error {
+	tries, uses, rules := money.Amount{}, money.Amount{}, money.Amount{}
+	for _, t := range r.Tries {
+		tries = tries.Add(t.Cost)
+		for _, l := range t.Rules {
+			rules = rules.Add(l.Amount)
+		}
+		nodes := money.Amount{}
+		for _, n := range t.Nodes {
+			nodes = nodes.Add(n.Cost)
+		}
+		if len(t.Nodes) > 0 && nodes != t.Cost {
+			return fmt.Errorf("the machines of %s cost %v, the attempt %v", t.Attempt, nodes, t.Cost)
+		}
+	}
+	for _, u := range r.Uses {
+		uses = uses.Add(u)
+	}
+	switch {
+	case tries != r.Cost:
+		return fmt.Errorf("the attempts cost %v, the job %v", tries, r.Cost)
+	case uses != r.Cost:
+		return fmt.Errorf("the uses cost %v, the job %v", uses, r.Cost)
+	case r.Cost.Sub(rules) != r.CostWithoutRules:
+		return fmt.Errorf("without rules it is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
+	}
+	return nil
+}
+
+// money writes an amount; a job that cost less than a cent has two more places.
+func (r Receipt) money(a money.Amount) string {
+	places := 4
+	if f := r.Cost.Float(); f > 0 && f < 0.01 {
+		places = 6
+	}
+	return money.Format(a, r.Currency, places)
+}
+
+// interrupted says how many attempts an interruption ended, and of a job on several machines of how
+// many machines.
+func (r Receipt) interrupted() string {
+	text := draw.Count(r.Interrupted, "interruption")
+	if n := len(r.Interruptions); n != r.Interrupted {
+		text += " of " + draw.Count(n, "machine")
+	}
+	return text
+}
+
+// verdict is the outcome in a few words.
+func (r Receipt) verdict() string {
+	words := []string{r.State + " (" + strings.ReplaceAll(r.Reason, "_", " ") + ")"}
+	if r.DeadlineMet != nil {
+		if *r.DeadlineMet {
+			words = append(words, "deadline met, "+draw.Span(r.DeadlineMarket.Sub(*r.FinishedMarket))+" early")
+		} else {
+			words = append(words, "DEADLINE MISSED")
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Text is the receipt for a terminal of that width, in columns; 0 is a file.
+func (r Receipt) Text(width int) string {
+	if width == 0 {
+		width = 80
+	}
+	width = max(60, min(width, 140))
+	var b strings.Builder
+	rule := strings.Repeat("─", width) + "\n"
+	b.WriteString(rule + draw.Wrap("", "Receipt for "+r.Job+": "+r.verdict(), width) + rule)
+	row := func(name, value, note string) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-13s %14s  %s", name, value, draw.Cut(note, width-31)), " ") + "\n")
+	}
+	r.costs(row)
+	b.WriteString("\n" + r.attempts(width))
+	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), r.interrupted())
+	silent := 0
+	for _, i := range r.Interruptions {
+		if i.Notice == 0 {
+			silent++
+		}
+	}
+	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
+	if len(r.Loss) > 1 {
+		values := make([]float64, len(r.Loss))
+		for i, s := range r.Loss {
+			values[i] = s.Value
+		}
+		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0],
+			values[len(values)-1])
+	}
+	if r.Telemetry != nil {
+		b.WriteString(r.Telemetry.text(width))
+	}
+	if r.MarketSpeed != 1 {
+		fmt.Fprintf(&b, "%s\n", draw.SimulatedClock(r.MarketSpeed))
+	}
+	fmt.Fprintf(&b, "ledger %s, %s\n", map[bool]string{true: "balanced", false: "NOT BALANCED"}[r.Ledger.Agrees],
+		draw.Count(r.Ledger.Postings, "posting"))
+	for _, t := range r.Tips {
+		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
+	}
+	return strings.Map(func(c rune) rune { // some of it is what the program said
+		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, b.String())
+}
+
+// costs writes what the job cost, and what the money did.
+func (r Receipt) costs(row func(name, value, note string)) {
+	note := ""
+	if r.Budget != nil {
+		note = "of " + money.Short(*r.Budget, r.Currency) + " budget"
+	}
+	row("cost", r.money(r.Cost), note)
+	if r.OnDemandCost != nil {
+		row("on-demand", r.money(*r.OnDemandCost), "same work on "+cmp.Or(r.OnDemandOffer, "the cheapest on-demand machine"))
+		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
+	} else if r.State == "succeeded" {
+		row("on-demand", "unknown", "no on-demand machine on offer could have done this work")
+	}
+	for _, u := range uses {
+		if v := r.Uses[u]; !v.IsZero() {
+			share := v.Float() / max(r.Cost.Float(), 1e-12)
+			row("  "+string(u), r.money(v), fmt.Sprintf("%s %.1f %%", draw.Bar(share, 16), share*100))
+		}
+	}
+	if r.AlreadyPaid != nil {
+		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")
+	}
+	if r.IdleAfter != nil {
+		row("idle after", r.money(*r.IdleAfter), "paid by its team, not in the cost: the machine waited for a job")
+	}
+	if r.CostWithoutRules != r.Cost {
+		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
+	}
+}
+
+// attempts is the table of attempts. Those that were refused a machine are none: the others count from 1.
+func (r Receipt) attempts(width int) string {
+	var rows [][]string
+	for n, t := range r.Tries {
+		name, offer := strconv.Itoa(n+1), t.Offer
+		if len(t.Nodes) > 0 {
+			offer = fmt.Sprintf("%d × %s", len(t.Nodes), t.Offer)
+		}
+		rows = append(rows, []string{name, offer, draw.Span(t.Until.Sub(t.From)),
+			draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), EndText(t.End)})
+		for _, k := range t.Nodes {
+			rows = append(rows, []string{fmt.Sprintf("%s/%d", name, k.Node), k.Instance, draw.Span(k.Until.Sub(k.From)), "",
+				r.money(k.Cost), EndText(k.End)})
+		}
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ATTEMPT", Right: true, Key: true}, {Name: "OFFER", Key: true}, {Name: "RAN", Right: true},
+		{Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END", Least: 8},
+	}, rows, width)
+}
+
+// lost says how much market time of paid work was done twice.
+func (r Receipt) lost() string {
+	if r.LostSeconds <= 0 {
+		return "no paid work was lost"
+	}
+	return draw.Span(time.Duration(r.LostSeconds*float64(time.Second))) + " of paid work lost"
+}
+
+func saves(t Tip) string {
+	if t.Saves == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (about %s)", money.ShortFloat(*t.Saves, money.USD))
+}
+
+// uses in the order in which they are shown.
+var uses = []ledger.Use{ledger.Useful, ledger.StartUp, ledger.Lost, ledger.Idle, ledger.Open}

@@ -1,0 +1,224 @@
+package receipt
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/golden"
+)
+
+func amount(s string) money.Amount {
+	a, err := money.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// sample is a job of two attempts, the first of which was interrupted without notice.
+func sample() Receipt {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	budget, firm, saved, share, met := amount("3"), amount("2"), amount("1.4"), 0.7, true
+	restored := "000001-000002"
+	deadline, finished := at.Add(3*time.Hour), at.Add(time.Hour)
+	begun := at.Add(time.Minute)
+	return Receipt{
+		Job: "<b>train</b>", State: "succeeded", Reason: "completed", Currency: money.USD, Cost: amount("0.6"),
+		CostWithoutRules: amount("0.61"),
+		OnDemandCost:     &firm, OnDemandOffer: "p/z/m/on-demand", Saved: &saved, SavedShare: &share, Budget: &budget, DeadlineMet: &met,
+		DeadlineMarket: &deadline, FinishedMarket: &finished,
+		SubmittedMarket: at, Submitted: at, MarketSpeed: 60, Market: "m", Attempts: 2,
+		Interrupted: 1, Interruptions: []Interruption{{Instance: "i-1", At: at, MarketAt: at.Add(30 * time.Minute), Restored: &restored}},
+		Tries: []Try{
+			{Attempt: "<b>train</b>.1", Instance: "i-1", Offer: "p/z/m/spot", From: at, Begun: &begun,
+				Until: at.Add(30 * time.Minute), Cost: amount("0.3"), End: "interrupted",
+				Rules: []Rule{{"provider", amount("-0.01")}}},
+			{Attempt: "<b>train</b>.2", Instance: "i-2", Offer: "p/z/m/spot", From: at.Add(31 * time.Minute),
+				Until: finished, Cost: amount("0.3"), End: "completed"},
+		},
+		Uses: map[ledger.Use]money.Amount{ledger.Useful: amount("0.5"), ledger.Lost: amount("0.1")},
+		Loss: []Sample{{0, at, 4}, {10, finished, 2}}, LossName: "loss",
+		Spend:  []Spent{{at, amount("0")}, {finished, amount("0.6")}},
+		Ledger: Ledger{Agrees: true, Postings: 9}, Tips: []Tip{{Text: "save more often"}},
+		Telemetry: fed(at),
+	}
+}
+
+// fed is what a machine with two GPUs did for an hour whose data came too late.
+func fed(at time.Time) *Telemetry {
+	t := &Telemetry{Machines: 2, Seconds: 3600, Cores: 8, GPUs: 2, GPUName: "NVIDIA L4 <b>", GPUMemory: 23034 << 20,
+		Hint: "GPU 23 % used: data loading waits (I/O wait 40 %)", Figures: map[string]Figure{
+			"gpu_utilization_ratio": {Average: 0.23, Peak: 0.97}, "gpu_memory_used_bytes": {Average: 15 << 30, Peak: 17 << 30},
+			"gpu_power_watts": {Average: 41.25, Peak: 71}, "gpu_temperature_celsius": {Average: 48, Peak: 61},
+			"cpu_utilization_ratio": {Average: 0.31, Peak: 0.66}, "cpu_iowait_ratio": {Average: 0.4, Peak: 0.8},
+			"task_cpu_cores": {Average: 2.3, Peak: 5}, "task_memory_bytes": {Average: 6 << 30, Peak: 7 << 30},
+			"page_cache_bytes":                  {Average: 20 << 30, Peak: 24 << 30},
+			"disk_read_bytes_per_second":        {Average: 100 << 20, Peak: 400 << 20, Total: new(360000.0 * (1 << 20))},
+			"network_received_bytes_per_second": {Average: 1024, Peak: 4096, Total: new(3600.0 * 1024)},
+		}}
+	for n := range 60 {
+		p := UsePoint{At: at.Add(time.Duration(n) * time.Minute), CPU: new(0.31), IOWait: new(0.4)}
+		if n < 20 || n > 24 { // nobody knew then
+			p.GPU = new(float64(n%10) / 20)
+		}
+		t.Points = append(t.Points, p)
+	}
+	return t
+}
+
+func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
+	t.Parallel()
+	if err := sample().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Receipt){
+		"cost":    func(r *Receipt) { r.Cost = amount("0.600000000001") },
+		"attempt": func(r *Receipt) { r.Tries[1].Cost = amount("0.29") },
+		"use":     func(r *Receipt) { r.Uses[ledger.Lost] = amount("0.2") },
+		"rule":    func(r *Receipt) { r.CostWithoutRules = amount("0.6") },
+	} {
+		r := sample()
+		spoil(&r)
+		if r.Check() == nil {
+			t.Errorf("a wrong %s was not found", name)
+		}
+	}
+}
+
+func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.OnDemandCost, r.Interruptions[0].Restored = nil, nil
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"cost":"0.6"`, `"budget":"3"`, `"on_demand_cost":null`, `"restored":null`,
+		`"notice":0`, `"attempts":2`, `"deadline_met":true`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in %s", want, b)
+		}
+	}
+}
+
+// large is a job of many attempts with a long name that ran out of its budget
+// and missed its deadline, and nothing at all on-demand to compare with.
+func large() Receipt {
+	r := sample()
+	missed, deadline := false, r.SubmittedMarket.Add(30*time.Minute)
+	r.Job, r.State, r.Reason, r.DeadlineMet, r.DeadlineMarket = "resnet-on-all-of-imagenet-2", "stopped",
+		"budget_spent", &missed, &deadline
+	r.OnDemandCost, r.OnDemandOffer, r.Saved, r.SavedShare, r.Tips = nil, "", nil, nil, nil
+	r.Cost, r.CostWithoutRules, r.Tries, r.Loss = money.Amount{}, money.Amount{}, nil, nil
+	r.Uses, r.IdleAfter = map[ledger.Use]money.Amount{}, new(money.Picos(12_500_000_000))
+	for i := range 12 {
+		from := r.SubmittedMarket.Add(time.Duration(i) * 30 * time.Hour)
+		begun := from.Add(time.Minute)
+		c := amount("1234.5678")
+		r.Tries = append(r.Tries, Try{Attempt: "resnet-on-all-of-imagenet-2." + strconv.Itoa(i+1), Instance: "i-1",
+			Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Capacity: "spot", From: from, Begun: &begun,
+			Until: from.Add(29 * time.Hour), Cost: c, First: int64(i) * 1_000_000, Last: int64(i+1) * 1_000_000,
+			End: "interrupted"})
+		r.Cost, r.CostWithoutRules = r.Cost.Add(c), r.CostWithoutRules.Add(c)
+		r.Loss = append(r.Loss, Sample{int64(i), from, 4 / float64(i+1)})
+	}
+	for i, u := range []ledger.Use{ledger.Useful, ledger.StartUp, ledger.Lost, ledger.Idle} {
+		part := amount("100")
+		if i == 0 {
+			part = r.Cost.Sub(amount("300"))
+		}
+		r.Uses[u] = part
+	}
+	r.Attempts, r.LostSeconds, r.Checkpoints = 12, 360_000, 1
+	return r
+}
+
+func TestWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]Receipt{"sample": sample(), "large": large()} {
+		if err := r.Check(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, width := range []int{0, 80, 120} {
+			golden.Check(t, name+"."+strconv.Itoa(width)+".txt", r.Text(width))
+		}
+		golden.JSON(t, name+".json", r)
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name+".html", string(page))
+	}
+}
+
+func TestTheTextFitsItsTerminal(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{60, 80, 120, 200} {
+		for _, line := range strings.Split(sample().Text(width)+large().Text(width), "\n") {
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Errorf("width %d: a line of %d: %q", width, n, line)
+			}
+		}
+	}
+}
+
+func TestThePageIsOneSafeFile(t *testing.T) {
+	t.Parallel()
+	page, err := sample().HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	if strings.Contains(text, "<b>train</b>") || strings.Contains(text, "ZgotmplZ") {
+		t.Error("the page does not escape what it shows")
+	}
+	for _, outside := range []string{"<script", "src=", "@import", "url("} {
+		if strings.Contains(text, outside) {
+			t.Errorf("the page holds %q: it must need nothing else", outside)
+		}
+	}
+	if strings.Count(text, "<svg") != 4 {
+		t.Errorf("%d drawings, want timeline, spend, use and loss", strings.Count(text, "<svg"))
+	}
+}
+
+// Attempts that were refused a machine leave no gap in the numbers of the others.
+func TestAttemptsCountFromOneWithoutGaps(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Tries[0].Attempt, r.Tries[1].Attempt = r.Job+".2", r.Job+".5"
+	text := r.Text(100)
+	for _, want := range []string{"      1  p/z/m/spot", "      2  p/z/m/spot"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// At a phone's width each value stands beside the name of its column, drawings scroll at a size that can be read,
+// and an axis of money has its unit.
+func TestThePageIsReadAtAPhonesWidth(t *testing.T) {
+	t.Parallel()
+	b, err := sample().HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	if n := len(regexp.MustCompile(`<td(?: class="n")?>`).FindAllString(text, -1)); n > 0 || !strings.Contains(text, `data-l="cost"`) {
+		t.Errorf("%d values have no name of their column", n)
+	}
+	drawn := strings.Count(text, "<svg")
+	if in := strings.Count(text, `<div class="wide"><svg`); drawn == 0 || in != drawn {
+		t.Errorf("%d of %d drawings scroll", in, drawn)
+	}
+	if !regexp.MustCompile(`class="tick end">\$[0-9.]+<`).MatchString(text) {
+		t.Error("the axis of money has no unit")
+	}
+}

@@ -1,0 +1,395 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+)
+
+// Begin opens the next event: from here on it is now. It panics if time runs
+// backwards, which is a bug of the caller.
+func (s *State) Begin(e *Event) {
+	if e.At.Before(s.now) {
+		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
+	}
+	s.before, s.now, s.repriced = s.now, e.At, s.repriced[:0]
+	s.seq++
+}
+
+// Forget takes back that an event was opened which changed nothing, so that it need not
+// be kept.
+func (s *State) Forget() {
+	s.now = s.before
+	s.seq--
+}
+
+// Apply records what was decided about the event. It is the one way, besides Observe
+// and Post, in which the state changes. It panics on a fact that the state machines
+// do not allow, which is a bug of the rule that made it.
+func (s *State) Apply(e *Event, f Fact) {
+	switch f := f.(type) {
+	case JobHeld, JobRefused, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided,
+		ProbeAsked, RungFailed:
+		s.applyJob(e, f)
+	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
+		AllocationReduced,
+		AttemptBegan, BackedOff:
+		s.applyAllocation(e, f)
+	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled, TaskCut:
+		s.applyTask(e, f)
+	case StrayFound, InterruptionTaken,
+		InstanceRegistered, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed,
+		InstanceExtended, InstanceLeft, BillTaken, BillSplit, InstanceOwned, SeatLeft, SeatReleased,
+		InstanceCleaned:
+		s.applyInstance(e, f)
+	case ConfigSet:
+		s.cfg = e.Body.(Configured).Config
+		s.closes()
+	case RulesSet:
+		s.setRules(e.Body.(BudgetsSet))
+	case HoldGranted, HoldEnded:
+		s.applyHold(e, f)
+	case LimitReached:
+		s.reached(f.Limit)
+	case IncarnationSet:
+		s.begins(e.Body.(IncarnationBegun))
+	case ReserveSettled:
+		s.stock(f.Offer).Settled = s.now
+	case JobPlaced, JobPinned:
+		s.applyRound(f)
+	case JobArchived, JobRehydrated:
+		s.applyArchive(e, f)
+	default:
+		panic(fmt.Sprintf("state: unknown fact %T", f))
+	}
+}
+
+// closes takes what providers sold that are not configured any more off the market, until
+// they quote it again.
+func (s *State) closes() {
+	for _, l := range s.sale {
+		if q := &l.r.Quote; !s.cfg.Sells(l.r.Offer.Provider) && (q.Available || q.Untried) {
+			q.Available, q.Untried = false, false
+			s.repriced = append(s.repriced, l)
+		}
+	}
+}
+
+// begins takes the installation and incarnation of the log. What runs was rented by the
+// one before, and is nobody's until somebody says so.
+func (s *State) begins(b IncarnationBegun) {
+	s.installation, s.incarnation = b.Installation, b.Incarnation
+	if b.Incarnation < 2 {
+		return
+	}
+	for _, i := range s.instances {
+		if i.r.Disowned = i.Live() && !i.r.Machine.Prepaid; i.r.Disowned {
+			s.undecided[i.r.ID] = Undecided{Instance: i.r.ID, Offer: i.r.Machine.Offer, Job: i.r.Job}
+		}
+	}
+}
+
+// touch is called before a job is changed.
+func (s *State) touch(j *Job) {
+	if j.changed != s.seq || s.snapshot != nil {
+		j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
+		s.spare(j)
+	}
+	if s.watch != nil {
+		s.watch(j)
+	}
+}
+
+// index keeps a job among those that hold or ask for a machine, or not.
+func (s *State) index(j *Job) {
+	i, found := slices.BinarySearchFunc(s.running, j.r.ID, func(a *Job, id string) int { return cmp.Compare(a.r.ID, id) })
+	switch holds := j.Holds(); {
+	case holds && !found:
+		s.running = slices.Insert(s.running, i, j)
+	case !holds && found:
+		s.running = slices.Delete(s.running, i, i+1)
+	}
+}
+
+func (s *State) applyJob(e *Event, f Fact) {
+	switch f := f.(type) {
+	case JobHeld:
+		s.held(e, f)
+	case JobRefused: // it changes nothing
+	case JobQueued:
+		s.queued(e, f)
+	case JobEnding:
+		j := s.touched(f.Job)
+		j.runs().Ending, j.runs().EndingWhy = f.State, f.Why
+		j.r.Detail = cmp.Or(f.Detail, j.r.Detail)
+	case JobOver:
+		j := s.touched(f.Job)
+		if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
+			j.r.Approval = reviewed(j.r.Approval, e, b)
+		}
+		move(NextStatus, "job", j.r.ID, &j.r.State, f.State)
+		j.r.Why, j.r.Detail, j.r.Finished = f.Why, f.Detail, s.now
+	case JobSuspended:
+		j := s.touched(f.Job)
+		move(NextStatus, "job", j.r.ID, &j.r.State, Paused)
+		j.r.Why, j.r.Detail = f.Why, cmp.Or(f.Detail, j.r.Detail)
+		r := j.runs()
+		r.PausedSince, r.Ending, r.EndingWhy = s.now, "", ""
+	case JobReopened:
+		j := s.touched(f.Job)
+		s.reopened(j)
+		move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
+		j.r.Why = Resumed
+	case JobChanged:
+		s.changed(e, s.touched(f.Job))
+	case JobPriced:
+		r := &s.touched(f.Job).r
+		r.OnDemand, r.OnDemandOffer = &f.OnDemand, f.Offer
+	case Decided:
+		j := s.touched(f.Job)
+		if f.SameRejected && j.r.Last != nil {
+			f.Decision.Rejected, f.Decision.Counts = j.r.Last.Rejected, j.r.Last.Counts
+		}
+		d := f.Decision // not f, which is larger
+		j.r.Last, j.r.Decided = s.sharedDecision(&d), s.now
+		if j.r.State == Queued {
+			if f.Decision.Take == "" && f.Decision.Probe == "" {
+				j.r.Why = string(f.Decision.Why)
+			}
+			if j.r.Run != nil {
+				j.r.Run.MigratingTo = "" // it was decided anew where it goes
+			}
+		}
+		if f.Foreseen != nil {
+			j.r.Foreseen = f.Foreseen
+		}
+	case ProbeAsked:
+		r := s.touched(f.Job).runs()
+		r.Probes++
+		r.Probed, r.ProbeOf = s.now, f.Offer
+	case RungFailed:
+		r := s.touched(f.Job).runs()
+		for len(r.Fallback) <= f.Rung {
+			r.Fallback = append(r.Fallback, f.State)
+			r.Fallback[len(r.Fallback)-1].Failures, r.Fallback[len(r.Fallback)-1].Rests = 0, time.Time{}
+		}
+		r.Fallback[f.Rung] = f.State
+	}
+}
+
+// Why a job is held, and why one waits that somebody let go on.
+const (
+	WaitsForApproval = "waits_for_approval"
+	Resumed          = "resumed"
+)
+
+// submit makes the job of the event.
+func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
+	s.order++
+	j := &Job{order: s.order, r: JobRecord{
+		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
+		Event: s.seq,
+	}}
+	if _, parts := e.Body.(Spawn); parts {
+		j.r.By = s.holds[b.Terms.Parent].By
+	}
+	if bound != nil {
+		j.r.Terms.Budget, j.r.Terms.HasBudget = *bound, true
+	}
+	if f := b.From; f != nil {
+		r := j.runs()
+		r.Source, r.Learned.Step, r.Learned.SavedStep, r.Learned.HasSaved = f, f.Step, f.Step, true
+	}
+	s.shares(&j.r)
+	s.jobs[j.r.ID] = j
+	s.inOrder = append(s.inOrder, j)
+	s.grow()
+	s.touch(j)
+	return j
+}
+
+func (s *State) held(e *Event, f JobHeld) {
+	var j *Job
+	var asking *budget.PendingApproval
+	switch b := e.Body.(type) {
+	case JobSubmitted:
+		j, asking = s.submit(e, &b, f.Bound), b.Asking
+	case JobResumed:
+		j, asking = s.touched(f.Job), b.Asking
+		s.reopened(j)
+	case JobUpdated:
+		j = s.touched(f.Job)
+	}
+	asking = cmp.Or(f.Asking, asking)
+	move(NextStatus, "job", j.r.ID, &j.r.State, Held)
+	j.r.Why, j.r.Detail = WaitsForApproval, asking.String()
+	j.r.Approval = &Approval{PendingApproval: *asking}
+}
+
+// reopened lets a job go on that is over: what it has learned and cost stays, what ended
+// it counts no more.
+func (s *State) reopened(j *Job) {
+	since := j.r.Finished
+	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
+	r := j.runs()
+	r.Reopened++
+	r.Ending, r.EndingWhy, r.Retries, r.UnsavedLosses, r.Fallback, r.MigratingTo = "", "", 0, 0, nil, ""
+	r.Learned.Failures, r.Learned.SetUp, r.Learned.Seen = 0, setUps{}, policy.Seen{}
+	r.Began = shifted(r.Began, s.now.Sub(since))
+}
+
+// changed takes new terms for a job.
+func (s *State) changed(e *Event, j *Job) {
+	switch b := e.Body.(type) {
+	case JobResumed:
+		j.r.Terms = b.Changes.Apply(j.r.Terms)
+		if len(b.Spec) > 0 {
+			j.runs().SpecEvent = s.seq
+		}
+	case JobUpdated:
+		j.r.Terms = b.Changes.Apply(j.r.Terms)
+	}
+}
+
+// shifted is t later by d, where it is known.
+func shifted(t time.Time, d time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(d)
+}
+
+func (s *State) queued(e *Event, f JobQueued) {
+	j := s.jobs[f.Job]
+	if j == nil {
+		j = s.submit(e, submission(e, f.Job), f.Bound)
+	} else {
+		s.touch(j)
+	}
+	if j.r.State.Over() {
+		panic("state: job " + f.Job + " is over: it is reopened or stays so")
+	}
+	if j.r.State == Held {
+		j.r.Approval, j.r.UnplacedSince = letIn(j.r.Approval, e), s.now
+	}
+	if since := j.PausedSince(); !since.IsZero() {
+		j.r.UnplacedSince = s.now
+		r := j.runs()
+		r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
+	}
+	move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
+	j.r.Why, j.r.Detail = f.Why, f.Detail
+	if f.Retried {
+		j.runs().Retries++
+	}
+	if f.Failed {
+		j.runs().Learned.Failures++
+	}
+	if j.r.UnplacedSince.IsZero() {
+		j.r.UnplacedSince = s.now
+	}
+}
+
+// touched is the job of that name, about to be changed.
+func (s *State) touched(id string) *Job {
+	j := s.jobs[id]
+	if j == nil {
+		panic("state: a fact about job " + id + ", which is not known")
+	}
+	s.touch(j)
+	return j
+}
+
+// Post records a posting: the sums of what was spent, for what and under which limits.
+func (s *State) Post(p *ledger.Posting) {
+	s.heads[p.Owner.Tenant] = p.Hash
+	s.spend(p)
+	if p.Category == ledger.Fixed && p.Rule == ReservedRule {
+		if !isCost(p.To) && !isCost(p.From) {
+			return // its bill
+		}
+		st := s.stock(offerID(p.Owner.Instance))
+		st.Idle = st.Idle.Add(costOf(p))
+		return
+	}
+	k := s.TaskOf(p.Owner.Task)
+	if k == nil {
+		if i := s.instances[p.Owner.Instance]; i != nil && p.Category == ledger.Overhead {
+			s.postStray(i, costOf(p))
+		}
+		s.postIdle(p)
+		return
+	}
+	a := k.attempt
+	j := s.touched(a.r.Job)
+	t := &k.r
+	before := t.Posted.Add(t.Rules)
+	if t.Uses == nil {
+		t.Uses = map[ledger.Use]money.Amount{}
+	}
+	if _, use, ok := p.To.IsCost(); ok {
+		t.Uses[use] = t.Uses[use].Add(p.Amount)
+	}
+	if _, use, ok := p.From.IsCost(); ok {
+		t.Uses[use] = t.Uses[use].Sub(p.Amount)
+	}
+	amount := costOf(p)
+	switch p.Phase {
+	case ledger.Accrued:
+		t.Posted = t.Posted.Add(amount)
+		if i := s.instances[t.Instance]; i != nil && i.had(a.r.ID) {
+			i.r.Posted = i.r.Posted.Add(amount)
+		}
+	case ledger.Billed:
+		t.Rules = t.Rules.Add(amount)
+	case ledger.Estimated:
+	}
+	if t.Machine.Prepaid {
+		st := s.stock(t.Machine.Offer)
+		st.Used = st.Used.Add(t.Machine.Owned(amount))
+	}
+	if r := j.runs(); slices.Contains(r.Attempts[:r.Closed], a) {
+		r.Settled = r.Settled.Add(t.Posted.Add(t.Rules).Sub(before))
+	}
+}
+
+// ReservedRule marks what a reservation cost and nobody used.
+const ReservedRule = "reserved"
+
+func isCost(a ledger.Account) bool { _, _, ok := a.IsCost(); return ok }
+
+// costOf is what a posting adds to what was spent: nothing where it only says
+// otherwise what the cost was for.
+func costOf(p *ledger.Posting) money.Amount {
+	part := money.Amount{}
+	if isCost(p.To) {
+		part = part.Add(p.Amount)
+	}
+	if isCost(p.From) {
+		part = part.Sub(p.Amount)
+	}
+	return part
+}
+
+// CostOf is what a posting adds to what was spent.
+func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }
+
+// Replay takes an event of the log, by its number, with what was decided about it then:
+// no rule is run. Numbers may be missing, of samples that were dropped.
+func (s *State) Replay(seq uint64, e Event, facts []Fact, postings []ledger.Posting) {
+	s.seq = seq - 1
+	s.Begin(&e)
+	s.Observe(&e)
+	for _, f := range facts {
+		s.Apply(&e, f)
+	}
+	for i := range postings {
+		s.Post(&postings[i])
+	}
+}

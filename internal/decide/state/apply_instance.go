@@ -1,0 +1,256 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/market"
+)
+
+func (s *State) applyInstance(e *Event, f Fact) {
+	switch f := f.(type) {
+	case StrayFound:
+		r := rentedIn(e, f.Instance)
+		i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
+		if l := s.offers[r.Offer]; l != nil {
+			i.r.Machine = MachineOf(&l.r.Offer)
+		} else if b, listed := e.Body.(InventorySeen); listed {
+			i.r.Machine.Provider = b.Provider // who is to give it back
+		}
+		if old := s.instances[r.Instance]; old != nil {
+			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
+			i.r.Served, i.r.Idles, i.r.Billed = old.r.Served, old.r.Idles, old.r.Billed
+		}
+		i.r.Paid = f.Paid
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
+		s.instances[i.r.ID] = i
+	case InstanceRegistered:
+		i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
+		i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
+		if i.r.Phase == Provisioning {
+			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+		}
+	case InstanceReleased:
+		i := s.instance(f.Instance)
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
+		i.r.Release = f.Why
+		for _, t := range s.TasksOn(i) {
+			t.r.End = cmp.Or(t.r.End, f.End)
+		}
+	case SeatReleased:
+		t := s.task(f.Attempt, f.Node)
+		t.r.Leaving, t.r.LeaveBy, t.r.End = f.Why, f.By, cmp.Or(t.r.End, f.End)
+		s.isLeaving(t)
+	case SeatLeft:
+		s.left(f)
+	case InstanceCleaned:
+		s.instance(f.Instance).idle().Clean = s.now
+	case BillSplit:
+		s.split(f)
+	case InterruptionTaken:
+		s.instance(f.Instance).r.Announced = e.Body.(InterruptionAnnounced).At
+	case InstanceMissing:
+		s.instance(f.Instance).r.Missing = s.now
+	case InstanceListed:
+		s.instance(f.Instance).r.Missing = time.Time{}
+	case InstanceClosed:
+		s.closed(e, f)
+	case InstanceExtended:
+		s.extended(f)
+	case BillTaken:
+		s.billed(e, f.Instance)
+	case InstanceOwned:
+		delete(s.undecided, f.Instance)
+		if s.instances[f.Instance] != nil { // it has not ended meanwhile
+			s.instance(f.Instance).r.Disowned = false
+		}
+	case InstanceLeft:
+		i := s.instance(f.Instance)
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
+		i.r.Lost = false
+		for _, t := range s.TasksOn(i) {
+			s.leaves(i, t)
+		}
+	}
+}
+
+// instance is the instance of that name, and the jobs on it about to be changed.
+func (s *State) instance(id string) *Instance {
+	i := s.instances[id]
+	if i == nil {
+		panic("state: a fact about instance " + id + ", which is not known")
+	}
+	if i.r.Job != "" {
+		s.touched(i.r.Job)
+	}
+	for n := 1; n < len(i.r.Seats); n++ {
+		s.touched(s.JobOf(i.r.Seats[n].Attempt).r.ID)
+	}
+	return i
+}
+
+// seated is the attempt that has the instance's first seat, or nil.
+func (s *State) seated(i *Instance) *Attempt {
+	if len(i.r.Seats) == 0 {
+		return nil
+	}
+	return s.AttemptOf(i.r.Seats[0].Attempt)
+}
+
+// Seated is the attempt that has the instance, or nil.
+func (s *State) Seated(i *Instance) *Attempt { return s.seated(i) }
+
+func (s *State) closed(e *Event, f InstanceClosed) {
+	i := s.instance(f.Instance)
+	to := Gone
+	if f.GivenUp {
+		to = Missing
+	}
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, to)
+	i.r.Until, i.r.Cause, i.r.Lost, i.r.Disowned, i.r.Release = f.Until, f.Cause, f.GivenUp, false, ""
+	if b, ok := e.Body.(InstanceEnded); ok && b.Announced && i.r.Announced.IsZero() {
+		i.r.Announced = f.Until
+	}
+	if !i.Stray() {
+		s.lasted(i)
+	}
+	if idle := i.idle(); idle != nil {
+		idle.Until = laterOf(f.Until, idle.From)
+	}
+	s.lists(i)
+	first := SeatEnd{Lost: f.Lost, Unsaved: f.Unsaved}
+	for n, t := range s.TasksOn(i) {
+		if n == 0 {
+			s.cutOff(e, t, first, f.GivenUp)
+			continue
+		}
+		at := slices.IndexFunc(f.Others, func(x SeatEnd) bool { return x.Attempt == t.attempt.r.ID })
+		s.cutOff(e, t, f.Others[at], f.GivenUp)
+	}
+}
+
+// cutOff ends a task with its instance.
+func (s *State) cutOff(e *Event, k *Task, end SeatEnd, givenUp bool) {
+	i := k.instance
+	j := s.touched(k.attempt.r.Job)
+	t := &k.r
+	t.Until, t.Cause, t.LastRate = laterOf(i.r.Until, t.From), i.r.Cause, k.Rate()
+	if b, ok := e.Body.(InstanceEnded); ok {
+		t.Notice = b.Notice
+	}
+	if i.r.Cause == "interrupted" && t.End == "" {
+		t.End = "interrupted"
+	}
+	if t.End == "" {
+		t.End = i.r.Cause
+	}
+	t.LostTime += end.Lost
+	if end.Unsaved {
+		j.runs().UnsavedLosses++
+	}
+	s.taskOver(j, k)
+	if !givenUp {
+		s.leaves(i, k)
+	}
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// taskOver closes a task whose end, cause and cost are known, and with the last one its attempt.
+func (s *State) taskOver(j *Job, k *Task) {
+	a, r, t := k.attempt, j.runs(), &k.r
+	if t.Phase != Ended {
+		move(NextTask, "task", k.Name(), &t.Phase, Ended)
+	}
+	r.GPUServed = quantity.Add(r.GPUServed, quantity.Times(t.Until.Sub(t.From), t.Machine.GPUs))
+	if t.Leaving != "" {
+		s.leaving = slices.DeleteFunc(slices.Clone(s.leaving), func(x *Task) bool { return x == k })
+	}
+	s.index(j)
+	if a.Until().IsZero() {
+		return
+	}
+	move(NextAttempt, "attempt", a.r.ID, &a.r.Phase, Over)
+	delete(s.attempts, a.r.ID)
+	for r.Closed < len(r.Attempts) && !r.Attempts[r.Closed].Live() {
+		c := r.Attempts[r.Closed]
+		r.Settled = r.Settled.Add(c.Posted()).Add(c.Rules())
+		r.Closed++
+	}
+	s.index(j)
+}
+
+// lasted learns how long machines of an offer of spot last. It goes by what their provider says:
+// a program's word would change the choices of all.
+func (s *State) lasted(i *Instance) {
+	l := s.offers[i.r.Machine.Offer]
+	if l == nil || i.r.Machine.Capacity != market.Spot {
+		return
+	}
+	l.r.Hazard.Served = quantity.Add(l.r.Hazard.Served, i.r.Until.Sub(i.r.From))
+	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // given back early, but interrupted all the same
+		l.r.Hazard.Lost++
+	}
+}
+
+// leaves lets go of an instance that costs nothing more. One that was shared is kept for its bill.
+func (s *State) leaves(i *Instance, t *Task) {
+	if i.Shared() {
+		s.rises(i, t)
+		return
+	}
+	t.instance = nil
+	delete(s.instances, i.r.ID)
+}
+
+func (s *State) extended(f InstanceExtended) {
+	i := s.instance(f.Instance)
+	if s.seated(i) == nil {
+		if idle := &i.r.Idles[len(i.r.Idles)-1]; f.Until.After(idle.Until) {
+			idle.Until, i.r.Until, i.r.Cause = f.Until, f.Until, f.Cause
+		}
+		return
+	}
+	for _, k := range s.TasksOn(i) {
+		t := &k.r
+		if !f.Until.After(t.Until) {
+			continue
+		}
+		more := f.Until.Sub(t.Until)
+		t.LostTime += more
+		r := s.jobs[k.attempt.r.Job].runs()
+		r.GPUServed = quantity.Add(r.GPUServed, quantity.Times(more, t.Machine.GPUs))
+		t.Until, t.Cause = f.Until, f.Cause
+	}
+	if f.Until.After(i.r.Until) {
+		i.r.Until, i.r.Cause = f.Until, f.Cause
+	}
+}
+
+func (s *State) billed(e *Event, id string) {
+	b := e.Body.(BillReceived)
+	bill := map[string]money.Amount{}
+	for _, l := range b.Lines {
+		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
+	}
+	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an allocation
+		i.r.Bill = bill
+		return
+	}
+	if a := s.AttemptOf(b.Launch); a != nil && a.On(id) != nil {
+		s.touched(a.r.Job)
+		a.On(id).r.Bill = bill
+		return
+	}
+	if i := s.instances[id]; i != nil && i.Stray() {
+		i.r.Bill = bill
+	}
+}

@@ -1,0 +1,324 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+// Attempt is one try at a job, fenced by its epoch: a task on each of its machines, which
+// start together. What is said of its machine is said of that of rank 0, and what it cost is
+// that of all.
+type Attempt struct {
+	r     attemptRecord
+	tasks []*Task // by rank
+}
+
+type attemptRecord struct {
+	ID        string        `json:"id"`
+	Job       string        `json:"job"`
+	Epoch     int           `json:"epoch"`
+	Phase     AttemptPhase  `json:"phase"`
+	Variant   string        `json:"variant,omitempty"`
+	Rung      int           `json:"rung,omitempty"`
+	Transfer  time.Duration `json:"transfer_ns,omitempty"`
+	Requested time.Time     `json:"requested"`
+	Most      money.Rate    `json:"most,omitempty"`
+	Draining  bool          `json:"draining,omitempty"`
+	DrainWhy  string        `json:"drain_why,omitempty"`
+	DrainBy   time.Time     `json:"drain_by,omitzero"` // when patience ends
+	Wanted    int           `json:"wanted,omitempty"`  // machines that it was to have, where it never had all
+}
+
+// storedAttempt is an attempt as a snapshot keeps it.
+type storedAttempt struct {
+	attemptRecord
+	Tasks []taskRecord `json:"tasks"`
+}
+
+func (a *Attempt) stored() storedAttempt {
+	s := storedAttempt{attemptRecord: a.r, Tasks: make([]taskRecord, len(a.tasks))}
+	for n, t := range a.tasks {
+		s.Tasks[n] = t.r
+	}
+	return s
+}
+
+// attempt is that of the snapshot, without machines.
+func (s *storedAttempt) attempt() *Attempt {
+	a := &Attempt{r: s.attemptRecord}
+	for _, r := range s.Tasks {
+		a.tasks = append(a.tasks, &Task{r: r, attempt: a})
+	}
+	return a
+}
+
+// What an attempt is, and where it stands.
+func (a *Attempt) ID() string              { return a.r.ID }
+func (a *Attempt) Job() string             { return a.r.Job }
+func (a *Attempt) Epoch() int              { return a.r.Epoch }
+func (a *Attempt) Phase() AttemptPhase     { return a.r.Phase }
+func (a *Attempt) Variant() string         { return a.r.Variant }
+func (a *Attempt) Rung() int               { return a.r.Rung }
+func (a *Attempt) Transfer() time.Duration { return a.r.Transfer }
+func (a *Attempt) Requested() time.Time    { return a.r.Requested }
+func (a *Attempt) Most() money.Rate        { return a.r.Most }
+func (a *Attempt) Draining() bool          { return a.r.Draining }
+func (a *Attempt) DrainWhy() string        { return a.r.DrainWhy }
+func (a *Attempt) DrainBy() time.Time      { return a.r.DrainBy }
+
+// Tasks are its ranks in order; Nodes is how many, and Lead the first.
+func (a *Attempt) Tasks() []*Task { return a.tasks }
+func (a *Attempt) Nodes() int     { return len(a.tasks) }
+func (a *Attempt) Lead() *Task    { return a.tasks[0] }
+
+// Rank is the task of that rank, or nil; On that on an instance.
+func (a *Attempt) Rank(n int) *Task {
+	if n < 0 || n >= len(a.tasks) {
+		return nil
+	}
+	return a.tasks[n]
+}
+
+// On is the task on an instance, or nil.
+func (a *Attempt) On(instance string) *Task {
+	for _, t := range a.tasks {
+		if t.r.Instance == instance {
+			return t
+		}
+	}
+	return nil
+}
+
+// Partial is how many machines an attempt was to have that never had all of them; 0: it had.
+func (a *Attempt) Partial() int { return a.r.Wanted }
+
+// Task is where its ranks stand: it runs once all have begun, and has ended when all have.
+func (a *Attempt) Task() TaskPhase {
+	if len(a.tasks) == 1 {
+		return a.tasks[0].r.Phase
+	}
+	ended, least := 0, Ended
+	for _, t := range a.tasks {
+		switch p := t.r.Phase; {
+		case p == Ended:
+			ended++
+		case least == Ended || p == Assigned || p == Starting && least == TaskRunning:
+			least = p
+		}
+	}
+	if ended == len(a.tasks) {
+		return Ended
+	}
+	return least
+}
+
+// Its machine: that of rank 0, which those of the others are like.
+func (a *Attempt) Instance() string          { return a.tasks[0].r.Instance }
+func (a *Attempt) Machine() *Machine         { return &a.tasks[0].r.Machine }
+func (a *Attempt) Offer() market.OfferID     { return a.tasks[0].r.Machine.Offer }
+func (a *Attempt) Provider() string          { return a.tasks[0].r.Machine.Provider }
+func (a *Attempt) Region() string            { return a.tasks[0].r.Machine.Region }
+func (a *Attempt) Zone() string              { return a.tasks[0].r.Machine.Zone }
+func (a *Attempt) Capacity() market.Capacity { return a.tasks[0].r.Machine.Capacity }
+func (a *Attempt) Speed() float64            { return a.tasks[0].r.Machine.Speed }
+func (a *Attempt) Currency() money.Currency  { return a.tasks[0].r.Machine.Currency }
+func (a *Attempt) From() time.Time           { return a.tasks[0].r.From }
+func (a *Attempt) Claimed() time.Time        { return a.tasks[0].r.Claimed }
+func (a *Attempt) By() string                { return a.tasks[0].r.By }
+func (a *Attempt) Started() time.Time        { return a.tasks[0].r.Started }
+func (a *Attempt) Restored() string          { return a.tasks[0].r.Restored }
+
+// Full is from when on it has all of its machines.
+func (a *Attempt) Full() (t time.Time) {
+	for _, k := range a.tasks {
+		t = laterOf(t, k.r.From)
+	}
+	return t
+}
+
+// Rented is from when on the oldest of its machines is billed.
+func (a *Attempt) Rented() (t time.Time) {
+	for _, k := range a.tasks {
+		if r := k.Rented(); t.IsZero() || r.Before(t) {
+			t = r
+		}
+	}
+	return t
+}
+
+// GPUs is how many accelerators all its machines have.
+func (a *Attempt) GPUs() (n int) {
+	for _, t := range a.tasks {
+		n += t.GPUs()
+	}
+	return n
+}
+
+// Until is when the last of its machines was billed last; zero: one is billed still.
+func (a *Attempt) Until() (until time.Time) {
+	for _, t := range a.tasks {
+		if t.r.Until.IsZero() {
+			return time.Time{}
+		}
+		until = laterOf(until, t.r.Until)
+	}
+	return until
+}
+
+// Over is when the last of its programs ended; zero: one runs, or was cut off.
+func (a *Attempt) Over() (over time.Time) {
+	for _, t := range a.tasks {
+		if t.r.Over.IsZero() {
+			return time.Time{}
+		}
+		over = laterOf(over, t.r.Over)
+	}
+	return over
+}
+
+// ends are ways in which a task ends, those first that are the reason for others.
+var ends = []string{"silent", "interrupted", "stopped", "failed", "setup", "moved", "drained", "completed"}
+
+// telling is the task whose end says how the attempt ended: of a gang the one that was the
+// reason for the others. Nil: none has ended.
+func (a *Attempt) telling() (worst *Task) {
+	rank := func(t *Task) int {
+		if n := slices.Index(ends, t.r.End); n >= 0 {
+			return n
+		}
+		return len(ends)
+	}
+	for _, t := range a.tasks {
+		switch {
+		case t.r.End == "" && len(a.tasks) > 1:
+		case worst == nil || cmp.Or(rank(t)-rank(worst), t.ended().Compare(worst.ended())) < 0:
+			worst = t
+		}
+	}
+	return worst
+}
+
+// End is how it ended: completed, failed, drained, setup, interrupted, silent, terminated, stopped; Exit
+// its program's status.
+func (a *Attempt) End() string {
+	if t := a.telling(); t != nil {
+		return t.r.End
+	}
+	return ""
+}
+
+// Exit is that of the program whose end was the reason for that of the others.
+func (a *Attempt) Exit() int {
+	if t := a.telling(); t != nil {
+		return t.r.Exit
+	}
+	return 0
+}
+
+// Cause is why its machine ended: of a gang the one that was taken first, else the last.
+func (a *Attempt) Cause() string {
+	for _, t := range a.tasks {
+		if t.r.Cause == "interrupted" {
+			return t.r.Cause
+		}
+	}
+	return a.tasks[len(a.tasks)-1].r.Cause
+}
+
+// Notice is how long before its end a machine of it was told of that.
+func (a *Attempt) Notice() (d time.Duration) {
+	for _, t := range a.tasks {
+		d = max(d, t.r.Notice)
+	}
+	return d
+}
+
+// Noticed is when a machine of it was first told that it will be taken; TakenAt when that
+// is.
+func (a *Attempt) Noticed() (at time.Time) {
+	for _, t := range a.tasks {
+		if n := t.r.Noticed; !n.IsZero() && (at.IsZero() || n.Before(at)) {
+			at = n
+		}
+	}
+	return at
+}
+
+// TakenAt is when the first of its machines is taken that were told so.
+func (a *Attempt) TakenAt() (at time.Time) {
+	for _, t := range a.tasks {
+		if n := t.r.TakenAt; !n.IsZero() && (at.IsZero() || n.Before(at)) {
+			at = n
+		}
+	}
+	return at
+}
+
+// What was observed of its program, by rank 0.
+func (a *Attempt) First() int64           { return a.tasks[0].r.Learned.First }
+func (a *Attempt) Step() int64            { return a.tasks[0].r.Learned.Step }
+func (a *Attempt) Saves() int             { return a.tasks[0].r.Learned.Saves }
+func (a *Attempt) SavedBytes() int64      { return a.tasks[0].r.Learned.SavedBytes }
+func (a *Attempt) LastSave() time.Time    { return a.tasks[0].r.Learned.LastSave }
+func (a *Attempt) Kept() time.Time        { return a.tasks[0].r.Learned.Kept }
+func (a *Attempt) CPU() float64           { return a.tasks[0].r.Learned.CPU }
+func (a *Attempt) Heard() int64           { return a.tasks[0].r.Learned.Heard }
+func (a *Attempt) Settled() time.Time     { return a.tasks[0].r.Settled }
+func (a *Attempt) CPUSeen() time.Duration { return a.tasks[0].r.Learned.CPUSeen }
+
+// IdleFrom is since when none of its machines does anything; zero: one does.
+func (a *Attempt) IdleFrom() (from time.Time) {
+	for _, t := range a.tasks {
+		if t.r.Learned.IdleFrom.IsZero() {
+			return time.Time{}
+		}
+		from = laterOf(from, t.r.Learned.IdleFrom)
+	}
+	return from
+}
+
+// Live reports whether the attempt may still cost something.
+func (a *Attempt) Live() bool { return a.r.Phase != Over }
+
+// Releasing reports whether one of its machines, or its seat there, is being given back.
+func (a *Attempt) Releasing() bool { return slices.ContainsFunc(a.tasks, (*Task).Releasing) }
+
+// Leaving is why a seat is taken from it while others keep theirs; "": none is. LeaveBy is
+// when patience with that ends.
+func (a *Attempt) Leaving() string {
+	for _, t := range a.tasks {
+		if t.r.Leaving != "" {
+			return t.r.Leaving
+		}
+	}
+	return ""
+}
+
+// Disowned reports whether a machine of it is of an earlier incarnation, and nobody has
+// decided yet whose it is.
+func (a *Attempt) Disowned() bool {
+	return slices.ContainsFunc(a.tasks, func(t *Task) bool { return t.instance != nil && t.instance.r.Disowned })
+}
+
+// GivenUp reports whether a machine of it was given up because its provider lists it no
+// more, and its true end may come yet.
+func (a *Attempt) GivenUp() bool { return slices.ContainsFunc(a.tasks, (*Task).GivenUp) }
+
+// Taken reports whether the provider interrupted the attempt: it took a machine of it, or
+// said that it would and was given it back early.
+func (a *Attempt) Taken() bool { return slices.ContainsFunc(a.tasks, (*Task).Taken) }
+
+// Warm reports whether its machine had served another task before.
+func (a *Attempt) Warm() bool {
+	return !slices.ContainsFunc(a.tasks, func(t *Task) bool { return !t.r.Warm })
+}
+
+// Portion is what the attempt has of its machine; nil: all of it.
+func (a *Attempt) Portion() *Portion { return a.tasks[0].r.Portion }
+
+// Beside reports whether others have seats on its machine too.
+func (a *Attempt) Beside() bool { return a.tasks[0].Beside() }

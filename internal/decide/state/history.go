@@ -1,0 +1,84 @@
+package state
+
+import (
+	"cmp"
+	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+)
+
+// History is what jobs come to that held a machine and hold none now.
+type History struct {
+	Jobs int
+	Open int // of them, not over: they wait for another machine
+
+	// Of the jobs that succeeded:
+	Foreseen          int // those whose cost was weighed at their first decision
+	Estimated, Actual money.Amount
+	Compared          int // those for which an on-demand machine that fits was for sale at their end
+	OnDemand, Saved   money.Amount
+}
+
+// Plus is the sum of both.
+func (p History) Plus(q History) History {
+	return History{
+		Jobs: p.Jobs + q.Jobs, Open: p.Open + q.Open,
+		Foreseen: p.Foreseen + q.Foreseen, Estimated: p.Estimated.Add(q.Estimated), Actual: p.Actual.Add(q.Actual),
+		Compared: p.Compared + q.Compared, OnDemand: p.OnDemand.Add(q.OnDemand), Saved: p.Saved.Add(q.Saved),
+	}
+}
+
+// Minus turns what was added into what takes it out again.
+func (p History) Minus() History {
+	return History{
+		Jobs: -p.Jobs, Open: -p.Open, Foreseen: -p.Foreseen, Estimated: p.Estimated.Neg(), Actual: p.Actual.Neg(),
+		Compared: -p.Compared, OnDemand: p.OnDemand.Neg(), Saved: p.Saved.Neg(),
+	}
+}
+
+// HistoryOwner is whose the job is, with the currency of its newest machine.
+type HistoryOwner struct {
+	ledger.Dimensions
+	Currency money.Currency
+}
+
+// OwnerOf says whose j is.
+func OwnerOf(j *Job) ledger.Dimensions {
+	o := j.Terms().Owner
+	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(),
+		Kind: cmp.Or(j.Terms().JobKind, "experiment"),
+		Tags: ledger.TagText(o.Labels())}
+}
+
+// HistoryOf is j alone, and when its last machine ended; false where it has had none or
+// one still costs something.
+func HistoryOf(j *Job) (w HistoryOwner, p History, last time.Time, ok bool) {
+	if len(j.Attempts()) == 0 || j.Costs() {
+		return w, p, last, false
+	}
+	for _, a := range j.Attempts() {
+		if a.Instance() != "" {
+			ok, w.Currency = true, a.Currency()
+			if a.Until().After(last) {
+				last = a.Until()
+			}
+		}
+	}
+	if !ok {
+		return w, p, last, false
+	}
+	w.Dimensions, p.Jobs = OwnerOf(j), 1
+	if !j.State().Over() {
+		p.Open = 1
+	}
+	if j.State() == Succeeded {
+		if j.Foreseen() != nil {
+			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen(), j.Spent(last)
+		}
+		if j.OnDemand() != nil {
+			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand(), j.OnDemand().Sub(j.Spent(last))
+		}
+	}
+	return w, p, last, true
+}

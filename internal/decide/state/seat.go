@@ -1,0 +1,206 @@
+package state
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+)
+
+// Seat is a task's place on an instance, from one time to another.
+type Seat struct {
+	Attempt string   `json:"attempt"`
+	Rank    int      `json:"rank,omitempty"`
+	Portion *Portion `json:"portion,omitempty"` // nil: all of the machine
+}
+
+// Portion is what a task has of a machine that may serve several at once.
+type Portion struct {
+	CPUs    int   `json:"cpus,omitempty"`
+	Memory  int64 `json:"memory_bytes,omitempty"`
+	Devices []int `json:"devices,omitempty"` // accelerators, by index from 0
+	// Share is the largest of its shares of the three, in millionths. By it the machine's cost
+	// is split among those that have a part at the same time.
+	Share int64 `json:"share"`
+}
+
+// wholeShare is that of a task which has the machine for itself.
+const wholeShare = 1_000_000
+
+func (s *Seat) share() int64 {
+	if s.Portion == nil {
+		return wholeShare
+	}
+	return s.Portion.Share
+}
+
+// span is a time in which the same tasks had an instance.
+type span struct {
+	From  time.Time    `json:"from"`
+	Cost  money.Amount `json:"cost"` // of the machine, when it began
+	Seats []Seat       `json:"seats"`
+}
+
+// Partly are the machines of which a part may be free, by name: their tasks all have a part.
+func (s *State) Partly() []*Instance { return s.partly }
+
+// lists keeps an instance among those without a task and among those with a part to spare, or not.
+func (s *State) lists(i *Instance) {
+	s.waiting = among(s.waiting, i, i.Live() && i.idle() != nil)
+	whole := func(x Seat) bool { return x.Portion == nil }
+	s.partly = among(s.partly, i, i.Live() && len(i.r.Seats) > 0 && !slices.ContainsFunc(i.r.Seats, whole))
+}
+
+// among is a list by name in which the instance stands, or not.
+func among(list []*Instance, i *Instance, is bool) []*Instance {
+	n, found := slices.BinarySearchFunc(list, i.r.ID, func(x *Instance, id string) int { return cmp.Compare(x.r.ID, id) })
+	switch {
+	case is && !found:
+		return slices.Insert(slices.Clone(list), n, i)
+	case !is && found:
+		return slices.Delete(slices.Clone(list), n, n+1)
+	}
+	return list
+}
+
+// sits gives the task of an allocation a seat on an instance which is there.
+func (s *State) sits(a *Allocation, i *Instance) {
+	if idle := i.idle(); idle != nil {
+		idle.Until, idle.Taken = s.now, a.r.ID
+	}
+	before := i.r.Seats
+	a.gets(i, grant{Instance: i.r.ID, From: s.now, Rate: i.PresentRate(), Before: i.Cost(s.now), Warm: true})
+	i.r.Seats = append(slices.Clone(before), Seat{Attempt: a.r.ID, Portion: a.r.Portion})
+	if i.r.Job == "" {
+		i.r.Job = a.r.Job
+	}
+	if len(before) > 0 && len(i.r.Spans) == 0 {
+		first := &s.AttemptOf(before[0].Attempt).On(i.r.ID).r
+		i.r.Spans = []span{{From: first.From, Cost: first.Before, Seats: before}}
+	}
+	if len(before) > 0 {
+		i.r.Several = true
+		s.spans(i)
+	}
+	s.lists(i)
+}
+
+// spans begins another span of an instance, and drops those of which nobody is left.
+func (s *State) spans(i *Instance) {
+	list := append(slices.Clone(i.r.Spans), span{From: s.now, Cost: i.Cost(s.now), Seats: slices.Clone(i.r.Seats)})
+	gone := func(x Seat) bool { return !i.seats(x.Attempt) }
+	for len(list) > 1 && !slices.ContainsFunc(list[0].Seats, func(x Seat) bool { return !gone(x) }) {
+		list = list[1:]
+	}
+	i.r.Spans = list
+}
+
+// rises takes a task's seat from it.
+func (s *State) rises(i *Instance, t *Task) {
+	attempt := t.attempt.r.ID
+	i.r.Seats = slices.DeleteFunc(slices.Clone(i.r.Seats), func(x Seat) bool { return x.Attempt == attempt })
+	i.r.Served = append(slices.Clone(i.r.Served), attempt)
+	t.instance = nil
+	switch {
+	case len(i.r.Seats) == 0:
+		i.r.Job, i.r.Spans = "", nil
+	case len(i.r.Spans) > 0:
+		i.r.Job = s.JobOf(i.r.Seats[0].Attempt).r.ID
+		s.spans(i)
+	}
+	s.lists(i)
+}
+
+// partOf is what an attempt has cost by t of what the instance has: in each span its part by its
+// share, so that at every time the parts of all are the whole.
+func (i *Instance) partOf(attempt string, t time.Time) (sum money.Amount) {
+	if end := i.r.Until; !end.IsZero() && t.After(end) {
+		t = end
+	}
+	for n := range i.r.Spans {
+		p := &i.r.Spans[n]
+		if p.From.After(t) {
+			break
+		}
+		end := n+1 == len(i.r.Spans) || i.r.Spans[n+1].From.After(t)
+		to := i.Cost(t)
+		if !end {
+			to = i.r.Spans[n+1].Cost
+		}
+		sum = sum.Add(p.part(attempt, to.Sub(p.Cost)))
+		if end {
+			break
+		}
+	}
+	return sum
+}
+
+// part is an attempt's part of a cost of the span.
+func (p *span) part(attempt string, cost money.Amount) money.Amount {
+	at := slices.IndexFunc(p.Seats, func(x Seat) bool { return x.Attempt == attempt })
+	switch {
+	case at < 0:
+		return money.Amount{}
+	case len(p.Seats) == 1:
+		return cost
+	}
+	weights := make([]*big.Int, len(p.Seats))
+	for n := range p.Seats {
+		weights[n] = big.NewInt(p.Seats[n].share())
+	}
+	parts, _ := ledger.Allocate(cost, weights) // no share is 0
+	return parts[at]
+}
+
+// rateOf is an attempt's part of the price of an hour.
+func (i *Instance) rateOf(attempt string) money.Rate {
+	rate := i.PresentRate()
+	if len(i.r.Seats) < 2 {
+		return rate
+	}
+	var mine, all int64
+	for n := range i.r.Seats {
+		share := i.r.Seats[n].share()
+		if all += share; i.r.Seats[n].Attempt == attempt {
+			mine = share
+		}
+	}
+	return money.Rate(Share(time.Duration(rate), mine, all))
+}
+
+// SeatedAll are the attempts that have the instance, in the order of their seats.
+func (s *State) SeatedAll(i *Instance) (list []*Attempt) {
+	for _, seat := range i.r.Seats {
+		if a := s.AttemptOf(seat.Attempt); a != nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// TasksOn are the tasks that have the instance, in the order of their seats.
+func (s *State) TasksOn(i *Instance) (list []*Task) {
+	for _, a := range s.SeatedAll(i) {
+		if t := a.On(i.r.ID); t != nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Leaving are the tasks whose seats are being taken from them while others keep theirs, by
+// attempt and rank.
+func (s *State) Leaving() []*Task { return s.leaving }
+
+// isLeaving keeps a task among those.
+func (s *State) isLeaving(t *Task) {
+	before := func(x, y *Task) int {
+		return cmp.Or(cmp.Compare(x.attempt.r.ID, y.attempt.r.ID), cmp.Compare(x.r.Rank, y.r.Rank))
+	}
+	if n, found := slices.BinarySearchFunc(s.leaving, t, before); !found {
+		s.leaving = slices.Insert(slices.Clone(s.leaving), n, t)
+	}
+}

@@ -1,0 +1,187 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+)
+
+// Spent is what was booked of a limit's scope in a window of the limit.
+type Spent struct {
+	Begin  time.Time    `json:"begin"` // of the window; the zero time where it never began
+	Amount money.Amount `json:"amount"`
+	// From is the first event whose postings are in there; 0: all of the window are.
+	From uint64 `json:"from,omitempty"`
+	// Reached says that all of the limit was spent in the window, and its jobs were stopped.
+	Reached bool `json:"reached,omitempty"`
+}
+
+// newestCosts is how many of the newest costs are kept at least, for limits that will be
+// set. Whoever sets one has summed the postings a moment ago.
+const newestCosts = 256
+
+// spending is what the limits in force have spent, and the newest costs.
+type spending struct {
+	Limits map[string]Spent `json:"limits,omitempty"` // by name
+	Newest []cost           `json:"newest,omitempty"` // in the order of their events
+	// Dropped is the newest event of which a cost is in Newest no more.
+	Dropped uint64 `json:"dropped,omitempty"`
+}
+
+// cost is what an event added to the costs of a job, or, without one, to those of nobody.
+type cost struct {
+	Event  uint64       `json:"event"`
+	At     time.Time    `json:"at"`
+	Job    string       `json:"job,omitempty"`
+	Idle   string       `json:"idle,omitempty"` // the span without a task that it is of
+	Amount money.Amount `json:"amount"`
+	// Owner and User are those of a job that is archived.
+	Owner *ledger.Owner `json:"owner,omitempty"`
+	User  string        `json:"user,omitempty"`
+}
+
+// clone is a copy that later postings leave alone.
+func (s spending) clone() spending {
+	return spending{Limits: maps.Clone(s.Limits), Newest: slices.Clone(s.Newest), Dropped: s.Dropped}
+}
+
+// spend counts what a posting costs.
+func (s *State) spend(p *ledger.Posting) {
+	amount := costOf(p)
+	if amount.IsZero() {
+		return
+	}
+	v := &s.spending
+	if n := len(v.Newest); n > 0 && v.Newest[n-1].Event == s.seq && v.Newest[n-1].Job == p.Owner.Job &&
+		v.Newest[n-1].Idle == s.idleTask(p) {
+		v.Newest[n-1].Amount = v.Newest[n-1].Amount.Add(amount)
+	} else {
+		v.Newest = append(v.Newest, cost{Event: s.seq, At: p.At, Job: p.Owner.Job, Idle: s.idleTask(p), Amount: amount})
+	}
+	if n := len(v.Newest) - newestCosts; n >= newestCosts {
+		v.Dropped = v.Newest[n-1].Event
+		v.Newest = append(v.Newest[:0], v.Newest[n:]...)
+	}
+	if s.rules == nil {
+		return
+	}
+	user := ""
+	if j := s.jobs[p.Owner.Job]; j != nil {
+		user = j.User()
+	} else if _, idle := s.idleOf(p.Owner.Task); idle != nil {
+		user = idle.User
+	}
+	for _, l := range s.rules.Limits {
+		if l.Scope.Holds(p.Owner, user) {
+			sum := v.Limits[l.Name()].in(l, p.At)
+			sum.Amount = sum.Amount.Add(amount)
+			v.Limits[l.Name()] = sum
+		}
+	}
+}
+
+// in is what was spent in the window that t is in: nothing yet where that is a later one.
+func (s Spent) in(l budget.Limit, t time.Time) Spent {
+	if begin := l.Window.Begin(t); !s.Begin.Equal(begin) {
+		return Spent{Begin: begin}
+	}
+	return s
+}
+
+// Spent is what was booked of the scope of a limit that is in force, in its window at t,
+// which is not before the last event.
+func (s *State) Spent(l budget.Limit, t time.Time) Spent { return s.spending.Limits[l.Name()].in(l, t) }
+
+// Partial names the limits in force of which not everything is known that was booked
+// in their windows: they were set by somebody who did not say.
+func (s *State) Partial() (names []string) {
+	if s.rules == nil {
+		return nil
+	}
+	for _, l := range s.rules.Limits {
+		if s.Spent(l, s.now).From > 0 {
+			names = append(names, l.Name())
+		}
+	}
+	return names
+}
+
+// Stale reports whether costs are not known any more that were booked after what the
+// limits of b are said to have spent, and before now.
+func (s *State) Stale(b BudgetsSet) bool {
+	if b.AsOf == 0 || b.AsOf >= s.spending.Dropped {
+		return false
+	}
+	return slices.ContainsFunc(b.Rules.Limits, func(l budget.Limit) bool { return !s.counted(l) })
+}
+
+// counted reports whether it is known what a limit has spent.
+func (s *State) counted(l budget.Limit) bool {
+	sum, known := s.spending.Limits[l.Name()]
+	return known && sum.in(l, s.now).From == 0
+}
+
+// setRules takes limits, with what the new ones have spent: what is said, and what was
+// booked since.
+func (s *State) setRules(b BudgetsSet) {
+	sums := make(map[string]Spent, len(b.Rules.Limits))
+	for _, l := range b.Rules.Limits {
+		if s.counted(l) {
+			sum := s.Spent(l, s.now)
+			sum.Reached = false // there may be more of it now
+			sums[l.Name()] = sum
+			continue
+		}
+		sum := Spent{Begin: l.Window.Begin(s.now), From: s.seq}
+		if b.AsOf > 0 {
+			sum = b.Base[l.Name()].in(l, s.now)
+			sum.Amount, sum.From = sum.Amount.Add(s.since(l, b.AsOf)), 0
+		}
+		sums[l.Name()] = sum
+	}
+	rules := b.Rules
+	s.rules, s.spending.Limits = &rules, sums
+}
+
+// since is what was booked of a limit after an event, in its window.
+func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
+	for _, c := range s.spending.Newest {
+		owner, user := ledger.Owner{}, ""
+		if j := s.jobs[c.Job]; j != nil {
+			owner, user = j.r.Terms.Owner, j.User()
+		} else if c.Owner != nil {
+			owner, user = *c.Owner, c.User
+		} else if _, idle := s.idleOf(c.Idle); idle != nil {
+			owner, user = idle.Owner, idle.User
+		}
+		if c.Event > event && !c.At.Before(l.Window.Begin(s.now)) && l.Scope.Holds(owner, user) {
+			sum = sum.Add(c.Amount)
+		}
+	}
+	return sum
+}
+
+// reached notes that all of a limit is spent.
+func (s *State) reached(limit string) {
+	for _, l := range s.rules.Limits {
+		if l.Name() == limit {
+			sum := s.Spent(l, s.now)
+			sum.Reached = true
+			s.spending.Limits[limit] = sum
+		}
+	}
+}
+
+// postStray adds what a machine cost that nobody of ours asked for, also to what was used of a
+// reservation.
+func (s *State) postStray(i *Instance, cost money.Amount) {
+	i.r.Posted = i.r.Posted.Add(cost)
+	if i.r.Machine.Prepaid {
+		st := s.stock(i.r.Machine.Offer)
+		st.Used = st.Used.Add(i.r.Machine.Owned(cost))
+	}
+}

@@ -1,0 +1,329 @@
+// Package check holds the checklists of the trade as judgements over a job: before
+// training, during, before deployment, in production. Each item says pass, warn,
+// fail or unknown, on what evidence, and how to fix it. What neither the job, its
+// history, the catalogue nor the user says is unknown, never passed.
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
+)
+
+// Verdict is what an item comes to.
+type Verdict string
+
+// The verdicts. Only Fail makes a report fail.
+const (
+	Pass    Verdict = "pass"
+	Warn    Verdict = "warn"
+	Fail    Verdict = "fail"
+	Unknown Verdict = "unknown" // cannot be judged: the fix says what to supply
+)
+
+// Stage is a checklist.
+type Stage string
+
+// The checklists, in their order.
+const (
+	Before     Stage = "before training"
+	During     Stage = "during training"
+	Deployment Stage = "before deployment"
+	Production Stage = "in production"
+)
+
+// Stages are all checklists.
+var Stages = []Stage{Before, During, Deployment, Production}
+
+// Finding is an item as judged.
+type Finding struct {
+	ID       string  `json:"id"`
+	Stage    Stage   `json:"stage"`
+	Title    string  `json:"title"`
+	Verdict  Verdict `json:"verdict"`
+	Evidence string  `json:"evidence"`
+	Fix      string  `json:"fix"`
+}
+
+// Report is all items as judged. It is OK when nothing fails.
+type Report struct {
+	Job      string          `json:"job"`
+	OK       bool            `json:"ok"`
+	Counts   map[Verdict]int `json:"counts"`
+	Findings []Finding       `json:"findings"`
+}
+
+// Run is an earlier run of the job, as far as its receipt says.
+type Run struct {
+	Job           string
+	State         string // succeeded, failed, stopped, cancelled
+	Steps         int64
+	CostUSD       catalog.Figure
+	Worked        time.Duration // market time in which the program ran
+	Checkpoints   int
+	Interruptions int
+	// Resumes are the times from a machine to a program that went on from a checkpoint.
+	Resumes []time.Duration
+	// Utilisation of the accelerators, or of the processors of a machine without, 0 to 1.
+	Utilisation catalog.Figure
+	Profile     bool // a short run that was ended as meant
+	Finished    time.Time
+}
+
+// Estimate is what is expected of the run before it starts, in dollars and hours.
+type Estimate struct {
+	CostLow, Cost, CostHigh float64
+	Time                    time.Duration
+	// PeakMemory is of one accelerator; 0 is unknown.
+	PeakMemory size.Bytes
+	Source     string
+}
+
+// Text is a file of the job's work folder.
+type Text struct{ Name, Body string }
+
+// Case is all that is known of a job. Only Job and Now are needed.
+type Case struct {
+	Job      spec.Job
+	Now      time.Time
+	Runs     []Run // newest first
+	Offers   []catalog.Listing
+	Here     []catalog.Listing // those of them that the job would run on; none is known: all
+	Estimate *Estimate
+	Texts    []Text
+	Facts    map[string]string // what the user states, by the names of Facts
+	Force    bool              // a long run on spot goes without proven checkpoints
+	WorkFrom string            // what says how long the job takes; "": its file
+	Found    *Found            // what the program finds where it runs; nil: not checked
+
+	places []place // all texts by line, filled by Check
+}
+
+type item struct {
+	id    string
+	stage Stage
+	title string
+	judge func(*Case) (v Verdict, evidence, fix string)
+}
+
+// items are all checklists. Their names never change: they are an interface.
+var items = []item{
+	{"cost", Before, "cost estimated", cost},
+	{"machine", Before, "machine not simply the largest", machine},
+	{"precision", Before, "mixed precision", precision},
+	{"accumulation", Before, "gradient accumulation", accumulation},
+	{"checkpoints", Before, "checkpoints fit for spot", checkpoints},
+	{"resume", Before, "resumes in under 5 minutes", resume},
+	{"spot", Before, "a candidate for spot", candidate},
+	{"early-stopping", Before, "early stopping", earlyStopping},
+	{"data-region", Before, "data in the same region", dataRegion},
+	{"data-cached", Before, "data cached", dataCached},
+	{"tags", Before, "tags", tags},
+	{"budget", Before, "budget", budget},
+	{"subset", Before, "a subset of the data first", subset},
+	{"python", Before, "programs and Python are found", python},
+	{"utilisation", During, "utilisation over 70 %", utilisation},
+	{"convergence", During, "what does not converge is stopped", convergence},
+	{"spot-proven", During, "checkpoints proven before a long run on spot", spotProven},
+	{"quantised", Deployment, "quantised", quantised},
+	{"pruning", Deployment, "pruning weighed", pruning},
+	{"distillation", Deployment, "distillation weighed", distillation},
+	{"onnx", Deployment, "ONNX or a compiled form", onnx},
+	{"prediction-cost", Deployment, "cost per prediction", predictionCost},
+	{"scaling", Production, "auto-scaling, down to zero", scaling},
+	{"batching", Production, "dynamic batching", batching},
+	{"right-sizing", Production, "utilisation and size reviewed monthly", rightSizing},
+	{"alerts", Production, "alerts and budgets", alerts},
+	{"production-tags", Production, "tags in production", productionTags},
+}
+
+// Items returns name, checklist and title of every item.
+func Items() []Finding {
+	var list []Finding
+	for _, i := range items {
+		list = append(list, Finding{ID: i.id, Stage: i.stage, Title: i.title})
+	}
+	return list
+}
+
+// Check judges every item.
+func Check(c Case) Report {
+	c.places = c.lines()
+	r := Report{Job: c.Job.Name, OK: true, Counts: map[Verdict]int{Pass: 0, Warn: 0, Fail: 0, Unknown: 0}}
+	for _, i := range items {
+		v, evidence, fix := i.judge(&c)
+		r.Counts[v]++
+		r.OK = r.OK && v != Fail
+		r.Findings = append(r.Findings, Finding{i.id, i.stage, i.title, v, evidence, fix})
+	}
+	return r
+}
+
+// Fact is something that the user may state where nothing else says it.
+type Fact struct {
+	Name, Doc, Example string
+	form               *regexp.Regexp
+}
+
+var (
+	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
+	// What is no format that anybody computes in says nothing, so it is no fact.
+	trained = regexp.MustCompile(
+		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
+			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
+	deployedIn = regexp.MustCompile(
+		`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|` +
+			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	wide   = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
+	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
+	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
+	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+)
+
+// Facts are all that may be stated.
+var Facts = []Fact{
+	{"precision", "number format of the matrix products (fp32, tf32, fp16, bf16, fp8, …)", "bf16", trained},
+	{"accumulation", "micro-batches a step", "4", number},
+	{"early_stopping", "whether the program stops itself on a plateau", "yes", yesNo},
+	{"resume", "how long a machine takes until the program goes on from a checkpoint", "90s", span},
+	{"data_same_region", "whether the data lies where the job runs", "yes", yesNo},
+	{"data_cached", "whether a second attempt finds the data on its machine or in a cache beside it", "yes", yesNo},
+	{"subset_run", "whether a small part of the data went through first", "yes", yesNo},
+	{"utilisation", "mean utilisation of the accelerators in earlier runs", "82%", share},
+	{"quantised", "number format of the model that is deployed (int8, fp8, nf4, awq, bf16, …), or no", "int8", deployedIn},
+	{"pruning", "whether pruning was weighed", "yes", yesNo},
+	{"distillation", "whether distillation was weighed", "yes", yesNo},
+	{"onnx", "whether it is deployed in ONNX or a compiled form", "yes", yesNo},
+	{"predictions_per_second", "what one machine serves", "120", number},
+	{"scale_to_zero", "whether the service scales with its load, down to none", "yes", yesNo},
+	{"dynamic_batching", "whether requests are served in batches", "yes", yesNo},
+	{"reviewed", "day of the last review of utilisation and size", "2026-11-02", day},
+	{"alerts", "whether cost and failures of the service raise alerts", "yes", yesNo},
+	{"production_tags", "whether what serves it is tagged with its owner", "yes", yesNo},
+}
+
+// ParseFact reads name=value.
+func ParseFact(s string) (name, value string, err error) {
+	name, value, ok := strings.Cut(s, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	i := slices.IndexFunc(Facts, func(f Fact) bool { return f.Name == name })
+	if i < 0 {
+		var names []string
+		for _, f := range Facts {
+			names = append(names, f.Name)
+		}
+		return "", "", fmt.Errorf("%q is no fact: there are %s", name, strings.Join(names, ", "))
+	}
+	if !ok || !Facts[i].form.MatchString(value) {
+		return "", "", fmt.Errorf("fact %s is %q: it is %s, such as %s=%s", name, value, Facts[i].Doc, name, Facts[i].Example)
+	}
+	return name, value, nil
+}
+
+// said returns what the user states of a yes or no.
+func (c *Case) said(name string) (yes, ok bool) {
+	switch strings.ToLower(c.Facts[name]) {
+	case "":
+		return false, false
+	case "no", "false", "none":
+		return false, true
+	}
+	return true, true
+}
+
+// supply asks for a fact.
+func supply(name string) string {
+	i := slices.IndexFunc(Facts, func(f Fact) bool { return f.Name == name })
+	return fmt.Sprintf("say it with --fact %s=%s", name, Facts[i].Example)
+}
+
+// trains reports whether the job trains something.
+func (c *Case) trains() bool { return c.Job.Kind != "inference" && c.Job.Kind != "data" }
+
+// serves reports whether the job is in production itself.
+func (c *Case) serves() bool { return c.Job.Kind == "inference" || c.Job.Kind == "production" }
+
+// onSpot reports whether the job may run on spot.
+func (c *Case) onSpot() bool {
+	if c.Job.Priority == "critical" {
+		return false
+	}
+	kinds := c.Job.Resources.Capacity
+	return len(kinds) == 0 || slices.Contains(kinds, spec.AnyCapacity) || slices.Contains(kinds, string(market.Spot))
+}
+
+// LongRun is from when on a run is long: repeating it costs more than proving its checkpoints.
+const LongRun = 2 * time.Hour
+
+// length returns how long the run takes at most, as far as anything says so.
+func (c *Case) length() (time.Duration, bool) {
+	switch {
+	case c.Job.Work.Time > 0:
+		return time.Duration(c.Job.Work.Time), true
+	case c.Estimate != nil && c.Estimate.Time > 0:
+		return c.Estimate.Time, true
+	case c.Job.Budget.WallClock > 0:
+		return time.Duration(c.Job.Budget.WallClock), true
+	}
+	for _, r := range c.Runs {
+		if r.Worked > 0 && r.Steps > 0 && c.Job.Work.Steps > 0 {
+			return time.Duration(float64(r.Worked) * float64(c.Job.Work.Steps) / float64(r.Steps)), true
+		}
+	}
+	return 0, false
+}
+
+// wanted is what the job asks of a machine.
+func (c *Case) wanted() catalog.Filter {
+	r := c.Job.Resources
+	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: c.Job.MaxPrice,
+		Trains: c.trains()}
+	if r.Accelerator != "" {
+		if f.ParseAccelerator(r.Accelerator) != nil {
+			f.Accelerator = r.Accelerator
+		}
+	}
+	if len(r.Capacity) > 0 && !slices.Contains(r.Capacity, spec.AnyCapacity) {
+		for _, k := range r.Capacity {
+			f.Capacity = append(f.Capacity, market.Capacity(k))
+		}
+	}
+	return f
+}
+
+// hourly names an offer with its price.
+func hourly(l catalog.Listing) string { return fmt.Sprintf("%s at $%s/h", l.Offer.ID, l.Quote.Rate) }
+
+// cheapest returns the offer of the lowest price in dollars that f takes and, where
+// memory is above 0, whose accelerators have that much.
+func (c *Case) cheapest(f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
+	return cheapestOf(c.Offers, f, memory)
+}
+
+// here is cheapest of what the job would run on, where that is known and fits.
+func (c *Case) here(f catalog.Filter) (catalog.Listing, bool) {
+	if l, ok := cheapestOf(c.Here, f, 0); ok {
+		return l, true
+	}
+	return c.cheapest(f, 0)
+}
+
+func cheapestOf(offers []catalog.Listing, f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
+	f.Memory = max(f.Memory, memory)
+	var best catalog.Listing
+	found := false
+	for _, l := range (catalog.Catalog{Listings: offers}).Match(f) {
+		if l.Plain() && l.Quote.Priced && l.Offer.Currency == "USD" && (!found || l.Quote.Rate < best.Quote.Rate) {
+			best, found = l, true
+		}
+	}
+	return best, found
+}

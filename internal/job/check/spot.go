@@ -1,0 +1,95 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"scrimp/internal/lib/draw"
+)
+
+// restoreForm is what programs call going on from what they saved.
+var restoreForm = regexp.MustCompile(`(?i)(load_state_dict|torch\.load\(|load_checkpoint|` +
+	`load_from_checkpoint|resume|restor(e|ed|ing)\b|ckpt_path|latest_checkpoint|get_last_checkpoint|load_weights|` +
+	`dcp\.load|init_model|xgb_model|scrimp\.(huggingface|lightning)|ScrimpCallback|\bnewest\(|--load\b|` +
+	`--init[-_]from\b|warm[-_]start|` +
+	`(open|load|load_file|read|read_text|exists|isfile|is_file|glob|listdir|iterdir|cat|-f|-e|-s|-r)\b.*` +
+	`(ckpt|check_?point|saved?[-_.]|state)|` +
+	`(ckpt|check_?point|SCRIMP_CHECKPOINT_DIR|state)\w*["')\]}]*.*` +
+	`\b(load|read|read_text|exists|isfile|is_file|glob|listdir|iterdir)\b)`)
+
+// restores reports whether a line of the job or of its programs reads a checkpoint, and false for known where
+// there is no program to look into.
+func (c *Case) restores() (where string, yes, known bool) {
+	if found, ok := c.find(restoreForm); ok && !found.only && !found.off {
+		return found.where, true, true
+	}
+	return "", false, slices.ContainsFunc(c.places, func(p place) bool { return p.file })
+}
+
+// unread judges a job that names a folder for checkpoints, of which no run has gone on from one: whether anything
+// in its programs reads what they save. ok is false where nothing is to be said.
+func (c *Case) unread() (v Verdict, evidence, fix string, ok bool) {
+	if _, said := c.Facts["resume"]; said {
+		return v, "", "", false
+	}
+	for _, r := range c.Runs {
+		if len(r.Resumes) > 0 {
+			return v, "", "", false
+		}
+	}
+	if _, yes, known := c.restores(); yes || !known {
+		return v, "", "", false
+	}
+	evidence = fmt.Sprintf("%s is saved, and nothing in the programs was found that reads it", c.Job.Checkpoint.Dir)
+	return Warn, evidence + ": an interruption would repeat all of it", "begin from what lies in checkpoint.dir " +
+		"(SCRIMP_CHECKPOINT_DIR, docs/programs.md), or " + supply("resume") + " where the program does", true
+}
+
+// What is no candidate for spot: work that an interruption repeats nearly all of for little money, and work of
+// which each start is a large part.
+const (
+	shortRun   = 10 * time.Minute
+	dearStart  = 0.1 // of the run, that one start takes
+	startLimit = 10 * time.Minute
+)
+
+func candidate(c *Case) (Verdict, string, string) {
+	const firm = "resources.capacity: on-demand, or bundle several such runs into one job"
+	if !c.onSpot() {
+		return Pass, "it never runs on spot", ""
+	}
+	long, known := c.length()
+	start, where := c.start()
+	switch {
+	case start >= startLimit, known && start > 0 && start.Seconds() > dearStart*long.Seconds():
+		text := fmt.Sprintf("%s took %s to start", where, draw.Span(start))
+		if known {
+			text += fmt.Sprintf(" for %s of work", draw.Span(long))
+		}
+		return Warn, text + ": each interruption is paid with another",
+			"shorten setup and what precedes the first step, or resources.capacity: on-demand"
+	case known && long <= shortRun:
+		return Warn, fmt.Sprintf("%s of work: spot saves little on it, and an interruption costs another start",
+			draw.Span(long)), firm
+	case known:
+		return Pass, fmt.Sprintf("%s of work", draw.Span(long)), ""
+	}
+	return Unknown, "its duration is unknown", "give work.time, or let scrimp profile measure it"
+}
+
+// start is the longest time that a start took, from a machine to the next step; 0 where none was seen or said.
+func (c *Case) start() (longest time.Duration, where string) {
+	if d, err := time.ParseDuration(c.Facts["resume"]); err == nil {
+		return d, "you say that it"
+	}
+	for _, r := range c.Runs {
+		for _, d := range r.Resumes {
+			if d > longest {
+				longest, where = d, r.Job
+			}
+		}
+	}
+	return longest, where
+}

@@ -1,0 +1,288 @@
+package foreign
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/job/spec"
+)
+
+// draft collects what the job file will say.
+type draft struct {
+	name      string
+	command   string // for sh -c
+	script    string // for bash -c, where sh would not understand it
+	args      []string
+	setup     string
+	workdir   string
+	image     string
+	env       map[string]string
+	secrets   []string
+	resources *yaml.Node
+	anyOf     []*yaml.Node
+	ladder    []string // names of any_of, in order
+	nodes     string
+	maxPrice  string
+	wallClock string
+	retry     *yaml.Node
+	signal    string
+	grace     string
+	idle      string
+	priority  string
+	team      string
+	project   string
+	tags      map[string]string
+	data      []*yaml.Node
+	remarks   map[string]string // comments on fields
+	lost      []Lost
+}
+
+func newDraft(name string) *draft {
+	return &draft{name: spec.Label(name), env: map[string]string{}, tags: map[string]string{},
+		remarks: map[string]string{}, resources: object()}
+}
+
+func (d *draft) lose(n *yaml.Node, field, why string) {
+	d.lost = append(d.lost, Lost{Field: field, Why: why, Line: n.Line})
+}
+
+// noDisk is why the size of a disk is lost.
+const noDisk = "disks are not rented by size: a machine has the disk that its engine gives it"
+
+// onEach is why a number of machines is lost where a script runs on the first one.
+const onEach = "scrimp runs the command on each machine and has no srun: write nodes where it may run on each, as " +
+	"torchrun does"
+
+// onNodes takes the number of machines, on each of which the commands run.
+func (d *draft) onNodes(n string) {
+	if n != "1" {
+		d.nodes = n
+	}
+}
+
+// inImage sets the container image of the program, where it is one.
+func (d *draft) inImage(image string) bool {
+	if !spec.IsImage(image) {
+		return false
+	}
+	d.image = image
+	d.remarks["image"] = "Only engines whose machines are containers (Kubernetes) take it. Elsewhere leave it out, and " +
+		"put what it holds into setup."
+	return true
+}
+
+// bashOnly is what a plain sh does not understand.
+var bashOnly = regexp.MustCompile(
+	`(?m)\[\[|^\s*source\s|<\(|\bpipefail\b|\bdeclare\s|\bconda activate\b|\w=\(|\$\{\w+(\[|//|\^|,,)|\bfunction\s|&>`)
+
+// run sets the program. Text that only bash understands is given to bash.
+func (d *draft) run(text string) {
+	text = strings.TrimRight(text, "\n ")
+	if bashOnly.MatchString(text) {
+		d.script = text
+	} else {
+		d.command = text
+	}
+}
+
+// prepare adds set-up, which runs under sh.
+func (d *draft) prepare(text string) {
+	text = strings.TrimRight(text, "\n ")
+	if bashOnly.MatchString(text) {
+		text = "bash /dev/fd/3 3<<'SETUP'\n" + text + "\nSETUP"
+	}
+	d.setup = text
+}
+
+// aliases looks for variables of the other system that scrimp does not set.
+func (d *draft) aliases(n *yaml.Node, prefix string, set ...string) {
+	text := d.command + d.script + d.setup + strings.Join(d.args, " ")
+	found := regexp.MustCompile(prefix+`_\w+`).FindAllString(text, -1)
+	for i, name := range found {
+		if !slices.Contains(set, name) && !slices.Contains(found[:i], name) {
+			d.lose(n, name, "scrimp does not set it: read what it says from SCRIMP_NODE and the like (docs/agent.md), or "+
+				"set it under env")
+		}
+	}
+}
+
+// write renders the draft as a job file.
+func (d *draft) write(system System, base string) ([]byte, error) {
+	if d.command == "" && d.script == "" && len(d.args) == 0 {
+		return nil, fmt.Errorf("it runs nothing, so there is no job in it")
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# Converted from %s, a file of %s.\n", base, system)
+	if len(d.lost) > 0 {
+		out.WriteString("# Not carried over:\n")
+		for _, l := range d.lost {
+			fmt.Fprintf(&out, "#   %s\n", strings.ReplaceAll(l.String(), "\n", " "))
+		}
+	}
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(d.fields()); err != nil {
+		return nil, fmt.Errorf("write the job file: %w", err)
+	}
+	out.WriteString("\n# What the other file could not say. The folder makes interruptions cheap, the rest is held " +
+		"by scrimp:\n# checkpoint: {dir: checkpoints}\n# deadline: in 24h\n")
+	if d.wallClock == "" {
+		out.WriteString("# budget: $30\n")
+	} else {
+		fmt.Fprintf(&out, "# budget: {dollars: $30, wall_clock: %s}\n", d.wallClock)
+	}
+	return out.Bytes(), nil
+}
+
+// fields is the job file as a map of what is not empty, in the order of the reference.
+func (d *draft) fields() *yaml.Node {
+	root := object()
+	put := func(key string, v *yaml.Node) {
+		if v == nil || (v.Kind == yaml.MappingNode || v.Kind == yaml.SequenceNode) && len(v.Content) == 0 {
+			return
+		}
+		k := text(key)
+		if remark := d.remarks[key]; remark != "" {
+			k.HeadComment = "# " + remark
+		}
+		root.Content = append(root.Content, k, v)
+	}
+	one := func(key, value string) {
+		if value != "" {
+			put(key, text(value))
+		}
+	}
+	one("name", d.name)
+	switch {
+	case d.script != "":
+		put("command", list(text("bash"), text("-c"), text(d.script)))
+	case len(d.args) > 0:
+		put("command", flow(list(texts(d.args)...)))
+	default:
+		one("command", d.command)
+	}
+	one("setup", d.setup)
+	one("workdir", d.workdir)
+	one("image", d.image)
+	put("env", object(pairs(d.env)...))
+	slices.Sort(d.secrets)
+	put("secrets", flow(list(texts(slices.Compact(d.secrets))...)))
+	put("data", list(d.data...))
+	put("resources", d.resources)
+	put("any_of", list(d.anyOf...))
+	var rungs []*yaml.Node
+	for _, name := range d.ladder {
+		rungs = append(rungs, flow(object(text("use"), text(name))))
+	}
+	put("ladder", list(rungs...))
+	one("nodes", d.nodes)
+	one("max_price", d.maxPrice)
+	if d.wallClock != "" {
+		put("budget", object(text("wall_clock"), text(d.wallClock)))
+	}
+	put("retry", d.retry)
+	one("signal", d.signal)
+	one("grace", d.grace)
+	one("idle", d.idle)
+	one("priority", d.priority)
+	one("team", d.team)
+	one("project", d.project)
+	put("tags", object(pairs(d.tags)...))
+	return root
+}
+
+func text(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if plain(s) {
+		n.Tag = ""
+	} else if strings.Contains(s, "\n") {
+		n.Style = yaml.LiteralStyle
+	}
+	return n
+}
+
+// plain reports whether a number or the like may stand without quotes: it is read by its text.
+func plain(s string) bool {
+	return regexp.MustCompile(`^[0-9][0-9A-Za-z.+$]*$`).MatchString(s) || s == "true" || s == "false"
+}
+
+func texts(list []string) []*yaml.Node {
+	var nodes []*yaml.Node
+	for _, s := range list {
+		nodes = append(nodes, text(s))
+	}
+	return nodes
+}
+
+func list(items ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Content: items} }
+
+func object(content ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Content: content}
+}
+
+func flow(n *yaml.Node) *yaml.Node {
+	n.Style = yaml.FlowStyle
+	return n
+}
+
+func pairs(m map[string]string) []*yaml.Node {
+	var nodes []*yaml.Node
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		nodes = append(nodes, text(k), text(m[k]))
+	}
+	return nodes
+}
+
+// set adds a field to a map of the draft.
+func set(m *yaml.Node, key string, v *yaml.Node) { m.Content = append(m.Content, text(key), v) }
+
+// find returns the value of a key of a map, or nil.
+func find(m *yaml.Node, key string) *yaml.Node {
+	if m == nil || m.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			return resolve(m.Content[i+1])
+		}
+	}
+	return nil
+}
+
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// each calls f for every entry of a map.
+func each(m *yaml.Node, f func(key *yaml.Node, v *yaml.Node)) {
+	if m == nil || m.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		f(m.Content[i], resolve(m.Content[i+1]))
+	}
+}
+
+// items returns the values of a list, or a single value as a list of one.
+func items(n *yaml.Node) []*yaml.Node {
+	switch {
+	case n == nil || n.Tag == "!!null":
+		return nil
+	case n.Kind == yaml.SequenceNode:
+		var all []*yaml.Node
+		for _, c := range n.Content {
+			all = append(all, resolve(c))
+		}
+		return all
+	}
+	return []*yaml.Node{n}
+}

@@ -1,0 +1,259 @@
+package foreign
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/job/spec"
+	"scrimp/internal/market"
+)
+
+// What a dstack task may say that scrimp has no field for.
+var dstackLost = map[string]string{
+	"python":              "Python is not installed: put what the program needs into setup",
+	"nvcc":                "CUDA is not installed: put what the program needs into setup",
+	"docker":              "there is no Docker on the machine",
+	"privileged":          "programs run without privileges",
+	"registry_auth":       "a job file holds no login of a registry",
+	"entrypoint":          "the program is what the command says, whatever the entrypoint of an image",
+	"user":                "the program runs as the agent's user",
+	"ports":               "no port is opened",
+	"files":               "only the work folder is copied: put the files into it",
+	"repos":               "a repository is not cloned: clone it, and name the folder",
+	"volumes":             "volumes are not mounted; checkpoints and outputs are kept without one",
+	"backends":            "offers are chosen by price and zone, whatever the cloud",
+	"instance_types":      "machines are chosen by what they have, not by name",
+	"fleets":              "scrimp rents a machine for each attempt",
+	"reservation":         "reservations are not named in a job file",
+	"creation_policy":     "scrimp rents a machine for each attempt",
+	"idle_duration":       "machines are given back when the job is over",
+	"startup_order":       "the job runs on one machine",
+	"stop_criteria":       "the job runs on one machine",
+	"schedule":            "jobs are submitted by hand or by cron",
+	"single_branch":       "a repository is not cloned",
+	"inactivity_duration": "it is for development environments",
+}
+
+func (d *draft) dstack(root *yaml.Node) error {
+	kind := find(root, "type")
+	if kind == nil || kind.Value != "task" {
+		said := "nothing"
+		if kind != nil {
+			said = kind.Value
+		}
+		return fmt.Errorf("its type is %s, and only a task is a job that comes to an end", said)
+	}
+	var t dstackTask
+	each(root, func(key, v *yaml.Node) {
+		if read := dstackFields[key.Value]; read != nil {
+			read(d, &t, key, v)
+			return
+		}
+		d.lose(key, key.Value, why(dstackLost[key.Value]))
+	})
+	if t.commands != "" && t.cd != "" {
+		t.commands = "set -e\n" + t.cd + strings.TrimPrefix(t.commands, "set -e\n")
+	}
+	d.run(t.commands)
+	if t.bash && d.command != "" {
+		d.command, d.script = "", d.command
+	}
+	d.aliases(root, "DSTACK")
+	return nil
+}
+
+// dstackTask is what the fields of a task add up to.
+type dstackTask struct {
+	cd, commands string
+	bash         bool
+}
+
+// dstackFields read the fields that scrimp has something like.
+var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
+	"type":     func(*draft, *dstackTask, *yaml.Node, *yaml.Node) {}, // it was read
+	"name":     func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.name = spec.Label(v.Value) },
+	"commands": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.commands = chain(v) },
+	"shell": func(d *draft, t *dstackTask, key, v *yaml.Node) {
+		if t.bash = strings.HasSuffix(v.Value, "bash"); v.Value == "bash" || strings.HasSuffix(v.Value, "/bash") {
+			return
+		}
+		if v.Value != "sh" {
+			d.lose(key, key.Value, "commands run under sh")
+		}
+	},
+	"image": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		if !d.inImage(v.Value) {
+			d.lose(key, key.Value, v.Value+" is no reference to an image")
+		}
+	},
+	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
+	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
+	"nodes":       func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.onNodes(v.Value) },
+	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
+	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
+			set(d.resources, "capacity", flow(list(text(v.Value))))
+		}
+	},
+	"regions":            dstackZones,
+	"availability_zones": dstackZones,
+	"max_price":          func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.maxPrice = v.Value },
+	"max_duration":       func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.wallClock = d.span(key, v) },
+	"stop_duration":      func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.grace = d.span(key, v) },
+	"utilization_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		if window := find(v, "time_window"); window != nil {
+			d.idle = d.span(key, window)
+			d.lose(key, key.Value, "idle looks at the whole machine, not at the share of its accelerators")
+		}
+	},
+	"priority": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		d.lose(key, key.Value, "scrimp knows critical, normal and low, not "+v.Value)
+	},
+	"retry":        func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
+	"retry_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
+	"tags": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+		each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+	},
+}
+
+func dstackZones(d *draft, _ *dstackTask, _, v *yaml.Node) {
+	set(d.resources, "zones", flow(list(texts(values(v))...)))
+}
+
+// chain joins the commands, each of which ends the job when it fails.
+func chain(v *yaml.Node) string {
+	lines := values(v)
+	if len(lines) > 1 {
+		return "set -e\n" + strings.Join(lines, "\n")
+	}
+	return strings.Join(lines, "")
+}
+
+// quote protects a path from the shell where it needs to.
+func quote(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func values(v *yaml.Node) []string {
+	var list []string
+	for _, item := range items(v) {
+		list = append(list, strings.TrimRight(item.Value, "\n"))
+	}
+	return list
+}
+
+// span reads a span as dstack writes it: 2h, 1d, 1w, or seconds without a unit; off is none.
+func (d *draft) span(key, v *yaml.Node) string {
+	s := v.Value
+	switch {
+	case s == "off" || s == "false" || s == "-1" || v.Tag == "!!null":
+		return ""
+	case regexp.MustCompile(`^[0-9]+$`).MatchString(s):
+		return s + "s"
+	}
+	var weeks int
+	if n, err := fmt.Sscanf(s, "%dw", &weeks); n == 1 && err == nil && s == fmt.Sprintf("%dw", weeks) {
+		return fmt.Sprintf("%dd", 7*weeks)
+	}
+	if _, err := spec.ParseDuration(s); err != nil {
+		d.lose(key, key.Value, err.Error())
+		return ""
+	}
+	return s
+}
+
+// dstackResource carries one field of resources over. dstack's ranges are 4.., ..8 and 4..8.
+func (d *draft) dstackResource(key, v *yaml.Node) {
+	field := "resources." + key.Value
+	switch key.Value {
+	case "cpu":
+		count := v.Value
+		if v.Kind == yaml.MappingNode {
+			count = "1.."
+			if n := find(v, "count"); n != nil {
+				count = n.Value
+			}
+			if arch := find(v, "arch"); arch != nil {
+				d.lose(key, field+".arch", "machines are not chosen by architecture")
+			}
+		}
+		if arch, rest, ok := strings.Cut(count, ":"); ok {
+			d.lose(key, field, "machines are not chosen by architecture ("+arch+")")
+			count = rest
+		}
+		d.ranged("cpus", count, "1", func(s string) string { return s })
+	case "memory":
+		d.ranged("memory", v.Value, "1MiB", binary)
+	case "disk":
+		d.lose(key, field, noDisk)
+	case "gpu":
+		d.dstackGPU(key, v)
+	default:
+		reason := ""
+		if key.Value == "shm_size" {
+			reason = "shared memory is what the machine has"
+		}
+		d.lose(key, field, why(reason))
+	}
+}
+
+// binary writes dstack's GB, which is 1024³, as GiB.
+func binary(s string) string {
+	if bareNumber.MatchString(s) {
+		return s + "GiB"
+	}
+	return regexp.MustCompile(`(?i)\s*([kmgt])i?b?$`).ReplaceAllStringFunc(s, func(u string) string {
+		return strings.ToUpper(strings.TrimSpace(u)[:1]) + "iB"
+	})
+}
+
+// ranged carries over a range; least stands for a lower end that is not said.
+func (d *draft) ranged(to, s, least string, unit func(string) string) {
+	low, high, isRange := strings.Cut(s, "..")
+	low, high = strings.TrimSpace(low), strings.TrimSpace(high)
+	switch {
+	case !isRange:
+		set(d.resources, to, text(unit(low)))
+	case low == "" && high == "":
+	case low == "":
+		set(d.resources, to, text(least+".."+unit(high)))
+	case high == "":
+		set(d.resources, to, text(unit(low)+"+"))
+	default:
+		set(d.resources, to, text(unit(low)+".."+unit(high)))
+	}
+}
+
+func join(name, count string) string {
+	if count == "" || count == "1" {
+		return name
+	}
+	return name + ":" + count
+}
+
+func (d *draft) dstackRetry(key, v *yaml.Node) {
+	if v.Kind == yaml.ScalarNode {
+		return // a job always goes on after an interruption
+	}
+	each(v, func(k, value *yaml.Node) {
+		field := key.Value + "." + k.Value
+		switch k.Value {
+		case "on_events":
+			for _, e := range values(value) {
+				if e == "error" {
+					d.lose(k, field, "scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
+				}
+			}
+		case "duration":
+			d.lose(k, field, "how long is said by the deadline")
+		default:
+			d.lose(k, field, "scrimp has nothing like it")
+		}
+	})
+}

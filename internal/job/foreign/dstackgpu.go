@@ -1,0 +1,165 @@
+package foreign
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/lib/size"
+	"scrimp/internal/market/catalog"
+)
+
+// dstackGPU reads 2, H100, H100:8, A100:80GB:4..8, nvidia:24GB, and the same as a map.
+func (d *draft) dstackGPU(key, v *yaml.Node) {
+	asks := dstackAccelerator(v)
+	for _, what := range asks.lost {
+		d.lose(key, "resources.gpu", "accelerators are chosen by kind and count, not by "+what)
+	}
+	count := asks.count
+	switch low, high, ok := strings.Cut(count, ".."); {
+	case ok && high == "":
+		count = cmp.Or(low, "1") + "+"
+	case ok && low == "":
+		count = "1.." + high
+	}
+	names := d.ofMemory(key, asks)
+	switch {
+	case count == "0" || count == "0+":
+		return
+	case len(names) == 0:
+		d.lose(key, "resources.gpu", "the kind of accelerator is not said: give accelerator, such as "+join("H100", count))
+	case len(names) == 1:
+		set(d.resources, "accelerator", text(join(names[0], count)))
+	default:
+		for i, n := range names {
+			d.alternative(i, object(text("accelerator"), text(join(n, count))), false)
+		}
+	}
+}
+
+// dstackVendors are words that say whose accelerators they are.
+var dstackVendors = []string{"nvidia", "amd", "google", "tenstorrent", "intel"}
+
+// gpuAsks is what a task wants of its accelerators.
+type gpuAsks struct {
+	names         []string
+	count, memory string
+	lost          []string // what else is there
+}
+
+var (
+	gpuCount  = regexp.MustCompile(`^[0-9]*(\.\.[0-9]*)?$`)
+	gpuMemory = regexp.MustCompile(`(?i)^(\.\.)?[0-9.]+[gmt]i?b`)
+)
+
+// dstackAccelerator takes apart what an accelerator is asked for by.
+func dstackAccelerator(v *yaml.Node) (a gpuAsks) {
+	if v.Kind == yaml.MappingNode {
+		each(v, func(k, value *yaml.Node) {
+			switch k.Value {
+			case "name":
+				a.names = values(value)
+			case "count":
+				a.count = value.Value
+			case "memory":
+				a.memory = value.Value
+			default:
+				a.lost = append(a.lost, k.Value)
+			}
+		})
+		return a
+	}
+	for part := range strings.SplitSeq(v.Value, ":") {
+		switch {
+		case gpuCount.MatchString(part):
+			a.count = part
+		case gpuMemory.MatchString(part):
+			a.memory = part
+		case slices.Contains(dstackVendors, part):
+			a.lost = append(a.lost, "vendor ("+part+")")
+		default:
+			a.names = append(a.names, strings.Split(part, ",")...)
+		}
+	}
+	return a
+}
+
+// ofMemory narrows the kinds to those with the memory that is asked for: A100 with 80GB is A100-80GB. A kind that
+// has no other size keeps its name, and where nothing is known to have it the memory is lost.
+func (d *draft) ofMemory(key *yaml.Node, a gpuAsks) (names []string) {
+	if a.memory == "" {
+		return a.names
+	}
+	fits, ok := memoryRange(a.memory)
+	if !ok || len(a.names) == 0 {
+		d.lose(key, "resources.gpu", "accelerators are chosen by kind and count, not by memory ("+a.memory+")")
+		return a.names
+	}
+	for _, kind := range a.names {
+		narrow := narrowed(kind, fits)
+		if len(narrow) == 0 {
+			d.lose(key, "resources.gpu", "no "+kind+" with "+a.memory+" of memory is known: accelerators are chosen by "+
+				"kind and count")
+			narrow = []string{kind}
+		}
+		names = append(names, narrow...)
+	}
+	return names
+}
+
+// narrowed are the shortest names that stand for the accelerators of a kind that fit, and for no other.
+func narrowed(kind string, fits func(size.Bytes) bool) (names []string) {
+	var in, out []catalog.Accelerator
+	for _, a := range catalog.Accelerators() {
+		switch {
+		case !catalog.Matches(kind, a.Name):
+		case fits(a.Memory):
+			in = append(in, a)
+		default:
+			out = append(out, a)
+		}
+	}
+	if len(out) == 0 && len(in) > 0 {
+		return []string{kind}
+	}
+	for _, a := range in {
+		short := kind + "-" + strconv.FormatInt(int64(a.Memory/size.GB), 10) + "GB"
+		if !catalog.Matches(short, a.Name) || slices.ContainsFunc(out, func(o catalog.Accelerator) bool {
+			return catalog.Matches(short, o.Name)
+		}) {
+			short = a.Name
+		}
+		if !slices.Contains(names, short) {
+			names = append(names, short)
+		}
+	}
+	return names
+}
+
+// memoryRange reads 80GB, 40GB..80GB, 40GB.. and ..80GB. What is sold as 80GB may have a little more or less; GiB is
+// what some write for the same.
+func memoryRange(s string) (fits func(size.Bytes) bool, ok bool) {
+	tolerance := 0.0
+	ends := func(s string) (float64, bool) {
+		b, err := size.Parse(strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(s)), "IB", "B"))
+		return float64(b), err == nil
+	}
+	a, b, isRange := strings.Cut(s, "..")
+	low, okLow := ends(a)
+	high, okHigh := ends(b)
+	switch {
+	case !isRange:
+		high, okHigh, tolerance = low, okLow, 0.05
+	case strings.TrimSpace(a) == "":
+		okLow = okHigh
+	case strings.TrimSpace(b) == "":
+		high, okHigh = 1e18, okLow
+	}
+	return func(m size.Bytes) bool {
+		return float64(m) >= low*(1-tolerance) && float64(m) <= high*(1+tolerance)
+	}, okLow && okHigh
+}

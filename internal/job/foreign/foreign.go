@@ -1,0 +1,124 @@
+// Package foreign turns job files of other systems into scrimp's own: SkyPilot
+// tasks, dstack tasks and sbatch scripts. What has no counterpart is listed,
+// with the reason, and never dropped in silence.
+package foreign
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/job/spec"
+)
+
+// System is whose file it was.
+type System string
+
+// The systems whose files are read.
+const (
+	SkyPilot System = "SkyPilot"
+	Dstack   System = "dstack"
+	Slurm    System = "Slurm"
+)
+
+// Result is a converted file.
+type Result struct {
+	System System
+	YAML   []byte   // a job file that spec.Parse takes, with comments
+	Job    spec.Job // what it says
+	Lost   []Lost   // in the order of the lines
+}
+
+// Lost is something that could not be carried over.
+type Lost struct {
+	Field string `json:"field"` // as the file calls it: resources.image_id, --array
+	Why   string `json:"why"`
+	Line  int    `json:"line"` // of the file that was read, from 1
+}
+
+func (l Lost) String() string { return fmt.Sprintf("line %d: `%s`: %s", l.Line, l.Field, l.Why) }
+
+// Convert reads a job file of another system, which it finds out by itself. A
+// file that it cannot tell, or that holds no single job, is an error.
+func Convert(file string, text []byte) (Result, error) {
+	base := path.Base(file)
+	stem := strings.TrimSuffix(strings.TrimSuffix(base, path.Ext(base)), ".dstack")
+	if stem == "" || stem == "task" || stem == "job" {
+		stem = path.Base(path.Dir(file))
+	}
+	d := newDraft(stem)
+	system, err := d.read(base, string(text))
+	if err != nil {
+		return Result{}, fmt.Errorf("convert %s: %w", base, err)
+	}
+	slices.SortStableFunc(d.lost, func(a, b Lost) int { return a.Line - b.Line })
+	out, err := d.write(system, base)
+	if err != nil {
+		return Result{}, fmt.Errorf("convert %s: %w", base, err)
+	}
+	// The time matters to a deadline only, and nothing writes one.
+	j, _, err := spec.Parse(spec.Run, "job.yaml", out, stem, time.Time{})
+	if err != nil {
+		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: correct it there: %w", base, err)
+	}
+	return Result{System: system, YAML: out, Job: j, Lost: d.lost}, nil
+}
+
+// read finds out whose file it is and reads it into the draft.
+func (d *draft) read(base, text string) (System, error) {
+	if isScript(text) {
+		return Slurm, d.slurm(base, text)
+	}
+	root, err := mapping(text)
+	if err != nil {
+		return "", err
+	}
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return find(root, k) != nil })
+	}
+	switch {
+	case has("command"):
+		return "", errors.New("it has a command, so it is scrimp's own form already: run it with scrimp run")
+	case has("commands") || has("type") && !has("run"):
+		return Dstack, d.dstack(root)
+	case has("run", "num_nodes", "envs", "file_mounts", "setup") || has("resources"):
+		return SkyPilot, d.skypilot(root)
+	}
+	return "", errors.New("it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch " +
+		"script (#SBATCH)")
+}
+
+// mapping returns the one map of a YAML file.
+func mapping(text string) (*yaml.Node, error) {
+	d := yaml.NewDecoder(strings.NewReader(text))
+	var docs []*yaml.Node
+	for {
+		var doc yaml.Node
+		if err := d.Decode(&doc); err != nil {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			return nil, fmt.Errorf("it is neither an sbatch script nor YAML: %w", err)
+		}
+		if len(doc.Content) > 0 && doc.Content[0].Kind == yaml.MappingNode {
+			docs = append(docs, doc.Content[0])
+		} else if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" {
+			return nil, errors.New("it is not a map of fields")
+		}
+	}
+	switch {
+	case len(docs) == 0:
+		return nil, errors.New("it is empty")
+	case len(docs) > 1 && len(docs[0].Content) == 2 && find(docs[0], "name") != nil, len(docs) > 2:
+		return nil, errors.New("it is a pipeline of several tasks: convert each by itself, from a file of its own")
+	case len(docs) > 1:
+		return nil, errors.New("it holds several documents: keep one a file")
+	}
+	return docs[0], nil
+}

@@ -1,0 +1,291 @@
+package foreign
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/job/spec"
+	"scrimp/internal/market"
+)
+
+// What a SkyPilot task may say that scrimp has no field for.
+var skyLost = map[string]string{
+	"service":    "scrimp runs jobs to their end, not services",
+	"pool":       "scrimp rents a machine for each attempt",
+	"config":     "it configures SkyPilot itself",
+	"volumes":    "volumes are not mounted; copy the work folder, or read from a URL",
+	"event_hook": "see notify, which is a webhook",
+}
+
+var skyResourceLost = map[string]string{
+	"instance_type":    "machines are chosen by what they have, not by name: give cpus, memory and accelerator",
+	"image_id":         "machines boot their engine's own system; only a container image is named, docker:IMAGE",
+	"ports":            "no port is opened",
+	"autostop":         "machines are always given back; see idle",
+	"disk_tier":        "disks are not chosen by speed",
+	"network_tier":     "networks are not chosen",
+	"accelerator_args": "it is for TPUs, which no market of this release sells",
+	"local_disk":       "disks are not chosen by kind",
+}
+
+func (d *draft) skypilot(root *yaml.Node) error {
+	each(root, func(key, v *yaml.Node) {
+		switch k := key.Value; k {
+		case "name":
+			d.name = spec.Label(v.Value)
+		case "workdir":
+			if v.Kind == yaml.MappingNode {
+				d.lose(key, k, "a repository is not cloned: clone it, and name the folder")
+				return
+			}
+			d.folder(key, v.Value)
+		case "num_nodes":
+			d.onNodes(v.Value)
+		case "run":
+			d.run(v.Value)
+		case "setup":
+			d.prepare(v.Value)
+		case "envs":
+			d.variables(v, "envs", "")
+		case "secrets":
+			each(v, func(name, value *yaml.Node) {
+				d.secrets = append(d.secrets, name.Value)
+				if value.Value != "" && value.Tag != "!!null" {
+					d.lose(name, "secrets."+name.Value, "a job file holds no secret's value: export it in the shell that submits")
+				}
+			})
+		case "resources":
+			d.skyResources(v)
+		case "file_mounts":
+			each(v, d.skyMount)
+		default:
+			d.lose(key, k, why(skyLost[k]))
+		}
+	})
+	d.aliases(root, "SKYPILOT")
+	return nil
+}
+
+func why(reason string) string {
+	if reason == "" {
+		return "scrimp has nothing like it"
+	}
+	return reason
+}
+
+// folder sets the work folder, which is relative to the job file.
+func (d *draft) folder(key *yaml.Node, dir string) {
+	switch {
+	case dir == "." || dir == "":
+	case strings.HasPrefix(dir, "~") || strings.Contains(dir, "$"):
+		d.lose(key, key.Value, fmt.Sprintf("%s is not expanded: give workdir as a path", dir))
+	default:
+		d.workdir = dir
+	}
+}
+
+// variables reads env: a name without a value, or one that refers to secrets, is a secret.
+func (d *draft) variables(v *yaml.Node, field, reference string) {
+	add := func(at *yaml.Node, name, value string, given bool) {
+		switch {
+		case strings.HasPrefix(name, "SCRIMP_"):
+			d.lose(at, field+"."+name, "scrimp sets it itself")
+		case !given:
+			d.secrets = append(d.secrets, name)
+			d.remarks["secrets"] = "Taken from the shell that submits, where the other file had no value."
+		case reference != "" && strings.Contains(value, reference):
+			inner := regexp.MustCompile(`^\$\{\{\s*secrets\.(\w+)\s*\}\}$`).FindStringSubmatch(value)
+			if inner != nil && inner[1] == name {
+				d.secrets = append(d.secrets, name)
+				return
+			}
+			d.lose(at, field+"."+name, value+" is not replaced: export "+name+
+				" in the shell that submits, and name it under secrets")
+		default:
+			d.env[name] = value
+		}
+	}
+	if v.Kind == yaml.SequenceNode {
+		for _, item := range items(v) {
+			name, value, given := strings.Cut(item.Value, "=")
+			add(item, name, value, given)
+		}
+		return
+	}
+	each(v, func(name, value *yaml.Node) { add(name, name.Value, value.Value, value.Tag != "!!null") })
+}
+
+func (d *draft) skyMount(target, source *yaml.Node) {
+	field := "file_mounts." + target.Value
+	from, store := source, ""
+	if source.Kind == yaml.MappingNode {
+		from = find(source, "source")
+		if s := find(source, "store"); s != nil {
+			store = s.Value
+		}
+		if from == nil {
+			d.lose(target, field,
+				"buckets are neither made nor mounted; checkpoints and outputs are kept without one ("+store+")")
+			return
+		}
+	}
+	if strings.Contains(from.Value, "://") {
+		d.data = append(d.data, object(text("url"), text(from.Value)))
+		d.lose(target, field, "nothing is mounted at "+target.Value+": the program reads "+from.Value+
+			" itself; data keeps the URL")
+		return
+	}
+	d.lose(target, field, "only the work folder is copied: put "+from.Value+" into it")
+}
+
+func (d *draft) skyResources(v *yaml.Node) {
+	var alternatives, ordered *yaml.Node
+	each(v, func(key, value *yaml.Node) {
+		switch key.Value {
+		case "any_of":
+			alternatives = value
+		case "ordered":
+			ordered = value
+		case "job_recovery", "spot_recovery":
+			d.skyRecovery(key, value)
+		case "max_hourly_cost":
+			d.maxPrice = value.Value
+		case "labels":
+			each(value, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+		default:
+			d.skyResource(d.resources, key, value, "resources.")
+		}
+	})
+	if find(v, "use_spot") == nil {
+		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
+			"what is cheapest and in time."
+	}
+	for i, item := range append(items(alternatives), items(ordered)...) {
+		r := object()
+		each(item, func(key, value *yaml.Node) { d.skyResource(r, key, value, "resources.any_of.") })
+		if len(r.Content) > 0 {
+			d.alternative(i, r, ordered != nil)
+		}
+	}
+}
+
+func (d *draft) alternative(i int, r *yaml.Node, ordered bool) {
+	name := fmt.Sprintf("choice-%d", i+1)
+	d.anyOf = append(d.anyOf, object(text("name"), text(name), text("resources"), r))
+	if ordered {
+		d.ladder = append(d.ladder, name)
+	}
+}
+
+// skyResource carries one field of resources over to r.
+func (d *draft) skyResource(r, key, v *yaml.Node, prefix string) {
+	switch k := key.Value; k {
+	case "cpus":
+		set(r, "cpus", text(v.Value))
+	case "memory":
+		set(r, "memory", text(gib(v.Value)))
+	case "disk_size":
+		d.lose(key, prefix+k, noDisk)
+	case "use_spot":
+		capacity := string(market.OnDemand)
+		if v.Value == "true" {
+			capacity = string(market.Spot)
+		}
+		set(r, "capacity", flow(list(text(capacity))))
+	case "region", "zone":
+		set(r, "zones", flow(list(text(v.Value))))
+	case "cloud":
+		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
+	case "infra":
+		parts := strings.Split(v.Value, "/")
+		place := parts[len(parts)-1]
+		if len(parts) == 1 || place == "*" || strings.HasPrefix(v.Value, "k8s") || strings.HasPrefix(v.Value, "kubernetes") {
+			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
+			return
+		}
+		set(r, "zones", flow(list(text(place))))
+	case "image_id":
+		image, docker := strings.CutPrefix(v.Value, "docker:")
+		if !docker || prefix != "resources." || !d.inImage(image) {
+			d.lose(key, prefix+k, why(skyResourceLost[k]))
+		}
+	case "accelerators", "gpus":
+		d.skyAccelerators(r, v)
+	default:
+		d.lose(key, prefix+k, why(skyResourceLost[k]))
+	}
+}
+
+// skyAccelerators reads H100:8, {H100: 8}, and lists of both, which are alternatives.
+func (d *draft) skyAccelerators(r, v *yaml.Node) {
+	var all []string
+	each(v, func(name, count *yaml.Node) {
+		s := name.Value
+		if count.Value != "" && count.Tag != "!!null" {
+			s += ":" + count.Value
+		}
+		all = append(all, s)
+	})
+	for _, item := range items(v) {
+		if item.Kind == yaml.ScalarNode {
+			all = append(all, item.Value)
+		}
+	}
+	if len(all) == 1 {
+		set(r, "accelerator", text(all[0]))
+		return
+	}
+	for i, a := range all {
+		d.alternative(i, object(text("accelerator"), text(a)), v.Kind == yaml.SequenceNode)
+	}
+}
+
+func (d *draft) skyRecovery(key, v *yaml.Node) {
+	if v.Kind == yaml.ScalarNode {
+		if !strings.EqualFold(v.Value, "none") && v.Tag != "!!null" {
+			d.lose(key, "resources.job_recovery", "where to go on after an interruption is decided by price and deadline")
+		}
+		return
+	}
+	d.retry = object()
+	each(v, func(k, value *yaml.Node) {
+		switch k.Value {
+		case "max_restarts_on_errors":
+			if value.Value != "0" {
+				set(d.retry, "max", text(value.Value))
+			}
+			d.lose(k, "resources.job_recovery."+k.Value,
+				"scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
+		case "recover_on_exit_codes":
+			set(d.retry, "codes", flow(list(items(value)...)))
+		default:
+			d.lose(k, "resources.job_recovery."+k.Value, "where to go on after an interruption is decided by price and deadline")
+		}
+	})
+	if find(d.retry, "codes") != nil {
+		for i, l := range d.lost { // the listed statuses are what is tried again
+			if l.Field == "resources.job_recovery.max_restarts_on_errors" {
+				d.lost = append(d.lost[:i], d.lost[i+1:]...)
+				break
+			}
+		}
+	}
+}
+
+var bareNumber = regexp.MustCompile(`^([0-9.]+)(\+?)$`)
+
+// gib gives a number without a unit SkyPilot's, and one that it writes as 32GB the binary one that it means.
+func gib(s string) string {
+	if m := bareNumber.FindStringSubmatch(s); m != nil {
+		return m[1] + "GiB" + m[2]
+	}
+	m := regexp.MustCompile(`(?i)^([0-9.]+)\s*([kmgt])b?(\+?)$`).FindStringSubmatch(s)
+	if m == nil {
+		return s
+	}
+	unit := map[string]string{"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}[strings.ToLower(m[2])]
+	return m[1] + unit + m[3]
+}

@@ -1,0 +1,306 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/lib/size"
+)
+
+// MaxGrace bounds what a program that ignores its signal is paid for.
+const MaxGrace = Duration(time.Hour)
+
+// maxName leaves room for the number that tells jobs of one name apart.
+const maxName = 40
+
+var (
+	labelForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	signalForm = regexp.MustCompile(`^(?:SIG)?(?:TERM|INT|USR1|USR2|HUP)(?:@([0-9.]+(?:ms|s|m|h)))?$`)
+	gpuForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?::([0-9+.]+))?$`)
+	windowForm = regexp.MustCompile(
+		`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9](?: (?:UTC|[+-](?:0[0-9]|1[0-4]):[0-5][0-9]))?$`)
+	engineForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}(/[A-Za-z0-9_.-]+)?$`)
+	envForm    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	urlForm    = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
+	hookForm   = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
+)
+
+// checker collects what is wrong with a job.
+type checker struct {
+	j        Job
+	problems Problems
+}
+
+func (c *checker) wrong(bad bool, field, cause, fix string) {
+	if bad {
+		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Fix: fix})
+	}
+}
+
+// check holds what a single field cannot see, and what a job that came as JSON may have wrong.
+func check(j Job, now time.Time) Problems {
+	c := checker{j: j}
+	if c.bounds(); len(c.problems) > 0 { // the rest would be said at their length
+		return c.problems
+	}
+	c.labels()
+	c.values()
+	c.program()
+	c.limits(now)
+	c.alternatives()
+	c.saving()
+	c.divided()
+	return c.problems
+}
+
+// values holds the rules that every field of a kind has.
+func (c *checker) values() {
+	visit(reflect.ValueOf(c.j), "", "", func(field string, v reflect.Value, tag reflect.StructTag) {
+		switch v.Kind() {
+		case reflect.String:
+			text := v.String()
+			words := tag.Get("enum")
+			if words != "" && text != "" && !slices.Contains(strings.Split(words, ","), text) {
+				c.wrong(true, field, fmt.Sprintf("is %q", text), "it is one of "+strings.ReplaceAll(words, ",", ", "))
+			}
+			c.wrong(strings.ContainsRune(text, 0), field, "holds a zero byte", "leave it out")
+		case reflect.Int, reflect.Int64:
+			c.wrong(v.Int() < 0, field, "is below zero", "leave it out, or give more than zero")
+		case reflect.Float64:
+			f := v.Float()
+			c.wrong(f-f != 0, field, "is not a finite number", such(tag))
+			c.wrong(f < 0 && field != "metric.target", field, "is below zero", "leave it out, or give more than zero")
+		}
+		c.number(field, v, tag)
+		switch x := v.Interface().(type) {
+		case Range:
+			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
+		case Sizes:
+			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
+		}
+	})
+}
+
+// noRange reports whether two ends are no range; 0 above is no end.
+func noRange[N int | size.Bytes](low, high N) bool {
+	return low < 0 || high < 0 || high > 0 && high < low
+}
+
+func (c *checker) program() {
+	j := c.j
+	c.wrong(strings.TrimSpace(j.Command) == "" && len(j.Args) == 0, "command", "is missing",
+		"write what to run, such as command: python train.py")
+	c.wrong(j.Command != "" && len(j.Args) > 0, "args", "stands beside command", "keep one of the two")
+	c.wrong(len(j.Args) > 0 && j.Args[0] == "", "args", "names no program", "begin with the program")
+	c.wrong(!labelForm.MatchString(j.Name) || len(j.Name) > maxName, "name", fmt.Sprintf("is %q", j.Name),
+		fmt.Sprintf("use small letters, digits and dashes, at most %d, such as %s", maxName, Label(j.Name)))
+	c.image("image", j.Image)
+	c.environment("env", j.Env)
+	for i, name := range j.Secrets {
+		field := fmt.Sprintf("secrets[%d]", i)
+		_, both := j.Env[name]
+		c.variable(field, name)
+		c.wrong(both, field, fmt.Sprintf("names %s, which env sets too", name), "keep it under secrets only")
+		c.wrong(slices.Contains(j.Secrets[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
+	}
+	for i, name := range j.Inherit {
+		field := fmt.Sprintf("inherit[%d]", i)
+		_, set := j.Env[name]
+		c.variable(field, name)
+		c.wrong(set, field, fmt.Sprintf("names %s, which env sets too", name), "keep one of the two")
+		c.wrong(slices.Contains(j.Secrets, name), field, fmt.Sprintf("names %s, which is a secret too", name),
+			"keep it under secrets only")
+		c.wrong(slices.Contains(j.Inherit[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
+	}
+	for _, p := range []struct{ field, text string }{{"progress.pattern", j.Progress.Pattern},
+		{"progress.saved", j.Progress.Saved}} {
+		if p.text == "" {
+			continue
+		}
+		re, err := regexp.Compile(p.text)
+		if err != nil {
+			c.wrong(true, p.field, "is not a regular expression ("+
+				strings.TrimPrefix(err.Error(), "error parsing regexp: ")+")", "scrimp uses Go's form, RE2")
+			continue
+		}
+		named := slices.ContainsFunc(re.SubexpNames(), func(s string) bool { return s != "" })
+		c.wrong(p.field == "progress.pattern" && !named, p.field, "has no named group",
+			"name what is found, such as step (?P<step>\\d+)")
+	}
+	m := signalForm.FindStringSubmatch(j.Signal)
+	c.wrong(j.Signal != "" && m == nil, "signal", fmt.Sprintf("is %q", j.Signal),
+		"write TERM, INT, HUP, USR1 or USR2, with @90s for how long before the end")
+	if m != nil && m[1] != "" {
+		d, err := time.ParseDuration(m[1])
+		c.wrong(err != nil || d <= 0, "signal", fmt.Sprintf("is %q", j.Signal), "write the time before the end as @90s")
+		c.wrong(d > quantity.Decade, "signal", "is more than ten years before the end",
+			"write the time before the end as @90s")
+	}
+	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
+		"give an http or https URL")
+}
+
+func (c *checker) environment(field string, env map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		c.variable(field+"."+name, name)
+	}
+}
+
+func (c *checker) variable(field, name string) {
+	c.wrong(!envForm.MatchString(name), field, "is not the name of a variable", "use letters, digits and _")
+	c.wrong(strings.HasPrefix(name, "SCRIMP_"), field, "is set by scrimp itself", "use another name")
+}
+
+func (c *checker) limits(now time.Time) {
+	j := c.j
+	if d := j.Deadline; !d.IsZero() {
+		at := d.Resolve(now).UTC()
+		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
+			"give a later one, or a span such as in 6h")
+		c.wrong(!quantity.AllowsTime(at, now), "deadline", "is more than ten years away", "give an earlier one")
+	}
+	if m := j.Checkpoint.MoveCost; m != nil {
+		c.wrong(m.Sign() < 0, "checkpoint.move_cost", "is below zero", "leave it out where a move costs nothing")
+	}
+	c.wrong((j.Checkpoint.MoveCost != nil || j.Checkpoint.MoveTime > 0) && j.Checkpoint.Dir == "",
+		"checkpoint.move_time", "needs a folder: without one nothing is moved", "add checkpoint.dir, or leave it out")
+	if b := j.Budget.Dollars; b != nil {
+		field := "budget.dollars"
+		c.wrong(b.Sign() <= 0, field, "is not above zero", "give at least what one step costs")
+	}
+	c.wrong(j.Promise >= 1, "promise", "is not a share below 1", "give a number between 0 and 1, such as 0.99")
+	c.wrong(j.Window != "" && !windowForm.MatchString(j.Window), "window", fmt.Sprintf("is %q", j.Window),
+		"write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC")
+	if windowForm.MatchString(j.Window) {
+		from, until, _ := strings.Cut(j.Window[:11], "-")
+		c.wrong(from == until, "window", "ends when it begins", "leave it out to run at any hour")
+	}
+	for i, code := range j.Retry.Codes {
+		c.wrong(code < 1 || code > 255, fmt.Sprintf("retry.codes[%d]", i), fmt.Sprintf("is %d", code),
+			"an exit status is 1 to 255")
+	}
+	m := j.Metric
+	c.wrong(m.Name == "" && (m.Target != nil || m.Patience > 0 || j.Checkpoint.Best), "metric.name", "is missing",
+		"name the metric that the program reports")
+}
+
+func (c *checker) alternatives() {
+	c.resources("resources", c.j.Resources)
+	var seen []string
+	for i, v := range c.j.AnyOf {
+		field := fmt.Sprintf("any_of[%d]", i)
+		c.resources(field+".resources", v.Resources)
+		c.environment(field+".env", v.Env)
+		c.wrong(v.Name != "" && !labelForm.MatchString(v.Name), field+".name", fmt.Sprintf("is %q", v.Name),
+			"use small letters, digits and dashes")
+		c.wrong(v.Name != "" && slices.Contains(seen, v.Name), field+".name",
+			fmt.Sprintf("is %q, as another's is", v.Name), "give each another")
+		c.wrong(v.Engine != "" && !engineForm.MatchString(v.Engine), field+".engine", fmt.Sprintf("is %q", v.Engine),
+			"write an engine, or a part of one, such as lab or slurm/gpu")
+		twice := func(w Variant) bool { return v.Place() && w.Place() && w.Engine == v.Engine }
+		c.wrong(slices.ContainsFunc(c.j.AnyOf[:i], twice),
+			field+".engine", fmt.Sprintf("is %q, as another's is", v.Engine), "keep one")
+		c.image(field+".image", v.Image)
+		same := v.Engine == "" && v.Image == "" && reflect.ValueOf(v.Resources).IsZero()
+		c.wrong(same && len(v.Env) == 0 && len(v.Args) == 0, field,
+			"changes nothing", "give it an engine, an image, other resources, env or args")
+		seen = append(seen, v.Name)
+	}
+	for i, rung := range c.j.Ladder {
+		field := fmt.Sprintf("ladder[%d]", i)
+		c.wrong(reflect.ValueOf(rung).IsZero(), field, "says nothing", "give it a capacity, zones or an alternative")
+		c.wrong(rung.Failures < 0, field+".failures", fmt.Sprintf("is %d", rung.Failures),
+			"give a number above 0, or leave it out")
+		c.wrong(rung.Use != "" && !slices.Contains(seen, rung.Use), field+".use",
+			fmt.Sprintf("is %q, which any_of does not name", rung.Use), "name an alternative there")
+	}
+}
+
+func (c *checker) resources(field string, r Resources) {
+	if r.Accelerator == "" {
+		return
+	}
+	m := gpuForm.FindStringSubmatch(r.Accelerator)
+	var count Range
+	bad := m == nil || m[1] != "" && (count.UnmarshalText([]byte(m[1])) != nil || count.Min < 1)
+	c.wrong(bad, field+".accelerator", fmt.Sprintf("is %q", r.Accelerator),
+		"write a kind and a count, such as H100:8 or H100:1..8")
+}
+
+// GPUs is the accelerator that is asked for, and how many; "" and zero: none. A kind without a
+// count is one of it.
+func (r Resources) GPUs() (kind string, count Range) {
+	kind, n, _ := strings.Cut(r.Accelerator, ":")
+	if kind == "" {
+		return "", Range{}
+	}
+	if n == "" || count.UnmarshalText([]byte(n)) != nil || count.Min < 1 {
+		return kind, Range{1, 1}
+	}
+	return kind, count
+}
+
+// mostNodes is how many machines a job may ask for.
+var mostNodes = int(quantity.Nodes.Most)
+
+func (c *checker) nodes() {
+	n := c.j.Nodes
+	c.wrong(n.Min > 0 && n.Max == 0, "nodes", "has no upper end",
+		fmt.Sprintf("write %d, or %d..%d", n.Min, n.Min, 2*n.Min))
+	c.wrong(n.Max > 0 && n.Min == 0, "nodes", "begins at zero", fmt.Sprintf("write %d, or 1..%d", n.Max, n.Max))
+	c.wrong(n.Max > mostNodes || n.Min > mostNodes, "nodes", fmt.Sprintf("is above %d", mostNodes), "ask for fewer")
+}
+
+// IsStore reports whether an address is of a kind that keeps checkpoints. What lies behind it is not asked.
+func IsStore(address string) bool {
+	scheme, _, _ := strings.Cut(address, "://")
+	return urlForm.MatchString(address) && slices.Contains([]string{"file", "s3", "gs", "azblob"}, scheme)
+}
+
+func (c *checker) saving() {
+	s := c.j.Checkpoint
+	c.wrong(c.j.Grace > MaxGrace, "grace", "is above 1h", "give 1h or less, and save at intervals what takes longer")
+	if i := s.Interval; i != "" && i != "auto" {
+		d, err := ParseDuration(i)
+		c.wrong(err != nil || d <= 0, "checkpoint.interval", fmt.Sprintf("is %q", i), "write auto or a span such as 10m")
+		c.wrong(d > quantity.Decade, "checkpoint.interval", "is above ten years", "write auto or a span such as 10m")
+	}
+	c.wrong(s.Store != "" && !IsStore(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store),
+		"write file:///…, s3://…, gs://… or azblob://…")
+	c.nodes()
+	c.wrong(s.AllRanks() && c.j.MostNodes() == 1, "checkpoint.ranks", "is all, and the job runs on one machine",
+		"give nodes above 1, or leave it out")
+	c.wrong(s.AllRanks() && c.j.MostNodes() != c.j.FewestNodes(), "checkpoint.ranks",
+		"is all, and the number of machines may change: the parts of one number are no checkpoint for another",
+		"give nodes one number, or leave it out")
+	c.wrong(s.AllRanks() && s.Dir == "", "checkpoint.ranks", "needs a folder: without one nothing is saved",
+		"add checkpoint.dir, or leave it out")
+	c.wrong(!below(s.Dir), "checkpoint.dir", fmt.Sprintf("is %q, outside the work folder", s.Dir),
+		"name a folder below it, or an absolute one")
+	c.wrong(s.Dir != "" && path.Clean(s.Dir) == ".", "checkpoint.dir", "is the work folder itself",
+		"let the program save to a folder of its own")
+	for i, dir := range c.j.Outputs {
+		field := fmt.Sprintf("outputs[%d]", i)
+		c.wrong(dir == "", field, "names no folder", "name one below the work folder")
+		c.wrong(!below(dir) || path.IsAbs(dir), field, fmt.Sprintf("is %q, outside the work folder", dir),
+			"name a folder below it")
+	}
+	c.wrong(!below(c.j.Progress.File), "progress.file",
+		fmt.Sprintf("is %q, outside the work folder", c.j.Progress.File), "name a file below it")
+	for i, d := range c.j.Data {
+		c.wrong(d.Path == "", fmt.Sprintf("data[%d].path", i), "is missing", "give a path or a URL")
+	}
+}
+
+// below reports whether the path does not climb out of the folder it is relative to.
+func below(dir string) bool {
+	clean := path.Clean(dir)
+	return clean != ".." && !strings.HasPrefix(clean, "../")
+}

@@ -1,0 +1,135 @@
+package spec
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/lib/nearest"
+)
+
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// fieldOf returns the field of t that a file calls name.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		if f := t.Field(i); name != "" && (fieldName(f) == name || f.Tag.Get("also") == name) {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// names returns what the fields of t are called.
+func names(t reflect.Type) []string {
+	var list []string
+	for i := range t.NumField() {
+		list = append(list, fieldName(t.Field(i)))
+		if also := t.Field(i).Tag.Get("also"); also != "" {
+			list = append(list, also)
+		}
+	}
+	return list
+}
+
+// elsewhere is what other tools call our fields; near spelling would lead astray.
+var elsewhere = map[string]string{
+	"gpu": "accelerator", "gpus": "accelerator", "ram": "memory", "mem": "memory", "run": "command", "cmd": "command",
+	"script": "command",
+}
+
+// meant is the fix for a field of t that is not there.
+func meant(t reflect.Type, name string) string {
+	if ours, known := elsewhere[name]; known {
+		if f, ok := fieldOf(t, ours); ok {
+			return "did you mean `" + fieldName(f) + "`?"
+		}
+		name = ours
+	}
+	for i := range t.NumField() { // one that stands one level lower
+		if f := t.Field(i); f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType) {
+			if below, ok := fieldOf(f.Type, name); ok {
+				return "did you mean `" + fieldName(f) + "." + fieldName(below) + "`?"
+			}
+		}
+	}
+	if near := nearest.Of(name, names(t)); near != "" {
+		return "did you mean `" + near + "`?"
+	}
+	return "scrimp schema prints all fields"
+}
+
+// known is a field of a struct.
+type known struct {
+	name string
+	tag  reflect.StructTag
+}
+
+// layout is the fields of every struct that a Job holds and that is no text: to look
+// at the tags of each job anew takes longer than all that is checked.
+var layout = func() map[reflect.Type][]known {
+	all := map[reflect.Type][]known{}
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			add(t.Elem())
+		case reflect.Struct:
+			if _, there := all[t]; there || reflect.PointerTo(t).Implements(textType) {
+				return
+			}
+			all[t] = make([]known, t.NumField())
+			for i := range t.NumField() {
+				field := t.Field(i)
+				all[t][i] = known{fieldName(field), field.Tag}
+				add(field.Type)
+			}
+		}
+	}
+	add(reflect.TypeFor[Job]())
+	return all
+}()
+
+// visit calls f for every value below v that is no struct, with its path and the
+// tag of its field, in the order of the fields and sorted by key in maps. Fields
+// that are not set are passed over, but for those of a list's entries.
+func visit(v reflect.Value, path string, tag reflect.StructTag,
+	f func(path string, v reflect.Value, tag reflect.StructTag)) {
+	if v.Kind() == reflect.Pointer {
+		if !v.IsNil() {
+			visit(v.Elem(), path, tag, f)
+		}
+		return
+	}
+	fields, isStruct := layout[v.Type()]
+	switch {
+	case isStruct:
+		inside := strings.ContainsRune(path, '[')
+		for i, field := range fields {
+			if v.Field(i).IsZero() && !inside {
+				continue
+			}
+			name := field.name
+			if path != "" {
+				name = path + "." + name
+			}
+			visit(v.Field(i), name, field.tag, f)
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			visit(v.Index(i), path+"["+strconv.Itoa(i)+"]", tag, f)
+		}
+	case v.Kind() == reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys {
+			visit(v.MapIndex(k), path+"."+k.String(), tag, f)
+		}
+	default:
+		f(path, v, tag)
+	}
+}

@@ -1,0 +1,283 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+)
+
+// Duration is a span such as 1h30m or 2d.
+type Duration time.Duration
+
+// ParseDuration reads a span with its unit; d is a day of 24 hours and comes
+// first: 2d, 1d12h, 1.5d. It is never negative.
+func ParseDuration(s string) (time.Duration, error) {
+	s = strings.TrimSpace(s)
+	bad := fmt.Errorf("%q is not a span with its unit, such as 90s, 1h30m or 2d", s)
+	if strings.ContainsAny(s, "+-") {
+		return 0, bad
+	}
+	days, rest, ok := strings.Cut(s, "d")
+	if !ok {
+		days, rest = "", s
+	}
+	var sum time.Duration
+	if days != "" {
+		hours, err := time.ParseDuration(days + "h")
+		if err != nil || strings.Trim(days, "0123456789.") != "" {
+			return 0, bad
+		}
+		if hours > math.MaxInt64/24 {
+			return 0, fmt.Errorf("%q is longer than 290 years", s)
+		}
+		sum = 24 * hours
+	} else if ok {
+		return 0, bad
+	}
+	if rest != "" {
+		more, err := time.ParseDuration(rest)
+		if err != nil || rest == "0" {
+			return 0, bad
+		}
+		if sum > math.MaxInt64-more {
+			return 0, fmt.Errorf("%q is longer than 290 years", s)
+		}
+		sum += more
+	} else if !ok {
+		return 0, bad
+	}
+	return sum, nil
+}
+
+// MarshalText writes the span.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads a span.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// errReversed says that a range ends before it begins.
+var errReversed = errors.New("the upper limit is below the lower")
+
+// Range is a count from Min to Max; Max 0 is no upper limit.
+type Range struct{ Min, Max int }
+
+// UnmarshalText reads 4, 4+ or 4..16.
+func (r *Range) UnmarshalText(b []byte) error {
+	low, high, err := bounds(string(b), func(s string) (int64, error) { return strconv.ParseInt(s, 10, 31) })
+	if errors.Is(err, errReversed) {
+		return fmt.Errorf("%q: %w", b, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a count such as 4 or 4..16, or at least 4 where there is no upper end: 4+", b)
+	}
+	*r = Range{int(low), int(high)}
+	return nil
+}
+
+// UnmarshalJSON reads the same as text, or a number.
+func (r *Range) UnmarshalJSON(b []byte) error {
+	var text string
+	if len(b) == 0 || b[0] != '"' {
+		return r.UnmarshalText(b)
+	}
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	return r.UnmarshalText([]byte(text))
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (r Range) MarshalText() ([]byte, error) {
+	switch r.Max {
+	case 0:
+		return fmt.Appendf(nil, "%d+", r.Min), nil
+	case r.Min:
+		return fmt.Appendf(nil, "%d", r.Min), nil
+	}
+	return fmt.Appendf(nil, "%d..%d", r.Min, r.Max), nil
+}
+
+// Sizes is a size from Min to Max; Max 0 is no upper limit.
+type Sizes struct{ Min, Max size.Bytes }
+
+// UnmarshalText reads 8GiB, 8GiB+, 8GiB..64GiB or 8..64GiB.
+func (r *Sizes) UnmarshalText(b []byte) error {
+	text := string(b)
+	if low, high, ok := strings.Cut(text, ".."); ok && strings.Trim(low, " 0123456789.") == "" {
+		text = low + strings.TrimLeft(high, " 0123456789.") + ".." + high // the unit stands once
+	}
+	low, high, err := bounds(text, func(s string) (int64, error) { v, err := size.Parse(s); return int64(v), err })
+	if errors.Is(err, errReversed) {
+		return fmt.Errorf("%q: %w", b, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a size with its unit, such as 8GiB, 8GiB+ or 8..64GiB", b)
+	}
+	*r = Sizes{size.Bytes(low), size.Bytes(high)}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads, in bytes so that nothing is lost.
+func (r Sizes) MarshalText() ([]byte, error) {
+	switch r.Max {
+	case 0:
+		return fmt.Appendf(nil, "%dB+", r.Min), nil
+	case r.Min:
+		return fmt.Appendf(nil, "%dB", r.Min), nil
+	}
+	return fmt.Appendf(nil, "%dB..%dB", r.Min, r.Max), nil
+}
+
+// bounds reads LOW, LOW+ and LOW..HIGH; the upper limit of LOW+ is 0. No limit that is written is below 1.
+func bounds(s string, parse func(string) (int64, error)) (low, high int64, err error) {
+	a, b, isRange := strings.Cut(s, "..")
+	a, isOpen := strings.CutSuffix(strings.TrimSpace(a), "+")
+	if isOpen && isRange {
+		return 0, 0, errors.New("a range has one upper limit")
+	}
+	if low, err = parse(strings.TrimSpace(a)); err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case isRange:
+		if high, err = parse(strings.TrimSpace(b)); err != nil {
+			return 0, 0, err
+		}
+	case !isOpen:
+		high = low
+	}
+	if low == 0 && high == 0 {
+		return 0, 0, nil
+	}
+	if low < 1 {
+		return 0, 0, errors.New("the lower limit is below 1")
+	}
+	if !isOpen && high < low {
+		return 0, 0, errReversed
+	}
+	return low, high, nil
+}
+
+// Deadline is a time, or a span from the submission on. Resolve makes a time of both.
+type Deadline struct {
+	At time.Time
+	In time.Duration
+}
+
+// IsZero reports whether there is none.
+func (d Deadline) IsZero() bool { return d.At.IsZero() && d.In == 0 }
+
+// Resolve returns the time when submitted at now, in market time.
+func (d Deadline) Resolve(now time.Time) time.Time {
+	if d.In > 0 {
+		return now.Add(d.In)
+	}
+	return d.At
+}
+
+// UnmarshalText reads "in 6h" or a time in the form of RFC 3339.
+func (d *Deadline) UnmarshalText(b []byte) error {
+	if span, ok := strings.CutPrefix(string(b), "in "); ok {
+		v, err := ParseDuration(span)
+		if err == nil && v <= 0 {
+			err = fmt.Errorf("%q has passed already", b)
+		}
+		*d = Deadline{In: v}
+		return err
+	}
+	t, err := time.Parse(time.RFC3339, string(b))
+	if t = t.UTC(); err != nil || t.IsZero() || t.Year() < 1 || t.Year() > 9999 {
+		return fmt.Errorf("%q is neither a time with its zone such as 2026-12-01T18:00:00Z nor a span such as in 6h", b)
+	}
+	*d = Deadline{At: t}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (d Deadline) MarshalText() ([]byte, error) {
+	if d.In > 0 {
+		return fmt.Appendf(nil, "in %v", d.In), nil
+	}
+	return []byte(d.At.Format(time.RFC3339Nano)), nil
+}
+
+// ParseAmount reads money as a job file writes it: 4, 4.00 or $4.00.
+func ParseAmount(s string) (money.Amount, error) {
+	a, err := money.Parse(plainMoney(s))
+	if err != nil {
+		return a, fmt.Errorf("%q is not an amount such as $4.00", s)
+	}
+	return a, nil
+}
+
+// ParsePrice reads the price of an hour as a job file writes it: 2.50, $2.50 or $2.50/h.
+func ParsePrice(s string) (money.Rate, error) {
+	r, err := money.ParseRate(plainMoney(strings.TrimSuffix(strings.TrimSpace(s), "/h")))
+	if err != nil {
+		return r, fmt.Errorf("%q is not the price of an hour such as $2.50", s)
+	}
+	return r, nil
+}
+
+// plainMoney takes the currency's sign away, which stands behind a minus or before it.
+func plainMoney(s string) string {
+	s = strings.TrimSpace(s)
+	if rest, ok := strings.CutPrefix(s, "-$"); ok {
+		return "-" + rest
+	}
+	return strings.TrimPrefix(s, "$")
+}
+
+// parseCount reads a whole number, with _ between its digits and K, M, B or T behind: 6000, 1_000, 1.2M, 7B.
+func parseCount(s string) (int64, error) {
+	bad := fmt.Errorf("%q is not a whole number such as 6000 or 1.2M", s)
+	digits := strings.ReplaceAll(s, "_", "")
+	zeros := 0
+	if digits != "" {
+		if at := strings.IndexByte("KMBT", digits[len(digits)-1]); at >= 0 {
+			zeros, digits = 3*(at+1), digits[:len(digits)-1]
+		}
+	}
+	whole, frac, point := strings.Cut(digits, ".")
+	if point && (frac == "" || len(strings.TrimRight(frac, "0")) > zeros) || whole == "" {
+		return 0, bad
+	}
+	frac = strings.TrimRight(frac, "0")
+	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", zeros-len(frac)), 10, 64)
+	if err != nil || frac != "" && strings.Trim(frac, "0123456789") != "" {
+		return 0, bad
+	}
+	return n, nil
+}
+
+// parseNumber reads a finite number, or one written as 1.6x, 99% or 7B.
+func parseNumber(s string) (float64, error) {
+	text, parts := strings.ReplaceAll(s, "_", ""), 1.0
+	if text != "" {
+		switch text[len(text)-1] {
+		case 'x':
+			text = text[:len(text)-1]
+		case '%':
+			text, parts = text[:len(text)-1], 100
+		case 'K', 'M', 'B', 'T':
+			n, err := parseCount(text)
+			return float64(n), err
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if f /= parts; err != nil || f-f != 0 || strings.ContainsAny(text, "xXpP") {
+		return 0, fmt.Errorf("%q is not a finite number", s)
+	}
+	return f + 0, nil // + 0 makes a minus zero a zero
+}

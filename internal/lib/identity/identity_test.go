@@ -1,0 +1,173 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	_ "scrimp/internal/test/sameseed"
+
+	"scrimp/internal/lib/identity"
+)
+
+var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func book(t *testing.T, changes ...identity.Change) *identity.Book {
+	t.Helper()
+	b := identity.NewBook()
+	for _, c := range changes {
+		if err := b.Check(c); err != nil {
+			t.Fatal(err)
+		}
+		b.Apply(c)
+	}
+	return b
+}
+
+func team(name string, projects ...string) identity.Change {
+	return identity.Change{Team: &identity.Team{Name: name, Projects: projects}}
+}
+
+func user(name string, grants ...identity.Grant) identity.Change {
+	return identity.Change{User: &identity.User{Name: name, Grants: grants, Made: now}}
+}
+
+func TestATokenOpensUntilItExpiresIsRevokedOrItsUserIsOff(t *testing.T) {
+	text, tok := identity.Mint([32]byte{1}, "ann", now, time.Hour)
+	b := book(t, user("ann", identity.Grant{Team: "*", Role: identity.Operator}), identity.Change{Token: &tok})
+	if c, err := b.Who(text, now); err != nil || c.User != "ann" || c.Role("any") != identity.Operator {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if _, err := b.Who(text, now.Add(time.Hour)); !errors.Is(err, identity.ErrExpired) {
+		t.Errorf("at its end: %v", err)
+	}
+	for _, other := range []string{"", "scrimp_", text[:len(text)-1], text + "A", tok.Hash, tok.ID,
+		strings.ToUpper(text)} {
+		if _, err := b.Who(other, now); !errors.Is(err, identity.ErrUnknown) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+	off := user("ann", identity.Grant{Team: "*", Role: identity.Operator})
+	off.User.Off = true
+	b.Apply(off)
+	if _, err := b.Who(text, now); err == nil {
+		t.Error("a user who is off gets in")
+	}
+	b.Apply(user("ann"))
+	later := now.Add(time.Minute)
+	b.Apply(identity.Change{Revoke: tok.ID, At: &later})
+	if _, err := b.Who(text, now); !errors.Is(err, identity.ErrExpired) {
+		t.Errorf("after it was revoked: %v", err)
+	}
+}
+
+func TestTheTokenItselfStandsNowhereInTheBook(t *testing.T) {
+	text, tok := identity.Mint([32]byte{7}, "ann", now, time.Hour)
+	kept, err := json.Marshal(identity.Change{Token: &tok})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret := strings.TrimPrefix(text, "scrimp_"); strings.Contains(string(kept), secret) {
+		t.Errorf("%s holds the secret", kept)
+	}
+}
+
+// A token's limit never gives more than its user has, and no role reaches into another team.
+func TestNoCallerHasMoreThanWasGranted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		role := rapid.Custom(func(t *rapid.T) identity.Role { return identity.Role(rapid.IntRange(0, 4).Draw(t, "role")) })
+		grant := rapid.Custom(func(t *rapid.T) identity.Grant {
+			return identity.Grant{Team: rapid.SampledFrom([]string{"a", "b", "*"}).Draw(t, "team"), Role: role.Draw(t, "r")}
+		})
+		c := identity.Caller{Grants: rapid.SliceOfN(grant, 0, 4).Draw(t, "grants"), Most: role.Draw(t, "most")}
+		for _, team := range []string{"a", "b", "c", "", "*"} {
+			want := identity.Nobody
+			for _, g := range c.Grants {
+				if (g.Team == team || g.Team == "*") && g.Role > want {
+					want = g.Role
+				}
+			}
+			if c.Most != identity.Nobody && want > c.Most {
+				want = c.Most
+			}
+			if got := c.Role(team); got != want || got > c.Best() {
+				t.Fatalf("%+v has %v in %q, want %v; best %v", c, got, team, want, c.Best())
+			}
+		}
+	})
+}
+
+func TestAJobIsForATeamThatItsSubmitterWorksFor(t *testing.T) {
+	b := book(t, team("vision", "lanes", "signs"), team("text", "chat"))
+	one := identity.Caller{User: "ann",
+		Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}, {Team: "vision", Role: identity.Viewer}}}
+	two := identity.Caller{User: "bob",
+		Grants: []identity.Grant{{Team: "text", Role: identity.Admin}, {Team: "vision", Role: identity.Submitter}}}
+	for _, c := range []struct {
+		who                          identity.Caller
+		team, project                string
+		inTeam, inProject, wantField string
+	}{
+		{one, "", "", "text", "chat", ""},
+		{one, "vision", "lanes", "", "", "team"},
+		{two, "", "", "", "", "team"},
+		{two, "vision", "", "", "", "project"},
+		{two, "vision", "signs", "vision", "signs", ""},
+		{two, "vision", "chat", "", "", "project"},
+		{two, "nobody", "", "", "", "team"},
+		{identity.Caller{User: "eve"}, "text", "chat", "", "", "team"},
+		{identity.Caller{User: "eve"}, "", "", "", "", "team"},
+		{identity.Owner("owner"), "", "", "", "", ""},
+		{identity.Owner("owner"), "new", "", "", "", "team"},
+	} {
+		inTeam, inProject, field, err := b.Place(c.who, c.team, c.project)
+		if inTeam != c.inTeam || inProject != c.inProject || field != c.wantField || (err != nil) != (field != "") {
+			t.Errorf("%s for %q/%q: %q/%q, field %q, %v", c.who.User, c.team, c.project, inTeam, inProject, field, err)
+		}
+	}
+}
+
+func TestWhatIsWrongWithAChangeIsSaidWithItsMend(t *testing.T) {
+	_, long := identity.Mint([32]byte{1}, "ann", now, 367*24*time.Hour)
+	_, stranger := identity.Mint([32]byte{1}, "eve", now, time.Hour)
+	b := book(t, user("ann"))
+	for _, c := range []struct {
+		change identity.Change
+		want   string
+	}{
+		{user("a b"), "letters, digits"}, {user("'; DROP TABLE event; --"), "letters, digits"},
+		{user("<script>"), "letters, digits"}, {user("../x"), "letters, digits"},
+		{user(""), "letters, digits"}, {user(strings.Repeat("a", 64)), "63"}, {user("owner"), "another name"},
+		{user("bob", identity.Grant{Team: "nobody", Role: identity.Viewer}), "scrimp teams set nobody"},
+		{team("-x"), "letters, digits"}, {team("x", "a/b"), "project"},
+		{identity.Change{Token: &long}, "8784 hours"}, {identity.Change{Token: &stranger}, "scrimp users"},
+		{identity.Change{Revoke: "x"}, "scrimp tokens"}, {identity.Change{}, "empty"},
+	} {
+		if err := b.Check(c.change); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.change, err, c.want)
+		}
+	}
+}
+
+func TestGrantsAreReadAsTheyArePrinted(t *testing.T) {
+	for _, g := range []identity.Grant{{Team: "a", Role: identity.Viewer}, {Team: "*", Role: identity.Admin},
+		{Team: "x.y", Role: identity.Operator}} {
+		if got, err := identity.ParseGrant(g.String()); err != nil || got != g {
+			t.Errorf("%v read back as %v, %v", g, got, err)
+		}
+		var got identity.Grant
+		text, _ := json.Marshal(g)
+		if err := json.Unmarshal(text, &got); err != nil || got != g {
+			t.Errorf("%s read back as %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", "a=", "=viewer", "a=none", "root", "a b=viewer"} {
+		if g, err := identity.ParseGrant(bad); err == nil {
+			t.Errorf("%q is read as %v", bad, g)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	_ "embed" // the facts are part of the program
+	"fmt"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+//go:embed platforms.csv
+var platformRows string
+
+// surcharge is what a managed platform takes for an hour of a raw machine over its price.
+type surcharge struct {
+	provider, platform string
+	capacity           market.Capacity
+	rate               money.Rate // 0 is none, as the platform states
+	source             string
+}
+
+var surcharges = mustSurcharges()
+
+func mustSurcharges() []surcharge {
+	rows, err := table(platformRows)
+	if err != nil {
+		panic("catalog: " + err.Error()) // the rows are part of the program, and a test reads them
+	}
+	var list []surcharge
+	for _, r := range rows {
+		rate, err := money.ParseRate(r["surcharge"])
+		if err != nil || r["source"] == "" || r["date"] == "" {
+			panic(fmt.Sprintf("catalog: surcharge of %s: %v", r["platform"], err))
+		}
+		list = append(list, surcharge{r["provider"], r["platform"], market.Capacity(r["capacity"]), rate,
+			r["source"] + ", " + r["date"]})
+	}
+	return list
+}
+
+// Managed adds the listings of managed platforms that bill the raw machine at its own price and a
+// surcharge that they state: those of platforms.csv. What a source sells on the platform itself stays.
+func (c Catalog) Managed() Catalog {
+	rows := make([]Listing, 0, len(c.Listings))
+	for _, l := range c.Listings {
+		for _, s := range surcharges {
+			if l.Offer.Provider != s.provider || l.Offer.Capacity != s.capacity || !l.Plain() || !l.Quote.Priced {
+				continue
+			}
+			q := l.Quote
+			q.Rate += s.rate
+			q.Source += "; " + s.platform + ": " + s.source
+			x := SellTerm(l, Terms{Platform: s.platform}, q)
+			rows = append(rows, x)
+		}
+	}
+	added := New("platforms", rows, nil)
+	out := added.With(c)
+	out.Skipped, out.Own = c.Skipped, c.Own
+	return out
+}
+
+// Terms is how a listing is sold besides the ordinary way.
+type Terms struct {
+	Term     Term
+	Platform string       // "" is the raw machine
+	Upfront  money.Amount // of Term, once
+	Hourly   money.Rate   // of Term, every hour of it
+}
+
+// SellTerm returns l on other terms at the price q.
+func SellTerm(l Listing, t Terms, q market.Quote) Listing {
+	l.Term, l.Platform, l.Upfront, l.Hourly = t.Term, t.Platform, t.Upfront, t.Hourly
+	l.Quote, l.Risk, l.Listed, l.RawPrice = q, Risk{}, nil, nil
+	return l.settle()
+}

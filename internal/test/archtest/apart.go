@@ -1,0 +1,82 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// neighbours says which packages below the server and the command line each of those packages
+// may import. What stands below House's floor 7 is free to all; the two roots, which put the
+// others together, may import every one.
+var neighbours = map[string][]string{
+	"cli/command":  {"cli/show", "server", "server/kept", "server/workdir"},
+	"cli/estimate": {"cli/command", "cli/learn", "cli/offers", "cli/show"},
+	"cli/jobfile":  {"cli/command"},
+	"cli/jobs":     {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show"},
+	"cli/learn":    {"cli/command", "server", "server/workdir"},
+	"cli/offers":   {"cli/command", "cli/show"},
+	"cli/plan": {"cli/command", "cli/jobfile", "cli/learn", "cli/offers", "cli/show", "server", "server/forecast",
+		"server/terms"},
+	"cli/share":    {"cli/command", "cli/show"},
+	"cli/show":     {},
+	"cli/simulate": {"cli/command", "cli/jobfile", "cli/show", "server/forecast", "server/terms"},
+
+	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
+		"server/workblob", "server/workdir"},
+	"server/auth":     {"server/reply"},
+	"server/books":    {"server/auth", "server/reply"},
+	"server/budgets":  {"server/auth", "server/reply", "server/webhook"},
+	"server/disk":     {},
+	"server/forecast": {},
+	"server/front":    {"server/reply"},
+	"server/jobs":     {"server/auth", "server/budgets", "server/reply", "server/secret", "server/turn"},
+	"server/kept":     {"server/auth", "server/reply", "server/turn"},
+	"server/openapi":  {"server/auth"},
+	"server/outbox":   {"server/secret", "server/turn", "server/webhook"},
+	"server/people":   {"server/auth", "server/reply"},
+	"server/reply":    {},
+	"server/retention": {"server/auth", "server/disk", "server/kept", "server/reply", "server/turn", "server/workblob",
+		"server/workdir"},
+	"server/secret": {},
+	"server/submit": {"server/auth", "server/budgets", "server/disk", "server/jobs", "server/kept", "server/reply",
+		"server/secret", "server/terms", "server/turn", "server/webhook", "server/workdir"},
+	"server/telemetry": {"server/auth", "server/disk", "server/reply"},
+	"server/terms":     {},
+	"server/turn":      {},
+	"server/webhook":   {},
+	"server/workblob":  {"server/kept", "server/workdir"},
+	"server/workdir":   {"server/auth", "server/disk", "server/reply"},
+}
+
+// Apart returns where p imports a neighbour that it may not, and what it may import and does not:
+// a list that only grows would hold nothing.
+func Apart(p Package) (problems []string) {
+	room := p.room()
+	if room == "cli" || room == "server" || !within(room, "cli") && !within(room, "server") {
+		return nil
+	}
+	allowed, known := neighbours[room]
+	if !known {
+		return []string{fmt.Sprintf("%s is not in neighbours in internal/test/archtest/apart.go: say "+
+			"which of its neighbours it may import", p.Dir)}
+	}
+	seen := map[string]bool{}
+	for imported, file := range imports(p) {
+		to, ours := strings.CutPrefix(imported, Module+"/internal/")
+		if !ours || !within(to, "cli") && !within(to, "server") {
+			continue
+		}
+		if seen[to] = true; !slices.Contains(allowed, to) {
+			problems = append(problems, fmt.Sprintf("%s imports %s: let it declare a small interface, or add it to "+
+				"neighbours in internal/test/archtest/apart.go and say why they belong together", file.Name, to))
+		}
+	}
+	for _, to := range allowed {
+		if !seen[to] {
+			problems = append(problems, fmt.Sprintf("%s imports %s no more: take it out of neighbours in "+
+				"internal/test/archtest/apart.go", p.Dir, to))
+		}
+	}
+	return problems
+}

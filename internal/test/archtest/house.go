@@ -1,0 +1,93 @@
+package archtest
+
+import "slices"
+
+// A Folder of internal holds packages that stand on the same floor of the house.
+type Folder struct {
+	Name string
+	// Pure says that its packages take values in and give values out, but for those in notPure.
+	Pure bool
+}
+
+// House is the folders of internal from the roof to the ground, and the order is the rule: a package imports packages
+// of its own folder and of folders that are named after it. The compiler refuses cycles within a folder.
+var House = []Folder{
+	{Name: "test"},    // the suites and emulators of tests, and the rules of the house
+	{Name: "cli"},     // the commands, and text for people
+	{Name: "server"},  // the HTTP API and its pages
+	{Name: "agent"},   // the daemon of a machine
+	{Name: "control"}, // drives the core live
+	{Name: "sim"},     // drives the core in virtual time
+	{Name: "view"},    // follows the log for pages and receipts
+	{Name: "engine"},  // clouds, clusters and machines of one's own
+	{Name: "store"},   // the log and its snapshots
+	{Name: "content"}, // checkpoints, outputs and work folders
+	{Name: "decide", Pure: true},
+	{Name: "job", Pure: true},      // the job file
+	{Name: "estimate", Pure: true}, // memory, time and dollars of a run
+	{Name: "market", Pure: true},   // offers and prices
+	{Name: "wire", Pure: true},     // what agents and server say to each other
+	{Name: "lib", Pure: true},      // small and general
+}
+
+// notPure are the packages of pure folders that read files, wait or use the network.
+var notPure = []string{
+	"job/foreign", "job/scaffold", "lib/awshttp", "lib/child", "lib/confined", "lib/durable", "lib/fileid", "lib/wait",
+	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed",
+}
+
+// seeded are the packages that may draw from a seed that was passed in.
+var seeded = []string{"market", "sim", "sim/tick"}
+
+// thirds are the packages of other projects that a pure package may import. Above the pure folders
+// docs/design/dependencies.md is enough.
+var thirds = map[string][]string{
+	"decide/state": {"github.com/go-json-experiment/json"},
+	"job/launcher": {"gopkg.in/yaml.v3"},
+	"job/spec":     {"gopkg.in/yaml.v3"},
+	"lib/identity": {"golang.org/x/text/unicode/norm"},
+}
+
+// pure reports whether the package with that path below internal must be pure.
+func pure(room string) bool {
+	at := floor(House, room)
+	return at >= 0 && House[at].Pure && !slices.Contains(notPure, room)
+}
+
+// publics are the packages that programs of others import, and what of ours each may import.
+var publics = map[string][]string{
+	"client": {Module + "/money"},
+	"money":  {},
+}
+
+// outside is what a pure package must not import, and why. A name stands for
+// all that lies below it too.
+var outside = map[string]string{
+	"context":       "nothing below the line waits, so nothing can be cancelled",
+	"crypto/rand":   "chance is drawn from a seed that was passed in",
+	"database/sql":  "what happened comes in as events",
+	"io/ioutil":     "it reads no file",
+	"log":           "a decision says why in its value, it does not log",
+	"math/rand":     "chance is drawn from math/rand/v2 with a seed that was passed in",
+	"net":           "it talks to nobody",
+	"os":            "it reads no file, no variable, and starts no program",
+	"path/filepath": "it knows no machine's file system: take package path",
+	"plugin":        "it loads nothing",
+	"runtime":       "it is the same on every machine",
+	"sync":          "it is single-threaded, so there is nothing to lock",
+	"syscall":       "it asks no kernel",
+	"testing":       "tests are in files of their own",
+	"unsafe":        "values are what their types say",
+}
+
+// clocks are the functions of package time that ask a machine.
+var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTimer", "Now", "Since", "Sleep",
+	"Tick", "Until"}
+
+// clouds are the modules that `make demo` must not compile: files that import
+// them carry the constraint !local.
+var clouds = []string{
+	"cloud.google.com/go", "github.com/Azure", "github.com/aws", "gocloud.dev/aws", "gocloud.dev/azure",
+	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp",
+	"github.com/jackc/pgx", "k8s.io",
+}

@@ -1,0 +1,100 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"strings"
+	"unicode/utf8"
+)
+
+// The limits of what a reader can follow. Tests and what is generated are free of them.
+const (
+	MaxComplexity = 30  // of any function
+	Complex       = 15  // a function above it is hard to follow
+	MaxComplex    = 2   // per cent of all functions may be
+	MaxFunction   = 80  // lines
+	MaxFile       = 400 // lines
+	MaxLine       = 120 // characters
+)
+
+// A Function is one with a body, and how hard it is to follow.
+type Function struct {
+	Name       string // "internal/decide/core Step", "internal/decide/core Core.Step"
+	At         token.Position
+	Complexity int // ways through it: 1, and 1 for each branch, loop, case, && and ||
+	Lines      int
+}
+
+// Functions returns the functions of p, without its tests.
+func Functions(p Package) (list []Function) {
+	for _, f := range p.Files {
+		if f.Test {
+			continue
+		}
+		for _, d := range f.Tree.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			from, to := f.Set.Position(fn.Pos()), f.Set.Position(fn.End())
+			list = append(list, Function{p.Dir + " " + receiver(fn) + fn.Name.Name, from, complexity(fn),
+				to.Line - from.Line + 1})
+		}
+	}
+	return list
+}
+
+// receiver is "T." of a method of T or *T.
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) == 0 {
+		return ""
+	}
+	of := fn.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	switch of := of.(type) {
+	case *ast.Ident:
+		return of.Name + "."
+	case *ast.IndexExpr:
+		if name, ok := of.X.(*ast.Ident); ok {
+			return name.Name + "."
+		}
+	}
+	return ""
+}
+
+func complexity(fn *ast.FuncDecl) int {
+	n := 1
+	ast.Inspect(fn, func(x ast.Node) bool {
+		switch v := x.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			if v.List != nil {
+				n++
+			}
+		case *ast.CommClause:
+			if v.Comm != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if v.Op == token.LAND || v.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+// LongLines returns where the lines of text that are too long are.
+func LongLines(name, text string) (at []string) {
+	for i, line := range strings.Split(text, "\n") {
+		if n := utf8.RuneCountInString(line); n > MaxLine {
+			at = append(at, fmt.Sprintf("%s:%d has %d characters, and a line ends at %d", name, i+1, n, MaxLine))
+		}
+	}
+	return at
+}

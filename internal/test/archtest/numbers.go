@@ -1,0 +1,75 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+)
+
+// decide are the packages that compute with numbers from outside, with all that lies below them.
+var decide = []string{"internal/decide/core", "internal/decide/state", "internal/decide/plan", "internal/decide/policy",
+	"internal/decide/budget"}
+
+// Conversions returns where p makes a whole number or a span of a float64 by itself. What such a
+// conversion gives where the number does not fit depends on the processor, and is below zero on most:
+// quantity.Nanoseconds, Hours, Scale, Over and Int saturate. It sees a float64 by its form: a
+// conversion to one, a literal, a function of math, or a span in hours.
+func Conversions(p Package) (problems []string) {
+	if !slices.ContainsFunc(decide, func(dir string) bool { return p.Dir == dir || strings.HasPrefix(p.Dir, dir+"/") }) {
+		return nil
+	}
+	for _, f := range p.Files {
+		if f.Test {
+			continue
+		}
+		ast.Inspect(f.Tree, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if ok && len(call.Args) == 1 && makesWhole(call.Fun) && isFloat(call.Args[0]) {
+				at := f.Set.Position(n.Pos())
+				problems = append(problems, fmt.Sprintf("%s:%d: converts a float64 by itself: take a function of quantity, which "+
+					"saturates", path.Join(p.Dir, path.Base(at.Filename)), at.Line))
+			}
+			return true
+		})
+	}
+	return problems
+}
+
+// makesWhole reports whether the function is a conversion to a whole number or a span.
+func makesWhole(fun ast.Expr) bool {
+	switch fun := fun.(type) {
+	case *ast.Ident:
+		return slices.Contains([]string{"int", "int32", "int64", "uint64"}, fun.Name)
+	case *ast.SelectorExpr:
+		of, ok := fun.X.(*ast.Ident)
+		return ok && (of.Name == "time" && fun.Sel.Name == "Duration" || of.Name == "money" && fun.Sel.Name == "Rate")
+	}
+	return false
+}
+
+// isFloat reports whether an expression is a float64 by its form.
+func isFloat(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return isFloat(x.X)
+	case *ast.UnaryExpr:
+		return isFloat(x.X)
+	case *ast.BinaryExpr:
+		return isFloat(x.X) || isFloat(x.Y)
+	case *ast.BasicLit:
+		return x.Kind == token.FLOAT
+	case *ast.CallExpr:
+		switch fun := x.Fun.(type) {
+		case *ast.Ident: // float64(x), and max or min of one
+			return fun.Name == "float64" || (fun.Name == "max" || fun.Name == "min") && slices.ContainsFunc(x.Args, isFloat)
+		case *ast.SelectorExpr:
+			of, ok := fun.X.(*ast.Ident)
+			return ok && of.Name == "math" && !strings.HasSuffix(fun.Sel.Name, "bits") ||
+				slices.Contains([]string{"Hours", "Minutes", "Seconds", "Float"}, fun.Sel.Name) && len(x.Args) == 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,98 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+
+	"scrimp/internal/test/lane"
+)
+
+// Timed returns where a test of p waits for a span of real time, or compares real times. A busy machine makes such a
+// test fail, and a fast one makes it slow. Benchmarks may, tests of the component and the nightly lane may, and in a
+// testing/synctest bubble time is not real.
+func Timed(p Package) (problems []string) {
+	inSuite := func(s lane.Suite) bool { return slices.Contains(s.Packages, p.Dir) }
+	if within(p.Dir, "internal/test") || slices.ContainsFunc(lane.Suites, inSuite) {
+		return nil
+	}
+	for _, f := range p.Files {
+		clock := nameOf(f.Tree, "time")
+		if !f.Test || clock == "" {
+			continue
+		}
+		bubble := nameOf(f.Tree, "testing/synctest")
+		ast.Inspect(f.Tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				return !strings.HasPrefix(n.Name.Name, "Benchmark") && !marked(n)
+			case *ast.CallExpr:
+				if isCall(n, bubble, "Test") {
+					return false
+				}
+				if how := realTime(n, clock); how != "" {
+					problems = append(problems, fmt.Sprintf("%s: a test depends on real time (%s): wait for a condition with "+
+						"await.True or an event, use testing/synctest, or mark the test for another lane",
+						f.Set.Position(n.Pos()), how))
+				}
+			}
+			return true
+		})
+	}
+	return problems
+}
+
+// waits are the functions of package time that wait for real time or measure it.
+var waits = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Since", "Sleep", "Tick", "Until"}
+
+// compares are the methods of time.Time that compare two times.
+var compares = []string{"After", "Before", "Compare", "Sub"}
+
+// realTime names the real time that call waits for, measures or compares, or returns "". Clock is the name of package
+// time.
+func realTime(call *ast.CallExpr, clock string) string {
+	for _, name := range waits {
+		if isCall(call, clock, name) {
+			return "time." + name
+		}
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !slices.Contains(compares, sel.Sel.Name) {
+		return ""
+	}
+	isNow := func(x ast.Expr) bool {
+		c, ok := x.(*ast.CallExpr)
+		return ok && isCall(c, clock, "Now")
+	}
+	if isNow(sel.X) || slices.ContainsFunc(call.Args, isNow) {
+		return "time.Now in " + sel.Sel.Name
+	}
+	return ""
+}
+
+// marked reports whether a test begins with lane.Component or lane.Nightly.
+func marked(fn *ast.FuncDecl) bool {
+	if fn.Body == nil || len(fn.Body.List) == 0 {
+		return false
+	}
+	stmt, ok := fn.Body.List[0].(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := stmt.X.(*ast.CallExpr)
+	return ok && (isCall(call, "lane", "Component") || isCall(call, "lane", "Nightly"))
+}
+
+// Support returns where a program imports test support. Tests import it, tools do, and test support itself.
+func Support(p Package) (problems []string) {
+	if within(p.Dir, "hack") || within(p.room(), "test") {
+		return nil
+	}
+	for imported, file := range imports(p) {
+		if to, ours := strings.CutPrefix(imported, Module+"/internal/"); ours && within(to, "test") {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which is for tests and tools only", file.Name, to))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,93 @@
+// Package blobtest gives tests real stores: a folder in memory, and servers of S3, Google Cloud Storage and Azure Blob.
+package blobtest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/proc"
+)
+
+// bucket is the one that a server begins with.
+const bucket = "scrimp-test"
+
+// S3 starts a versitygw with one empty bucket for this test, sets the
+// credentials in the environment, and returns the bucket's address and the
+// folder that holds its objects as files.
+func S3(t testing.TB) (address, dir string) {
+	t.Helper()
+	path := program(t, "SCRIMP_VERSITYGW", "versitygw")
+	root := t.TempDir()
+	dir = filepath.Join(root, bucket)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	at := serve(t, path, func(at string) []string {
+		return []string{"--access", "testkey", "--secret", "testsecret", "--port", at, "--quiet", "posix", root}
+	})
+	t.Setenv("AWS_ACCESS_KEY_ID", "testkey")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "testsecret")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	return fmt.Sprintf("s3://%s?endpoint=http://%s&region=us-east-1", bucket, at), dir
+}
+
+// program is the path of a server that tests run: what a variable says, or what is in the path.
+func program(t testing.TB, variable, name string) string {
+	t.Helper()
+	if path := os.Getenv(variable); path != "" {
+		return path
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skip(name + " is not installed; .ci/run installs it")
+	}
+	return path
+}
+
+// serve runs a server until the test ends, and returns the address at which it answers. The servers take no listener
+// that is open already, so one whose port another program takes first is started again with the next.
+func serve(t testing.TB, path string, args func(address string) []string) (address string) {
+	t.Helper()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address = l.Addr().String()
+		_ = l.Close()
+		var said bytes.Buffer
+		cmd := exec.Command(path, args(address)...)
+		cmd.SysProcAttr = tied()
+		cmd.Stdout, cmd.Stderr = &said, &said
+		p := proc.Start(t, cmd)
+		ended := make(chan error, 1)
+		go func() { ended <- p.Wait() }()
+		up := false
+		await.True(t, path+" answers at "+address+" or ends", func() bool {
+			select {
+			case err = <-ended:
+				return true
+			default:
+			}
+			c, dialled := net.Dial("tcp", address)
+			if up = dialled == nil; up {
+				_ = c.Close()
+			}
+			return up
+		})
+		if up {
+			return address
+		}
+		text := strings.ToLower(said.String())
+		if !strings.Contains(text, "in use") && !strings.Contains(text, "eaddrinuse") {
+			t.Fatalf("%s ended: %v\n%s", path, err, text)
+		}
+	}
+}

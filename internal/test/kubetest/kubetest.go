@@ -1,0 +1,255 @@
+// Package kubetest starts real Kubernetes clusters for tests, all of them on this machine: a control plane, simulated
+// nodes, and real ones with a kubelet and containers.
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/testbin"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Cluster is one, in a folder of its own.
+type Cluster struct {
+	Dir  string
+	Port int // of the API server
+
+	lock   *os.File // of its ports
+	real   []*RealNode
+	images []string // archives that real nodes have
+}
+
+// Start starts one, with what test/kube-up.sh reads of the environment, until the test ends. Where its programs are
+// missing the test is skipped.
+func Start(t testing.TB, env ...string) *Cluster {
+	t.Helper()
+	installed(t)
+	c, err := begin(env...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.tell(t)
+		}
+		if err := c.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// shared is the cluster that the tests of a package share.
+var shared struct {
+	once sync.Once
+	*Cluster
+	err error
+}
+
+// Shared returns the cluster that the tests of a package share: each has a namespace and nodes of its own there, and
+// leaves the programs of the control plane alone. The first test starts it, and TestMain calls End.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	installed(t)
+	shared.once.Do(func() { shared.Cluster, shared.err = begin() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			shared.tell(t)
+		}
+	})
+	return shared.Cluster
+}
+
+// End ends the cluster that Shared has started, if it has.
+func End() error {
+	if shared.Cluster == nil {
+		return nil
+	}
+	return shared.end()
+}
+
+func begin(env ...string) (c *Cluster, err error) {
+	if err := sweep(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kt") // short: the path of a socket is
+	if err != nil {
+		return nil, err
+	}
+	c = &Cluster{Dir: dir}
+	if c.Port, c.lock, err = takePorts(dir); err == nil {
+		err = c.script("kube-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port), "KUBE_BIN=" + bin()}, env...)...)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.end())
+	}
+	return c, nil
+}
+
+func (c *Cluster) end() error {
+	err := c.script("kube-down.sh")
+	_ = os.RemoveAll(c.Dir)
+	if c.lock != nil {
+		_ = c.lock.Close()
+	}
+	return err
+}
+
+// installed skips the test where a program of the control plane is missing.
+func installed(t testing.TB) {
+	t.Helper()
+	for _, name := range strings.Fields("etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok") {
+		Installed(t, name)
+	}
+}
+
+// Installed returns the path of a program that test/kube-build.sh builds. Where it is missing the test is skipped.
+func Installed(t testing.TB, name string) string {
+	t.Helper()
+	path := Program(name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not installed; test/kube-build.sh %s builds it", name, filepath.Dir(path))
+	}
+	return path
+}
+
+// Program is the path of a program that test/kube-build.sh builds: helm, kubectl, and those of the control plane.
+func Program(name string) string { return filepath.Join(bin(), name) }
+
+func bin() string {
+	if dir := os.Getenv("KUBE_BIN"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "scrimp-ci", "kube")
+}
+
+// tell logs what the programs have said last.
+func (c *Cluster) tell(t testing.TB) {
+	logs, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*.log"))
+	for _, path := range logs {
+		text, _ := os.ReadFile(path)
+		var said []string
+		for line := range strings.Lines(string(text)) {
+			if !usual(line) {
+				said = append(said, line[:min(len(line), 400)])
+			}
+		}
+		t.Logf("%s:\n%s", filepath.Base(path), strings.Join(said[max(0, len(said)-10):], ""))
+	}
+}
+
+// usual is whether a program of Kubernetes says by its line that nothing is wrong.
+func usual(line string) bool {
+	return line == "" || line[0] == 'I' || strings.Contains(strings.ToLower(line), `"level":"info"`)
+}
+
+func (c *Cluster) script(name string, env ...string) error {
+	if out, err := c.run(name, []string{c.Dir}, env...); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+func (c *Cluster) run(name string, args []string, env ...string) (string, error) {
+	path := filepath.Join(testbin.Root(), "test", name)
+	cmd := exec.Command(path, args...) //nolint:noctx // the end of the test ends it
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Kubeconfig is the administrator's.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+// Do runs kubectl as the administrator.
+func (c *Cluster) Do(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.Try(args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// Try runs kubectl where it may fail.
+func (c *Cluster) Try(args ...string) (string, error) { return c.kubectl("", args...) }
+
+// Apply applies manifests.
+func (c *Cluster) Apply(t testing.TB, yaml string) {
+	t.Helper()
+	if out, err := c.kubectl(yaml, "apply", "-f", "-"); err != nil {
+		t.Fatalf("kubectl apply: %v\n%s\n%s", err, out, yaml)
+	}
+}
+
+func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Program("kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.Dir)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// User makes a ServiceAccount that has the Role, given as YAML, in the namespace, which it makes where it is not
+// there, for pods of the restricted profile. It returns the kubeconfig of the account's token, which holds for a day.
+func (c *Cluster) User(t testing.TB, namespace, role string) (kubeconfig string) {
+	t.Helper()
+	var head struct{ Metadata struct{ Name string } }
+	if err := yaml.Unmarshal([]byte(role), &head); err != nil || head.Metadata.Name == "" {
+		t.Fatalf("a Role without a name: %v\n%s", err, role)
+	}
+	name := head.Metadata.Name
+	of, rights := "/api/v1/namespaces/"+namespace, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace
+	c.Create(t, "/api/v1/namespaces", "apiVersion: v1\nkind: Namespace\n"+
+		"metadata: {name: "+namespace+", labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
+	c.Create(t, of+"/serviceaccounts", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+name+"}\n")
+	c.Create(t, rights+"/roles", role)
+	c.Create(t, rights+"/rolebindings", fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[2]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[2]s}
+subjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[1]s}]
+`, namespace, name))
+	var granted struct{ Status struct{ Token string } }
+	answer := c.Create(t, of+"/serviceaccounts/"+name+"/token",
+		"apiVersion: authentication.k8s.io/v1\nkind: TokenRequest\nspec: {expirationSeconds: 86400}\n")
+	if err := json.Unmarshal(answer, &granted); err != nil || granted.Status.Token == "" {
+		t.Fatalf("no token of %s in %s: %v", name, namespace, err)
+	}
+	token := granted.Status.Token
+	admin, err := os.ReadFile(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(c.Dir, "etc", namespace+"."+name+".kubeconfig")
+	clusters, _, _ := strings.Cut(string(admin), "users:\n")
+	text := fmt.Sprintf("%susers:\n- name: %s\n  user: {token: %s}\n"+
+		"contexts:\n- name: test\n  context: {cluster: test, user: %[2]s, namespace: %[4]s}\ncurrent-context: test\n",
+		clusters, name, token, namespace)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

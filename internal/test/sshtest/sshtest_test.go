@@ -1,0 +1,53 @@
+package sshtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/lane"
+)
+
+// A machine comes on though what was killed on it still holds the port for a moment.
+func TestAMachineComesOnWhileItsPortIsHeld(t *testing.T) {
+	lane.Component(t, "ssh")
+	m := Start(t, 1, 88)
+	m.Off(t, 1)
+	log := filepath.Join(m.dir, "sshd1.log")
+	said := func(what string) bool {
+		text, _ := os.ReadFile(log)
+		return strings.Contains(string(text), what)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Remove(log))
+	old := exec.Command("ip", "netns", "exec", m.space(1), "/usr/sbin/sshd", "-D", "-e", "-o", "PidFile=none", "-f",
+		filepath.Join(m.dir, "sshd1.conf"))
+	holds, err := os.Create(filepath.Join(m.dir, "held.log"))
+	must(err)
+	old.Stderr = holds
+	must(old.Start())
+	await.True(t, "the port is held", func() bool {
+		text, _ := os.ReadFile(holds.Name())
+		return strings.Contains(string(text), "listening")
+	})
+	on := make(chan struct{})
+	go func() {
+		defer close(on)
+		m.On(t, 1)
+	}()
+	await.True(t, "sshd does not begin", func() bool { return said("Address already in use") })
+	must(old.Process.Kill())
+	_ = old.Wait() // killed
+	<-on
+	if out, err := m.Run(t, 1, "echo on"); err != nil || !strings.Contains(out, "on") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,175 @@
+// Package storetest is the suite that every store.Store passes, with the
+// records that it writes. A backend says how its places are made and damaged;
+// the properties are the same for all.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/store"
+)
+
+// Backend is a way to keep a store. A place is whatever Open wants: a folder, an address.
+type Backend struct {
+	Name string
+	// Place makes a new, empty place.
+	Place func(t testing.TB) string
+	// Open opens a place for writing. The suite closes what it opened.
+	Open func(ctx context.Context, place string) (store.Store, error)
+	// Exec runs SQL on a place behind the store's back, and returns what the database says.
+	Exec func(t testing.TB, place, sql string) error
+	// Full makes a place whose disk has room for about the given bytes.
+	Full func(t testing.TB, bytes int64) string
+	// Old makes a place as an earlier release left it, which is not read any more.
+	Old func(t testing.TB) string
+	// Size is how many bytes the log of a place takes on the disk, its indexes with it.
+	Size func(t testing.TB, place string) int64
+}
+
+// Writer makes records that continue a log, with the heads of its chains.
+type Writer struct {
+	Next  uint64
+	heads map[string]ledger.Hash
+	kept  uint64
+}
+
+// opened is market time of the first record.
+var opened = time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
+
+// Make returns the next n records: two tenants, keys and facts on some, and 0 to 2
+// postings each, chained; every sixth, from the third on, is a sample. The same log
+// has the same records.
+func (w *Writer) Make(n int) []Record {
+	if w.heads == nil {
+		w.Next, w.heads = 1, map[string]ledger.Hash{}
+	}
+	list := make([]Record, 0, n)
+	for range n {
+		list = append(list, w.record())
+		w.Next++
+	}
+	return list
+}
+
+// Record is store.Record.
+type Record = store.Record
+
+func (w *Writer) record() Record {
+	seq := w.Next
+	tenant := []string{"default", "lab"}[seq%3%2]
+	job := fmt.Sprintf("j-%d", seq%5)
+	r := Record{
+		Seq: seq, Tenant: tenant, At: opened.Add(time.Duration(seq) * time.Second),
+		Kind: []string{"job_submitted", "tick"}[seq%2],
+		// spaces and escapes stay as they are
+		Event: json.RawMessage(fmt.Sprintf(`{"at": "x",  "seq":%d,"text":"né\u0000\"<&>","job":%q}`, seq, job)),
+	}
+	if seq%4 == 0 || seq%12 == 9 {
+		r.Key = fmt.Sprintf("key-%d", seq)
+	}
+	if seq%2 == 0 {
+		r.Facts = json.RawMessage(fmt.Sprintf(`[{"decided": %d,"why":"né\u0000<&>"}]`, seq))
+	}
+	r.Sample, r.Kept = seq%6 == 3, w.kept
+	if !r.Sample {
+		w.kept = seq
+	}
+	for line := range int(seq % 3) {
+		amount := money.Picos(int64(seq)*1_000_003 + int64(line) + 1)
+		p, _ := ledger.Move(amount, ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Open))
+		p.Event, p.Line, p.At, p.Currency = seq, line, r.At, money.USD
+		p.Category, p.Phase, p.Use = ledger.Compute, ledger.Accrued, ledger.Open
+		p.Provider, p.Region, p.SKU = "local", "here", "local.large"
+		p.Begin, p.End = r.At.Add(-time.Hour), r.At
+		p.Quantity, p.Unit = ledger.Seconds(time.Hour+time.Duration(line)), ledger.SecondUnit
+		p.Price, p.ListPrice = ledger.PriceOf(money.Rate(seq), seq%4 == 0), ledger.PriceOf(0, seq%5 == 0)
+		p.Owner = ledger.Owner{Tenant: tenant, Team: "t", Job: job, Attempt: job + "-1",
+			Tags: map[string]string{"b": "2", "a": "1"}}
+		sealed, head := ledger.Seal([]ledger.Posting{p}, w.heads[tenant])
+		w.heads[tenant] = head
+		r.Postings = append(r.Postings, sealed...)
+	}
+	return r
+}
+
+// open opens a place and closes it at the end of the test.
+func (b Backend) open(t testing.TB, place string) store.Store {
+	t.Helper()
+	s, err := b.Open(t.Context(), place)
+	if err != nil {
+		t.Fatalf("open %s: %v", place, err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // again, where the test closed it
+	return s
+}
+
+func (b Backend) fresh(t testing.TB) store.Store {
+	t.Helper()
+	return b.open(t, b.Place(t))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Same compares what was written with what is read, bytes and all.
+func Same(t testing.TB, got, want []Record) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d records, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if g, w := text(got[i]), text(want[i]); g != w {
+			t.Fatalf("record %d differs\n got %s\nwant %s", want[i].Seq, g, w)
+		}
+	}
+}
+
+func text(r Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d after %d, sample %v %q %s %q %q\n event %q\n facts %q",
+		r.Seq, r.Kept, r.Sample, r.Tenant, r.At.Format(time.RFC3339Nano), r.Kind, r.Key, r.Event, r.Facts)
+	for _, p := range r.Postings {
+		b.WriteString("\n " + posted(p))
+	}
+	return b.String()
+}
+
+// posted is all of a posting, with what it follows.
+func posted(p ledger.Posting) string {
+	return fmt.Sprintf("posting %x %x", p.AppendBinary(nil), p.Hash)
+}
+
+// bare takes the postings away.
+func bare(list []Record) []Record {
+	out := make([]Record, len(list))
+	for i, r := range list {
+		r.Postings = nil
+		out[i] = r
+	}
+	return out
+}
+
+// all reads the whole log in pages that grow.
+func all(t testing.TB, s store.Store) (list []Record) {
+	t.Helper()
+	after := uint64(0)
+	for limit := 7; ; limit += limit / 2 {
+		page, err := s.WholeRecords(context.Background(), after, limit)
+		must(t, err)
+		if len(page) == 0 {
+			return list
+		}
+		list, after = append(list, page...), page[len(page)-1].Seq
+	}
+}

@@ -1,0 +1,352 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/store"
+)
+
+// Run holds a backend to every property but that of FullDisk.
+func Run(t *testing.T, b Backend) {
+	for _, p := range []struct {
+		name string
+		test func(*testing.T, Backend)
+	}{
+		{"what was appended is what is read", readBack},
+		{"an append is whole or not there", atomicAppend},
+		{"a reader never sees half an append", atomicRead},
+		{"the log takes no hole, no overlap and no stray posting", noHole},
+		{"a canceled append leaves nothing", canceled},
+		{"an idempotency key finds its event, by tenant", seen},
+		{"a log that was closed goes on where it ended", reopen},
+		{"a snapshot and the events after it give the state of the log alone", snapshotState},
+		{"a snapshot of many parts is read as it was written, and the newest two are kept", snapshotParts},
+		{"a snapshot that was cut short is not there", snapshotTorn},
+		{"a snapshot takes what has not changed from the one before, and nothing is kept that none needs", snapshotShared},
+		{"events and postings are never changed or deleted", appendOnly},
+		{"a damaged posting is found", damaged},
+		{"output is kept by offset, however it is sent", logs},
+		{"measurements are appended, replaced whole, and go with the output", measurements},
+		{"facts are kept by name", facts},
+		{"a backup that is taken under way restores to the same hash", backedUp},
+		{"a restoration that was cut short is known, and goes on", cutShort},
+		{"a place that holds something is not restored into", notEmpty},
+		{"a second server is refused and told why", locked},
+		{"kill -9 loses nothing that was acknowledged", killed},
+		{"samples lie among the events in the order of the log", samplesMerged},
+		{"samples are dropped, but for those that a snapshot needs", samplesDropped},
+		{"the last record stays, and the log goes on after it", lastStays},
+		{"a sample has no facts and no postings", sampleWithMore},
+		{"an event that is missing is found when samples are gone", missingFound},
+		{"a log without its samples is backed up and restored as it is", droppedBackedUp},
+		{"what follows the log moves with its mark, or not at all", viewMoves},
+		{"what follows the log is kept when the store is closed, and can be emptied", viewKept},
+		{"archived jobs are found by name and listed in their order", archivedRows},
+		{"records are read by their numbers", recordsAt},
+		{"records and postings are small on the disk", sizes},
+		{"a database of an older release is refused and told what to do", older},
+		{"a newer schema is refused", newer},
+	} {
+		t.Run(strings.ReplaceAll(p.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			p.test(t, b)
+		})
+	}
+}
+
+func readBack(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	want := new(Writer).Make(60)
+	must(t, s.Append(t.Context(), nil))
+	must(t, s.Append(t.Context(), want[:1]))
+	must(t, s.Append(t.Context(), want[1:40]))
+	must(t, s.Append(t.Context(), want[40:]))
+	Same(t, all(t, s), want)
+
+	page, err := s.Records(t.Context(), 10, 20)
+	must(t, err)
+	Same(t, page, bare(want[10:30]))
+	page, err = s.Records(t.Context(), 60, 20)
+	must(t, err)
+	Same(t, page, nil)
+	end, err := s.End(t.Context())
+	must(t, err)
+	if end != 60 {
+		t.Errorf("the log ends at %d, want 60", end)
+	}
+	var ticks []Record
+	for _, r := range want {
+		if r.Kind == "tick" && r.Seq > 5 {
+			ticks = append(ticks, r)
+		}
+	}
+	page, err = s.RecordsOf(t.Context(), "tick", 5, 10)
+	must(t, err)
+	Same(t, page, bare(ticks[:10]))
+
+	Same(t, all(t, s), want) // with what each posting follows, however the log is read
+	for _, tenant := range []string{"default", "lab", "nobody"} {
+		for _, job := range []string{"", "j-2", "j-none"} {
+			var want, got []string
+			for _, r := range all(t, s) {
+				for _, p := range r.Postings {
+					if p.Owner.Tenant == tenant && (job == "" || p.Owner.Job == job) {
+						want = append(want, posted(p))
+					}
+				}
+			}
+			for p, err := range s.Postings(t.Context(), tenant, job) {
+				must(t, err)
+				got = append(got, posted(p))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("postings of %s %q: %d, want %d in the order of the log", tenant, job, len(got), len(want))
+			}
+			if tenant != "nobody" && job != "j-none" && len(want) == 0 {
+				t.Errorf("no postings of %s %q: the test shows nothing", tenant, job)
+			}
+		}
+	}
+	var some, got []string
+	for _, r := range all(t, s) {
+		for _, p := range r.Postings {
+			if r.Seq > 10 && r.Seq <= 40 && p.Owner.Tenant == "lab" {
+				some = append(some, posted(p))
+			}
+		}
+	}
+	for p, err := range s.PostingsOf(t.Context(), "lab", 10, 40) {
+		must(t, err)
+		got = append(got, posted(p))
+	}
+	if !slices.Equal(got, some) || len(got) == 0 {
+		t.Errorf("postings of the events 11 to 40: %d, want %d in the order of the log", len(got), len(some))
+	}
+	Verify(t, s)
+}
+
+// Verify checks the chain of each tenant.
+func Verify(t testing.TB, s store.Store) {
+	t.Helper()
+	for _, tenant := range []string{"default", "lab"} {
+		if err := ledger.Verify(s.Postings(context.Background(), tenant, "")); err != nil {
+			t.Errorf("ledger of %s: %v", tenant, err)
+		}
+	}
+}
+
+func atomicAppend(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	var w Writer
+	first := w.Make(10)
+	must(t, s.Append(t.Context(), first))
+	batch := w.Make(20)
+	broken := slices.Clone(batch)
+	last := len(broken) - 2 // seq 29: two postings
+	if len(broken[last].Postings) != 2 {
+		t.Fatalf("record %d has %d postings, the test wants 2", broken[last].Seq, len(broken[last].Postings))
+	}
+	broken[last].Postings = slices.Clone(broken[last].Postings)
+	broken[last].Postings[1].To = broken[last].Postings[1].From // the database refuses this one
+	if err := s.Append(t.Context(), broken); err == nil {
+		t.Fatal("a posting from an account to itself was taken")
+	}
+	Same(t, all(t, s), first)
+	must(t, s.Append(t.Context(), batch)) // the log did not move
+	Same(t, all(t, s), append(first, batch...))
+	Verify(t, s)
+}
+
+func atomicRead(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	const batch, batches = 50, 20
+	done := make(chan error, 1)
+	go func() {
+		var w Writer
+		for range batches {
+			if err := s.Append(ctx, w.Make(batch)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for reads := 0; ; reads++ {
+		select {
+		case err := <-done:
+			must(t, err)
+			if end, _ := s.End(t.Context()); end != batch*batches {
+				t.Errorf("the log ends at %d, want %d", end, batch*batches)
+			}
+			return
+		default:
+		}
+		end, err := s.End(t.Context())
+		must(t, err)
+		if end%batch != 0 {
+			t.Fatalf("a reader saw the log end at %d, within an append of %d", end, batch)
+		}
+		list, err := s.WholeRecords(t.Context(), 0, batch*batches)
+		must(t, err)
+		if len(list)%batch != 0 {
+			t.Fatalf("a reader saw %d records: half an append of %d", len(list), batch)
+		}
+		if want := uint64(len(list)); want > 0 && len(list[want-1].Postings) != int(want%3) {
+			t.Fatalf("a reader saw record %d with %d postings", want, len(list[want-1].Postings))
+		}
+	}
+}
+
+func noHole(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	records := new(Writer).Make(10)
+	must(t, s.Append(t.Context(), records[:5]))
+	for name, bad := range map[string][]Record{
+		"a hole before":    records[6:8],
+		"a hole within":    {records[5], records[7]},
+		"what is there":    records[4:6],
+		"the same twice":   {records[5], records[5]},
+		"the wrong way":    {records[6], records[5]},
+		"from the start":   records[:1],
+		"number zero":      {{Seq: 0, Tenant: "default", At: opened, Kind: "tick", Event: []byte("{}")}},
+		"the next to last": {records[3]},
+	} {
+		if err := s.Append(t.Context(), bad); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s: %v, want ErrConflict", name, err)
+		}
+	}
+	stray := records[5]
+	stray.Postings = records[7].Postings
+	if len(stray.Postings) == 0 {
+		t.Fatal("the stray posting is none")
+	}
+	if err := s.Append(t.Context(), []Record{stray}); err == nil {
+		t.Error("a posting of another event was taken")
+	}
+	Same(t, all(t, s), records[:5])
+	must(t, s.Append(t.Context(), records[5:]))
+	Same(t, all(t, s), records)
+}
+
+func canceled(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	records := new(Writer).Make(10)
+	must(t, s.Append(t.Context(), records[:5]))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Append(ctx, records[5:]); !errors.Is(err, context.Canceled) {
+		t.Fatalf("append with a canceled context: %v", err)
+	}
+	Same(t, all(t, s), records[:5])
+	must(t, s.Append(t.Context(), records[5:]))
+	Same(t, all(t, s), records)
+}
+
+func seen(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	records := new(Writer).Make(30)
+	must(t, s.Append(t.Context(), records))
+	asked := []string{"", "key-x", "' OR ''='", `"]`}
+	want := map[string]map[string]uint64{"default": {}, "lab": {}}
+	for _, r := range records {
+		if r.Key != "" {
+			asked, want[r.Tenant][r.Key] = append(asked, r.Key), r.Seq
+		}
+	}
+	if len(want["default"]) == 0 || len(want["lab"]) == 0 {
+		t.Fatal("no keys: the test shows nothing")
+	}
+	for tenant, want := range want { // what the other tenant uses is none of theirs
+		got, err := s.Seen(t.Context(), tenant, asked...)
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("keys of %s: %v, %v; want %v", tenant, got, err, want)
+		}
+		for key, seq := range want {
+			if got, err := s.Seen(t.Context(), tenant, key); err != nil || len(got) != 1 || got[key] != seq {
+				t.Errorf("%s of %s: %v, %v; want event %d", key, tenant, got, err, seq)
+			}
+		}
+	}
+	if got, err := s.Seen(t.Context(), "default"); err != nil || len(got) > 0 {
+		t.Errorf("without keys: %v, %v", got, err)
+	}
+}
+
+func reopen(t *testing.T, b Backend) {
+	place := b.Place(t)
+	var w Writer
+	var want []Record
+	for range 3 {
+		s := b.open(t, place)
+		part := w.Make(4)
+		must(t, s.Append(t.Context(), part))
+		want = append(want, part...)
+		Same(t, all(t, s), want)
+		must(t, s.Close())
+	}
+}
+
+func facts(t *testing.T, b Backend) {
+	place := b.Place(t)
+	s := b.open(t, place)
+	if v, ok, err := s.Meta(t.Context(), "a"); v != "" || ok || err != nil {
+		t.Errorf("a fact that nobody wrote: %q, %v, %v", v, ok, err)
+	}
+	want := map[string]string{"a": "2", "empty": "", "it's": "né"}
+	must(t, s.PutMeta(t.Context(), "a", "1"))
+	for k, v := range want {
+		must(t, s.PutMeta(t.Context(), k, v))
+	}
+	must(t, s.Close())
+	s = b.open(t, place)
+	for k, v := range want {
+		if got, ok, err := s.Meta(t.Context(), k); got != v || !ok || err != nil {
+			t.Errorf("%s: %q, %v, %v; want %q", k, got, ok, err, v)
+		}
+	}
+	got, err := s.AllMeta(t.Context())
+	must(t, err)
+	if !maps.Equal(got, want) {
+		t.Errorf("all facts: %v, want %v", got, want)
+	}
+}
+
+func measurements(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	is := func(name, want string) {
+		t.Helper()
+		if got, err := s.Series(t.Context(), name); err != nil || string(got) != want {
+			t.Errorf("%s measured %q, %v, want %q", name, got, err, want)
+		}
+	}
+	is("j.1", "")
+	must(t, s.AppendSeries(t.Context(), "j.1", []byte("one ")))
+	must(t, s.AppendSeries(t.Context(), "j.1", []byte("two")))
+	must(t, s.AppendSeries(t.Context(), store.RankLog("j.1", 2), []byte("other")))
+	is("j.1", "one two")
+	must(t, s.PutSeries(t.Context(), "j.1", []byte("2")))
+	is("j.1", "2")
+	sizes, err := s.AllSeries(t.Context())
+	if must(t, err); !maps.Equal(sizes, map[string]int64{"j.1": 1, "j.1~2": 5}) {
+		t.Errorf("there are %v", sizes)
+	}
+	if names, err := s.Logs(t.Context()); err != nil || len(names) > 0 {
+		t.Errorf("measurements are listed as output: %q, %v", names, err)
+	}
+	must(t, s.DropLog(t.Context(), "j.1"))
+	is("j.1", "")
+	is("j.1~2", "other")
+	for _, bad := range []string{"", "../x", ".hidden", "a/b"} {
+		if s.AppendSeries(t.Context(), bad, nil) == nil || s.PutSeries(t.Context(), bad, nil) == nil {
+			t.Errorf("%q is taken for the name of an attempt", bad)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package convert
+
+import (
+	"reflect"
+
+	"scrimp/client"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/market"
+)
+
+// specials are pairs of which one writes itself as text.
+var specials = map[pair]copier{
+	{reflect.TypeFor[client.Role](), reflect.TypeFor[identity.Role]()}: func(to, from reflect.Value) {
+		to.SetString(identity.Role(from.Int()).String())
+	},
+	{reflect.TypeFor[identity.Role](), reflect.TypeFor[client.Role]()}: func(to, from reflect.Value) {
+		role, _ := identity.ParseRole(from.String()) // a name that is none of them gives no rights
+		to.SetInt(int64(role))
+	},
+}
+
+// Pairs are the types that are converted, of the wire first.
+var Pairs = [][2]reflect.Type{
+	of[client.Choice, plan.Decision](),
+	of[client.Grant, identity.Grant](),
+	of[client.Hash, ledger.Hash](),
+	of[client.Hazard, policy.Hazard](),
+	of[client.Limit, budget.Limit](),
+	of[client.LimitUse, budget.Use](),
+	of[client.Offer, market.Offer](),
+	of[client.Outlook, budget.Outlook](),
+	of[client.Quote, market.Quote](),
+	of[client.Receipt, receipt.Receipt](),
+	of[client.Role, identity.Role](),
+	of[client.Run, measured.Run](),
+	of[client.Spender, budget.Spender](),
+	of[client.Terms, core.Terms](),
+	of[client.Threshold, budget.Threshold](),
+	of[client.Trace, market.Trace](),
+	of[client.User, identity.User](),
+}
+
+func of[Wire, Program any]() [2]reflect.Type {
+	return [2]reflect.Type{reflect.TypeFor[Wire](), reflect.TypeFor[Program]()}
+}

@@ -1,0 +1,165 @@
+package bound
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/lib/size"
+)
+
+// kinds says what the numbers of requests, reports and events count: by the name of a field, and before
+// that by its type and name where the name alone does not tell.
+var kinds = map[string]*quantity.Kind{
+	"step": quantity.Steps, "steps": quantity.Steps, "total": quantity.Steps, "patience": quantity.Steps,
+	"message": quantity.Number, "seq": quantity.Number, "first": quantity.Number, "as_of": quantity.Number,
+	"base": quantity.Number, "from": quantity.Number, "Move.epoch": quantity.Number,
+
+	"node": quantity.Nodes, "nodes": quantity.Nodes, "least_nodes": quantity.Nodes, "Need.machines": quantity.Nodes,
+	"machines": quantity.Count,
+	"count":    quantity.Count, "cpus": quantity.Count, "max_cpus": quantity.Count, "cores": quantity.Count,
+	"accelerators": quantity.Count, "max_accelerators": quantity.Count, "gpus": quantity.Count, "index": quantity.Count,
+	"jobs": quantity.Count, "running": quantity.Count, "max_running": quantity.Count, "at_once": quantity.Count,
+	"seats": quantity.Count, "reserve": quantity.Count, "failures": quantity.Count, "max_retries": quantity.Count,
+	"incarnation": quantity.Count, "wire": quantity.Count, "processes": quantity.Count, "cpu": quantity.Count,
+	"rows": quantity.Count, "cols": quantity.Count, "role": quantity.Count, "most": quantity.Count,
+	"priority": quantity.Priority,
+
+	"memory": quantity.Bytes, "memory_bytes": quantity.Bytes, "max_memory_bytes": quantity.Bytes,
+	"machine_bytes": quantity.Bytes, "disk": quantity.Bytes, "disk_bytes": quantity.Bytes, "disk_read": quantity.Bytes,
+	"disk_write": quantity.Bytes, "bytes": quantity.Bytes, "uploaded": quantity.Bytes, "log_end": quantity.Bytes,
+
+	"exit": quantity.Exit, "setup_status": quantity.Exit, "retry_codes": quantity.Exit,
+	"promise": quantity.Fraction, "warn": quantity.Fraction, "gpu": quantity.Fraction,
+	"speed": quantity.Factor, "throughput": quantity.Factor,
+	"gpu_hours": quantity.GPUHours, "epoch": quantity.Epochs,
+	"metrics": quantity.Metric, "value": quantity.Metric, "target": quantity.Metric, "min_delta": quantity.Metric,
+	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
+	"start": quantity.Seconds,
+
+	"BillLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
+}
+
+// typeKinds are the kinds of the types that say themselves what they are.
+var typeKinds = map[reflect.Type]*quantity.Kind{
+	reflect.TypeFor[time.Time](): quantity.Time, reflect.TypeFor[time.Duration](): quantity.Span,
+	reflect.TypeFor[money.Amount](): quantity.Dollars, reflect.TypeFor[money.Rate](): quantity.Price,
+	reflect.TypeFor[size.Bytes](): quantity.Bytes,
+}
+
+// KindOf is the kind of number that a field of a struct holds, by its name in JSON, in a list or a map
+// too; nil: it holds none, or nobody has said what it counts.
+func KindOf(of reflect.Type, name string, t reflect.Type) *quantity.Kind {
+	t = element(t)
+	known, typed := typeKinds[t]
+	if !typed && !isNumber(t) {
+		return nil
+	}
+	if k := kinds[of.Name()+"."+name]; k != nil {
+		return k
+	}
+	if typed {
+		return known
+	}
+	return kinds[name]
+}
+
+// element is what pointers, lists and maps of t hold.
+func element(t reflect.Type) reflect.Type {
+	for k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Array || k == reflect.Map; k = t.Kind() {
+		t = t.Elem()
+	}
+	return t
+}
+
+// isNumber reports whether t is a number; a byte is none.
+func isNumber(t reflect.Type) bool {
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uint8
+}
+
+// nameOf is what JSON calls a field; "-" is one that it does not have.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "" {
+		name = strings.ToLower(f.Name)
+	}
+	return name
+}
+
+// part is a field of a struct that is a number, or holds some.
+type part struct {
+	at   int
+	name string // "": its fields are those of the struct
+	kind *quantity.Kind
+}
+
+var parts sync.Map // by type
+
+// partsOf are the fields of t in which numbers are.
+func partsOf(t reflect.Type) []part {
+	if known, ok := parts.Load(t); ok {
+		return known.([]part) //nolint:forcetypeassert // nothing else is put there
+	}
+	var list []part
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name := nameOf(f); {
+		case !f.IsExported() || name == "-":
+		case f.Anonymous && f.Tag.Get("json") == "":
+			list = append(list, part{at: i})
+		default:
+			if k := KindOf(t, name, f.Type); k != nil || holdsNumbers(f.Type, nil) {
+				list = append(list, part{i, name, k})
+			}
+		}
+	}
+	parts.Store(t, list)
+	return list
+}
+
+// holdsNumbers reports whether a value of t may have numbers below it.
+func holdsNumbers(t reflect.Type, within []reflect.Type) bool {
+	t = element(t)
+	if typeKinds[t] != nil || isNumber(t) {
+		return true
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for _, outer := range within {
+		if outer == t {
+			return false
+		}
+	}
+	for f := range t.Fields() {
+		if f.IsExported() && holdsNumbers(f.Type, append(within, t)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unbounded lists the fields of t, and of what it holds, that are numbers of no kind: tests hold every
+// request and every event against it.
+func Unbounded(t reflect.Type) (list []string) { return unbounded(t, map[reflect.Type]bool{}) }
+
+func unbounded(t reflect.Type, seen map[reflect.Type]bool) (list []string) {
+	t = element(t)
+	if t.Kind() != reflect.Struct || typeKinds[t] != nil || seen[t] {
+		return nil
+	}
+	seen[t] = true
+	for f := range t.Fields() {
+		if !f.IsExported() || nameOf(f) == "-" {
+			continue
+		}
+		if isNumber(element(f.Type)) && KindOf(t, nameOf(f), f.Type) == nil {
+			list = append(list, t.String()+"."+nameOf(f))
+		}
+		list = append(list, unbounded(f.Type, seen)...)
+	}
+	return list
+}

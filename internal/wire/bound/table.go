@@ -1,0 +1,201 @@
+package bound
+
+import (
+	"reflect"
+	"strings"
+
+	"scrimp/client"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/wire/api"
+)
+
+// Bound is how much a field may hold.
+type Bound struct {
+	Bytes int // of a string, as JSON writes it, and of each that stands in a list or a map
+	Items int // of a list or a map
+	Key   int // bytes of each key of a map
+
+	kind *quantity.Kind // of a number, and of each in a list or a map; nil: it is none, or is clipped
+}
+
+// Standard is the bound of what the table does not name.
+var Standard = Bound{Bytes: 1024, Items: 1000, Key: 128}
+
+// longestNumber is how many digits a number has at most.
+const longestNumber = 64
+
+// Sizes that several fields share.
+const (
+	name     = 255      // of a job, an attempt, a machine, a checkpoint
+	sentence = 1000     // for people
+	variable = 32 << 10 // of a variable of an environment, or an argument
+	jobFile  = 1 << 20
+)
+
+// table is the bounds of fields, by type and name in JSON. "[]T" is a list of T that is a whole request.
+var table = map[string]Bound{
+	"[]Submission":       {Items: 1000},
+	"Submission.key":     {Bytes: name},
+	"Submission.spec":    {Bytes: jobFile},
+	"Submission.folder":  {Bytes: 4096},
+	"Submission.work":    {Bytes: 64},
+	"Submission.secrets": {Bytes: variable, Items: 200, Key: name},
+	"Submission.shell":   {Bytes: variable, Items: 200, Key: name},
+	"Submission.rerun":   {Bytes: name},
+	"Submission.from":    {Bytes: 2 * name},
+
+	"Changes.deadline":   {Bytes: 64},
+	"Changes.budget":     {Bytes: 64},
+	"Changes.gpu_hours":  {Bytes: 64},
+	"Changes.wall_clock": {Bytes: 64},
+	"Changes.priority":   {Bytes: 64},
+	"Resume.env":         {Bytes: variable, Items: 200},
+	"Resume.secrets":     {Bytes: variable, Items: 200, Key: name},
+	"Resume.shell":       {Bytes: variable, Items: 200, Key: name},
+	"Review.reason":      {Bytes: sentence},
+	"Exec.id":            {Bytes: 64},
+	"Exec.command":       {Bytes: variable, Items: 1000},
+	"ExecInput.input":    {Bytes: 96 << 10},
+	"Terminal.kind":      {Bytes: 64},
+	"GC.only":            {Bytes: 64, Items: 20},
+	"GC.keep":            {Bytes: name, Items: 10_000},
+	"Ownership.instance": {Bytes: name},
+
+	"SetBudget.remove": {Bytes: 400},
+	"SetBudget.tag":    {Bytes: 63},
+	"SetBudget.values": {Bytes: 128, Items: 1000},
+	"SetBudget.share":  {Bytes: 63},
+	"Limit.scope":      {Bytes: 300},
+	"Limit.window":     {Bytes: 16},
+	"Limit.warn":       {Items: 20},
+	"Limit.notify":     {Bytes: 2048},
+
+	"SetUser.grants":   {Items: 1000},
+	"Grant.team":       {Bytes: 63},
+	"SetTeam.projects": {Bytes: 63, Items: 1000},
+	"NewToken.user":    {Bytes: 63},
+	"NewToken.note":    {Bytes: 200},
+
+	"Identification.engine":    {Bytes: name},
+	"Identification.document":  {Bytes: 8 << 10},
+	"Identification.signature": {Bytes: 4 << 10},
+
+	"Registration.instance": {Bytes: name},
+	"Registration.key":      {Bytes: 128},
+	"Registration.version":  {Bytes: 128},
+	"Registration.address":  {Bytes: name},
+	"Pull.running":          {Bytes: name, Items: 1000},
+	"Pull.version":          {Bytes: 128},
+	"Pull.build":            {Bytes: 128},
+
+	"Report.attempt":         {Bytes: name},
+	"Report.messages":        {Items: 256},
+	"Report.trouble":         {Bytes: sentence},
+	"Started.restored":       {Bytes: name},
+	"Step.metrics":           {Items: 100, Key: 128},
+	"Step.broken":            {Bytes: 128, Items: 100},
+	"Step.values":            {Items: 1000},
+	"Saved.manifest":         {Bytes: name},
+	"Refused.manifest":       {Bytes: name},
+	"Refused.why":            {Bytes: sentence},
+	"Noticed.source":         {Bytes: 64},
+	"Ended.reason":           {Bytes: 64},
+	"Ended.outputs":          {Bytes: 1024},
+	"Ended.error":            {Bytes: 4096},
+	"ExecResult.output":      {Bytes: 3 << 19}, // 1 MiB in base64, and room
+	"ExecResult.error":       {Bytes: 4096},
+	"ExecResult.session":     {Bytes: 64},
+	"Measurements.buckets":   {Items: 60},
+	"MeasuredMachine.gpus":   {Items: 16},
+	"MeasuredMachine.driver": {Bytes: 64},
+	"MeasuredGPU.name":       {Bytes: 128},
+	"Measurement.values":     {Items: 256, Key: 64},
+	"BlobSync.boot":          {Bytes: 128},
+	"BlobSync.keys":          {Bytes: 1024, Items: 10_000},
+}
+
+// bodies are how many bytes a request has at most where that is not standardBody.
+var bodies = map[reflect.Type]int64{
+	reflect.TypeFor[client.Submission]():   2 << 20,
+	reflect.TypeFor[[]client.Submission](): 8 << 20,
+	reflect.TypeFor[client.Resume]():       1 << 20,
+	reflect.TypeFor[client.Exec]():         128 << 10,
+	reflect.TypeFor[client.ExecInput]():    128 << 10,
+	reflect.TypeFor[client.GC]():           4 << 20,
+	reflect.TypeFor[api.Identification]():  16 << 10,
+	reflect.TypeFor[api.Report]():          2 << 20,
+	reflect.TypeFor[api.Pull]():            256 << 10,
+	reflect.TypeFor[client.ExecResult]():   2 << 20,
+	reflect.TypeFor[api.BlobSync]():        4 << 20,
+}
+
+// standardBody is enough for a sentence and a handful of names.
+const standardBody = 64 << 10
+
+// Body is how many bytes a request of that type has at most.
+func Body(t reflect.Type) int64 {
+	if most, ok := bodies[t]; ok {
+		return most
+	}
+	return standardBody
+}
+
+// Of is the bound of a field of a struct, by its name in JSON.
+func Of(t reflect.Type, field string) Bound { return whole(t.Name() + "." + field) }
+
+// OfList is the bound of a list that is a whole request.
+func OfList(t reflect.Type) Bound { return whole("[]" + t.Elem().Name()) }
+
+// whole is a line of the table, with the standard where it says nothing.
+func whole(key string) Bound {
+	b := table[key]
+	if b.Bytes == 0 {
+		b.Bytes = Standard.Bytes
+	}
+	if b.Items == 0 {
+		b.Items = Standard.Items
+	}
+	if b.Key == 0 {
+		b.Key = Standard.Key
+	}
+	return b
+}
+
+// fieldsOf are the fields of a struct by their names in JSON, embedded ones too.
+func fieldsOf(t reflect.Type) map[string]field {
+	list := map[string]field{}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			for name, inner := range fieldsOf(f.Type) {
+				list[name] = inner
+			}
+		case f.IsExported() && name != "-":
+			if name == "" {
+				name = f.Name
+			}
+			b := Of(t, name)
+			if !clipped[t] {
+				b.kind = KindOf(t, name, f.Type)
+			}
+			list[name] = field{f.Type, b}
+		}
+	}
+	return list
+}
+
+// clipped are the types of reports, whose numbers are clipped and not refused.
+var clipped = map[reflect.Type]bool{
+	reflect.TypeFor[api.Report](): true, reflect.TypeFor[api.Message](): true, reflect.TypeFor[api.Started](): true,
+	reflect.TypeFor[api.Step](): true, reflect.TypeFor[api.Value](): true, reflect.TypeFor[api.Saved](): true,
+	reflect.TypeFor[api.Noticed](): true, reflect.TypeFor[api.Usage](): true, reflect.TypeFor[api.Ended](): true,
+	reflect.TypeFor[api.Measurement](): true, reflect.TypeFor[api.MeasuredMachine](): true,
+	reflect.TypeFor[api.MeasuredGPU](): true,
+}
+
+// field is a field that a request may have.
+type field struct {
+	of    reflect.Type
+	bound Bound
+}
