@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -140,10 +141,12 @@ func (h *home) unfinished() (text string) {
 }
 
 // job is the job as the server has it. Tests ask for it again and again until something has happened: so they ask the
-// server itself, which takes a hundredth of the time of another program. One that has ended is started as by scrimp status.
+// server itself, which takes a hundredth of the time of another program. A server that has ended is started, as by scrimp
+// status. A job that the server does not know yet is the zero Job: a test may wait for it.
 func (h *home) job(id string) (j api.Job) {
 	h.t.Helper()
-	if j, err := h.server().Job(h.t.Context(), id); err == nil {
+	j, err := h.server().Job(h.t.Context(), id)
+	if refused := (*api.Problem)(nil); err == nil || errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return j
 	}
 	if err := json.Unmarshal([]byte(h.do("status", id, "--json")), &j); err != nil {
