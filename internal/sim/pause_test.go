@@ -210,7 +210,7 @@ func (t *twin) paused(out core.Outcome) {
 		}
 		j, _ := t.w.known(s.Job)
 		a := j.Attempt()
-		if a != nil && a.Live() && a.Task() == core.TaskRunning {
+		if a != nil && a.Live() && a.Task() == core.TaskRunning && !incomplete(a) {
 			t.w.breaks("pause: the program of %s runs, and was not asked to save", a.ID())
 		}
 		if a == nil || !j.Terms().Saves || a.Lead().End() != "drained" || a.Live() && a.Releasing() && a.Over().IsZero() {

@@ -354,6 +354,12 @@ func (t *twin) ladder(f state.AllocationRequested) {
 	}
 }
 
+// incomplete reports whether a is a gang that has lost a machine: the others have nothing that could be saved.
+func incomplete(a *core.Attempt) bool {
+	gone := func(k *core.Task) bool { return !k.Live() || k.Leaving() != "" }
+	return a.Nodes() > 1 && slices.ContainsFunc(a.Tasks(), gone)
+}
+
 // givenBack holds that no machine whose program works is given back before it
 // was asked to save, unless the user cancels or nobody hears of it any more.
 func (t *twin) givenBack(a core.Terminate) {
@@ -382,8 +388,7 @@ func (t *twin) givenBack(a core.Terminate) {
 			}
 		}
 	default:
-		gone := func(k *core.Task) bool { return !k.Live() || k.Leaving() != "" }
-		if slices.ContainsFunc(live.Tasks(), gone) && live.Nodes() > 1 {
+		if incomplete(live) {
 			t.w.saw("what is left of a gang is ended")
 			return
 		}
