@@ -226,8 +226,7 @@ func (w *World) checkLimits(j *core.Job) {
 	}
 	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
 	if t.HasBudget && !t.DeadlineFirst && exact {
-		// one billing minimum
-		if limit := t.Budget.Add((firmRate * money.Rate(job.nodes())).Until(time.Minute)); j.Spent(w.now).Cmp(limit) > 0 {
+		if j.Spent(w.now).Cmp(t.Budget) > 0 {
 			w.breaks("budget: %s spent %v of %v", j.ID(), j.Spent(w.now), t.Budget)
 		}
 	}

@@ -153,7 +153,9 @@ func (m *Machine) view(j *Job) plan.Job {
 	}
 	v.Unsaving, v.Unsaved = !t.Saves && !j.HasSaved(), m.unsaved(j)
 	if t.HasBudget {
-		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())), lastSave(j)
+		leaving, held := m.minimumDue(j)
+		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())).Sub(leaving), lastSave(j)
+		v.DueElsewhere = held
 		v.Rough = j.Rough()
 		v.Sooner = t.Metric.HasGoal || t.Metric.Patience > 0
 	}

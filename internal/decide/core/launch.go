@@ -49,7 +49,7 @@ func (m *Machine) try(j *Job) {
 // waits leaves a job in the queue, or ends it where nothing can ever be taken.
 func (m *Machine) waits(j *Job, d plan.Decision) {
 	if why, ok := ends[d.Why]; ok {
-		m.finish(j, Stopped, string(why), cmp.Or(missing(d, j.Terms().Currency), j.Detail()))
+		m.finish(j, Stopped, string(why), cmp.Or(missing(d, j.Terms().Currency), m.broke(j, d), j.Detail()))
 		return
 	}
 	retry := m.s.Retry(d.Retry)

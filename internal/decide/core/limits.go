@@ -32,6 +32,40 @@ func mostRate(limit, decided money.Rate) money.Rate {
 // lastSave is how long it takes to save and end, which every budget keeps back.
 func lastSave(j *Job) time.Duration { return j.Terms().Grace + j.SaveCost() }
 
+// minimumDue returns what minimum charges still bill for machines of j, even if each goes now: for those that are leaving or
+// gone, and for those that it holds. Spent has neither yet. A machine that another job or an idle span began has no part.
+func (m *Machine) minimumDue(j *Job) (leaving, held money.Amount) {
+	kept := j.Live()
+	if kept != nil && (kept.Task() == Ended || kept.Releasing()) {
+		kept = nil
+	}
+	for _, a := range j.Open() {
+		for _, k := range a.Tasks() {
+			l := m.s.Listing(k.Machine().Offer)
+			if k.From().IsZero() || k.Billed() || k.Warm() || l == nil {
+				continue
+			}
+			until := k.Until()
+			if k.Live() {
+				until = m.now()
+			}
+			switch due := k.Rate().Until(max(0, k.From().Add(l.Offer().Billing.Minimum).Sub(until))); a {
+			case kept:
+				held = held.Add(due)
+			default:
+				leaving = leaving.Add(due)
+			}
+		}
+	}
+	return leaving, held
+}
+
+// charged is what j has spent, with the minimum charges of machines that are leaving or gone.
+func (m *Machine) charged(j *Job) money.Amount {
+	leaving, _ := m.minimumDue(j)
+	return j.Spent(m.now()).Add(leaving)
+}
+
 // brokeAt returns when the budget of a job is used up: its machine is given back then, where it
 // boots, since there is nothing to save, and where it saves, however long that takes.
 func (m *Machine) brokeAt(j *Job) (time.Time, bool) {
@@ -39,7 +73,7 @@ func (m *Machine) brokeAt(j *Job) (time.Time, bool) {
 	if !t.HasBudget || t.DeadlineFirst || a == nil {
 		return time.Time{}, false
 	}
-	d, ok := a.Rate().Buys(t.Budget.Sub(j.Spent(m.now())))
+	d, ok := a.Rate().Buys(t.Budget.Sub(m.charged(j)))
 	return m.now().Add(d), ok
 }
 
@@ -53,7 +87,7 @@ func (m *Machine) strained(j *Job, a *Attempt) bool {
 	speed := cmp.Or(max(a.Speed(), 0), 1)
 	left, _, known := j.Left(speed)
 	left -= quantity.Over(m.unsaved(j), speed)
-	return known && a.Rate().Until(max(0, left)+lastSave(j)).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
+	return known && a.Rate().Until(max(0, left)+lastSave(j)).Cmp(t.Budget.Sub(m.charged(j))) > 0
 }
 
 // missing says in a sentence why the budget does not do.
@@ -63,6 +97,20 @@ func missing(d plan.Decision, in money.Currency) string {
 	}
 	return fmt.Sprintf("the rest of the work needs about %s on %s, the cheapest offer, and %s of the budget are left",
 		money.Format(d.Budget.Needs, in, 4), d.Budget.On, money.Format(d.Budget.Left, in, 4))
+}
+
+// broke says in a sentence that what is left of the budget starts no machine; "" where d is refused for another reason.
+func (m *Machine) broke(j *Job, d plan.Decision) string {
+	if d.Why != plan.BudgetGone {
+		return ""
+	}
+	t := j.Terms()
+	text := fmt.Sprintf("a machine that starts, saves once and is paid for costs more than the %s that are left of the budget",
+		money.Format(t.Budget.Sub(m.charged(j)), t.Currency, 4))
+	if due, _ := m.minimumDue(j); due.Sign() > 0 {
+		text += fmt.Sprintf(" after %s that minimum charges still bill", money.Format(due, t.Currency, 4))
+	}
+	return text
 }
 
 // over says whether a limit of j is used up that no machine can change any more.
@@ -80,7 +128,7 @@ func over(j *Job, now time.Time) (plan.Reason, bool) {
 func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 	t := j.Terms()
 	switch {
-	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(a.Rate().Until(lastSave(j))).Cmp(t.Budget) >= 0:
+	case t.HasBudget && !t.DeadlineFirst && m.charged(j).Add(a.Rate().Until(lastSave(j))).Cmp(t.Budget) >= 0:
 		return policy.BudgetSpent, true
 	case t.WallClock > 0 && wallClock(j, m.now()) >= t.WallClock:
 		return policy.WallClock, true
@@ -108,7 +156,7 @@ func (m *Machine) guardTimes(j *Job, a *Attempt) {
 	t := j.Terms()
 	if t.HasBudget && !t.DeadlineFirst {
 		rate := a.Rate()
-		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now())).Sub(rate.Until(lastSave(j)))); ok {
+		if d, ok := rate.Buys(t.Budget.Sub(m.charged(j)).Sub(rate.Until(lastSave(j)))); ok {
 			m.wakeAt(j, m.now().Add(d))
 		}
 	}

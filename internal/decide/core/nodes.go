@@ -80,6 +80,7 @@ func each(v *plan.Job, t *Terms, nodes int) {
 		v.Unsaved = longer(v.Unsaved)
 	}
 	v.Left, v.EgressCost = part(v.Left, nodes), part(v.EgressCost, nodes)
+	v.DueElsewhere = part(v.DueElsewhere, nodes)
 	v.GPURoom /= nodes
 }
 

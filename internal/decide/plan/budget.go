@@ -180,6 +180,9 @@ func (b *budgetLimits) dearer(job *Job, o *Option) bool {
 		b.left, b.leftKnown = job.Left.Float(), true
 	}
 	usd := o.Quote.Rate.Float() * b.paidHours(job, o)
+	if !o.held {
+		usd += job.DueElsewhere.Float()
+	}
 	if off := usd - b.left; math.Abs(off) > dollarsApart(b.left) {
 		return off > 0
 	}
@@ -201,10 +204,14 @@ func (b *budgetLimits) paidHours(job *Job, o *Option) float64 {
 func dollarsApart(usd float64) float64 { return 1e-6 + math.Abs(usd)*1e-9 }
 
 // cost is what all that is left of the work costs on a machine of the offer at that
-// rate, without an interruption: the restart where it is not held, and the grace of a
-// last save, which is kept back from every budget.
+// rate, without an interruption: the restart where it is not held, what is due for the machine that is held then, and
+// the grace of a last save, which is kept back from every budget.
 func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
-	return rate.Until(job.span(o, doubt))
+	all := rate.Until(job.span(o, doubt))
+	if !o.held {
+		all = all.Add(job.DueElsewhere)
+	}
+	return all
 }
 
 // span is the time that is paid then.

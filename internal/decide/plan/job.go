@@ -21,12 +21,14 @@ type Job struct {
 	HeldRate money.Rate    // what it is billed at
 	Warming  time.Duration // until the held machine works; 0: it does
 	Left     money.Amount  // of the budget
-	Limited  bool          // whether there is a budget
-	Unsaved  time.Duration // work done on the held machine that is in no checkpoint yet
-	Unsaving bool          // nothing ever is: each machine begins the work anew
-	Grace    time.Duration // that a last save may take
-	Rough    bool          // what is left is counted at a pace that was hardly seen yet
-	Sooner   bool          // a target or a plateau may end it before its work is done
+	// DueElsewhere is what a minimum charge still bills for the held machine once the job goes to another one.
+	DueElsewhere money.Amount
+	Limited      bool          // whether there is a budget
+	Unsaved      time.Duration // work done on the held machine that is in no checkpoint yet
+	Unsaving     bool          // nothing ever is: each machine begins the work anew
+	Grace        time.Duration // that a last save may take
+	Rough        bool          // what is left is counted at a pace that was hardly seen yet
+	Sooner       bool          // a target or a plateau may end it before its work is done
 	// CheckpointRegion is "" before the first machine. Taking the checkpoint to another
 	// region adds Transfer to a restart, and costs EgressCost.
 	CheckpointRegion string

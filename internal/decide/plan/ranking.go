@@ -100,7 +100,7 @@ func (r *ranking) unaffordable(job *Job, o *Option) Reason {
 	if !o.held && job.Limited && !job.DeadlineFirst {
 		// It starts, saves once, and is paid for: else all of the money goes for nothing.
 		floor := max(job.Progress.Restart+job.Grace, o.Offer.Billing.Minimum, time.Minute)
-		if o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
+		if o.Quote.Rate.Until(floor).Add(job.DueElsewhere).Cmp(job.Left) > 0 {
 			return OverBudget
 		}
 	}
