@@ -106,6 +106,7 @@ var House = []Room{
 	{Path: "durable", Floor: 5},     // small files that are there as a whole
 	{Path: "confined", Floor: 5},    // folders of programs, read without being led out of them
 	{Path: "child", Floor: 5},       // programs that the server calls, without its passwords
+	{Path: "isolate", Floor: 5},     // a panic that ends one task, and no process
 	{Path: "wait", Floor: 5},        // a pause that ends early
 	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
 	{Path: "api/bound", Floor: 5},   // how much each field of a request may hold

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/api/bound"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/isolate"
 )
 
 // poll tells the core of instances of ours at the engine that have ended.
@@ -21,7 +22,7 @@ func (c *Control) poll(ctx context.Context, s *source) {
 		return
 	}
 	if s.answered(err); err != nil {
-		c.cfg.Log.Warn("instances not listed", "engine", s.Name, "error", err)
+		c.cfg.Log.Warn("instances not listed", "engine", s.Name, "error", err, isolate.Stack(err))
 		return
 	}
 	for _, i := range list {
@@ -51,17 +52,14 @@ func (c *Control) proposeInterruption(ctx context.Context, s *source, i *engine.
 
 // proposeEnded tells the core one time at once, and only where it still counts the instance.
 func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance) {
-	c.mu.Lock()
-	known := c.listed[i.ID]
-	if !known && c.machine.Awaits(i.ID) {
-		c.listed[i.ID] = true
-	} else {
-		known = true
-	}
-	c.mu.Unlock()
-	if known {
+	if !c.reports(i.ID) {
 		return
 	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listed, i.ID)
+	}()
 	launch := c.ourName(i.Key)
 	events := []core.Event{c.engineSays(s, core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause),
 		Notice: i.Notice, Launch: launch, Announced: !i.Interrupts.IsZero()})}
@@ -72,9 +70,17 @@ func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance
 	}
 	// The next poll sees the same again, where the core still waits for it.
 	_ = c.proposeEnds(ctx, []string{launch}, events...)
+}
+
+// reports reports whether the core awaits the end of an instance and nobody else is telling it.
+func (c *Control) reports(instance string) bool {
 	c.mu.Lock()
-	delete(c.listed, i.ID)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.listed[instance] || !c.machine.Awaits(instance) {
+		return false
+	}
+	c.listed[instance] = true
+	return true
 }
 
 // engineSays is an event that an engine tells of. Numbers that are out of their bounds are cut down: that there
@@ -219,7 +225,7 @@ func (c *Control) askBills(ctx context.Context, s *source, now time.Time) {
 	list, err := s.client.Bills(ctx, since)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.cfg.Log.Warn("bills not read; asking again", "engine", s.Name, "error", err)
+			c.cfg.Log.Warn("bills not read; asking again", "engine", s.Name, "error", err, isolate.Stack(err))
 		}
 		return
 	}
