@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -106,11 +108,21 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 	}
 	e := c.event(c.Now(), bill)
 	e.Actor = s.actor()
-	if err := bound.Numbers(bill, e.At); err != nil {
+	if err := cmp.Or(currencies(lines), bound.Numbers(bill, e.At)); err != nil {
 		c.cfg.Log.Error("a bill makes no sense and is left out", "engine", s.Name, "instance", instance, "error", err)
 		return e, false
 	}
 	return e, true
+}
+
+// currencies says which line has no currency: it is a column of the ledger, and PostgreSQL takes no text of any bytes.
+func currencies(lines []engine.Line) error {
+	for _, l := range lines {
+		if !l.Currency.Valid() {
+			return fmt.Errorf("a line is in %q, which is no currency: write its code of three letters, such as EUR", l.Currency)
+		}
+	}
+	return nil
 }
 
 // sweep compares the engine's whole inventory with what the core knows.

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/money"
 )
 
 // panicking is an engine whose driver panics at each answer while it is hurt.
@@ -102,4 +103,21 @@ func TestAnActionThatPanicsIsDoneAgain(t *testing.T) {
 			t.Errorf("the log has %d stacks of this test, want 3: %s", n, out.String())
 		}
 	})
+}
+
+// A bill or an offer in what is no currency is left out: the ledger's columns are text, which PostgreSQL takes no zero
+// byte in, and an append that fails ends the server.
+func TestABillInNoCurrencyIsLeftOut(t *testing.T) {
+	t.Parallel()
+	c := &Control{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
+	s := newSource(engine.Engine{Name: "lab", Driver: shut{}}, Clock{})
+	for currency, sound := range map[money.Currency]bool{"USD": true, "": false, "US\x00": false, "\xff\xfe\xfd": false, "usd": false} {
+		if _, ok := c.billed(s, "i", "a", []engine.Line{{Currency: currency}}); ok != sound {
+			t.Errorf("a bill in %q is sound: %v", currency, ok)
+		}
+		o := market.Offer{ID: "o", Provider: "lab", Capacity: market.OnDemand, Currency: currency}
+		if err := s.sells(&o, time.Now()); (err == nil) != sound {
+			t.Errorf("an offer in %q: %v", currency, err)
+		}
+	}
 }
