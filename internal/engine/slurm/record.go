@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -200,16 +199,7 @@ const mostFile = 4 << 20
 // readFile reads a file of a request's folder. Programs of the server's user may write there: only a regular file is
 // read, so that nobody waits for a pipe.
 func readFile(path string) ([]byte, error) {
-	f, err := confined.Folder{}.File(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read
-	b, err := io.ReadAll(io.LimitReader(f, mostFile+1))
-	if len(b) > mostFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes", path, mostFile)
-	}
-	return b, err
+	return confined.ReadFile(path, mostFile)
 }
 
 // read reads a record; nil: there is none.
