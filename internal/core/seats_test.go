@@ -315,3 +315,19 @@ func TestAPartIsTakenWithinTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is paid for three hours at least takes nobody in whose budget has no room for that: the others may
+// leave, and whoever is left pays the rest.
+func TestAPartIsTakenWithinTheBudgetOfAMinimumCharge(t *testing.T) {
+	for dollars, joins := range map[float64]bool{1.2: false, 2.9: false, 3.2: true} {
+		w := seatRig(t, nil)
+		o := *w.s.Listing("p/z/m/on-demand").Offer()
+		o.Billing.Minimum = 3 * time.Hour
+		w.step(0, MarketSeen{Offers: []market.Offer{o}})
+		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Work: time.Hour, Steps: 100, Saves: true,
+			Restart: time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Budget: money.Picos(int64(dollars * 1e12)), HasBudget: true}})
+		if k, _ := w.Job("k"); (k.Attempt() != nil) != joins {
+			t.Errorf("with $%v it joins: %v", dollars, k.Attempt() != nil)
+		}
+	}
+}
