@@ -154,11 +154,45 @@ func (m *Machine) view(j *Job) plan.Job {
 	v.Unsaving, v.Unsaved = !t.Saves && !j.HasSaved(), m.unsaved(j)
 	if t.HasBudget {
 		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())), lastSave(j)
+		if v.Held == "" {
+			v.Left = v.Left.Sub(m.owed(j))
+		}
 		v.Rough = j.Rough()
 		v.Sooner = t.Metric.HasGoal || t.Metric.Patience > 0
 	}
 	each(&v, t, m.nodesOf(j))
 	return v
+}
+
+// owing bounds the attempts that owed looks at: the bills of earlier ones have come long ago.
+const owing = 16
+
+// owed returns what minimum charges add to the cost of the machines that j had and whose bills have not come: until
+// then j.Spent has their plain seconds only, and a job of $4 would rent a second machine of which an hour of $3.60 is
+// billed at least.
+func (m *Machine) owed(j *Job) (sum money.Amount) {
+	list := j.Attempts()
+	for _, a := range list[max(0, len(list)-owing):] {
+		if a.Billed() {
+			continue
+		}
+		for _, k := range a.Tasks() {
+			l := m.s.Listing(k.Machine().Offer)
+			if l == nil || l.Offer().Billing.Minimum == 0 || k.Instance() == "" || k.Billed() || k.Beside() ||
+				k.Machine().Prepaid {
+				continue
+			}
+			if i := m.s.Instance(k.Instance()); i != nil && i.Shared() { // whoever has it at its end pays
+				continue
+			}
+			end := k.Until()
+			if end.IsZero() {
+				end = m.now()
+			}
+			sum = sum.Add(k.Rate().Until(max(0, k.Rented().Add(l.Offer().Billing.Minimum).Sub(end))))
+		}
+	}
+	return sum
 }
 
 // open says which rungs of its ladder j may use, and when that changes next.

@@ -62,7 +62,7 @@ func (m *Machine) affords(j *Job, i *Instance) bool {
 	if !t.HasBudget || t.DeadlineFirst {
 		return true
 	}
-	rate, budget := i.PresentRate(), t.Budget.Sub(j.Spent(m.now()))
+	rate, budget := i.PresentRate(), t.Budget.Sub(j.Spent(m.now())).Sub(m.owed(j))
 	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
 	if !known || j.Rough() || t.Metric.HasGoal || t.Metric.Patience > 0 { // it may end sooner
 		left = 0

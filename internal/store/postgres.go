@@ -57,12 +57,14 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	// the library's is longer than a takeover may take
 	pc.ConnConfig.ConnectTimeout = min(pc.ConnConfig.ConnectTimeout, 2*cfg.Lease)
 	for name, value := range map[string]string{
-		"application_name":                    "scrimp",
-		"synchronous_commit":                  "on", // what is acknowledged is on the disk, whatever the database's default
-		"default_transaction_isolation":       "read committed",
-		"idle_in_transaction_session_timeout": fmt.Sprint(cfg.Lease.Milliseconds()), // a leader that was frozen holds no lock
-		"statement_timeout":                   "0",                                  // each has its own, and is sent again then
-		"lock_timeout":                        "0",
+		"application_name":              "scrimp",
+		"synchronous_commit":            "on", // what is acknowledged is on the disk, whatever the database's default
+		"default_transaction_isolation": "read committed",
+		// a leader that was frozen holds no lock
+		"idle_in_transaction_session_timeout": fmt.Sprint(cfg.Lease.Milliseconds()),
+		// each statement has a limit of its own, and is sent again then
+		"statement_timeout": "0",
+		"lock_timeout":      "0",
 	} {
 		pc.ConnConfig.RuntimeParams[name] = value
 	}

@@ -290,7 +290,8 @@ func (p *Pool) parts() error {
 	case p.memory > 0 && memory < leastMemory:
 		return fmt.Errorf("memory is %s%s: a machine needs %v for its agent and program", p.Memory, of, leastMemory)
 	case p.memory > 0 && p.shm > memory:
-		return fmt.Errorf("shm is %s, and memory %s%s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory, of)
+		return fmt.Errorf("shm is %s, and memory %s%s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory,
+			of)
 	case p.disk > 0 && p.disk/n < leastDisk:
 		return fmt.Errorf("disk is %s%s: a machine needs %v for its agent's own files", p.Disk, of, leastDisk)
 	case p.CPUs > 0 && int64(p.CPUs)*1000/int64(n) < leastMilli:
