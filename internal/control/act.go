@@ -7,30 +7,40 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 )
 
-// act does one action in a goroutine of its own; its outcome is the next event.
+// act does one action in a goroutine of its own; its outcome is the next event. An action that panics is done again
+// after a pause: its event is in the log, so a process that ended would meet it again.
 func (c *Control) act(ctx context.Context, a core.Action) {
+	if d, ok := a.(core.Drain); ok { // agents pull: the order waits for the next report
+		c.drains.put(d)
+		return
+	}
+	c.retry(ctx, "action "+a.Key(), func() { c.do(ctx, a) })
+}
+
+// retry runs f in a goroutine of its own until f returns without a panic.
+func (c *Control) retry(ctx context.Context, what string, f func()) {
+	c.acts.Go(func() { isolate.Retry(ctx, c.cfg.Log, what, f) })
+}
+
+func (c *Control) do(ctx context.Context, a core.Action) {
 	switch a := a.(type) {
-	case core.Drain: // agents pull: the order waits for the next report
-		c.drains.put(a)
 	case core.Launch:
-		c.acts.Add(1)
-		go func() { defer c.acts.Done(); c.launch(ctx, a) }()
+		c.launch(ctx, a)
 	case core.Cancel:
-		c.acts.Go(func() { c.cancel(ctx, a) })
+		c.cancel(ctx, a)
 	case core.Terminate:
-		c.acts.Add(1)
-		go func() { defer c.acts.Done(); c.terminate(ctx, a) }()
+		c.terminate(ctx, a)
 	case core.BuildTable:
-		c.acts.Go(func() { c.build(ctx, a) })
+		c.build(ctx, a)
 	case core.RunRound:
-		c.acts.Go(func() { c.round(ctx) })
+		c.round(ctx)
 	case core.Notify:
 		if c.cfg.Notify != nil {
-			c.acts.Add(1)
-			go func() { defer c.acts.Done(); c.cfg.Notify(ctx, a) }()
+			c.cfg.Notify(ctx, a)
 		}
 	}
 }
@@ -53,7 +63,8 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 			return
 		}
 		if said.again(time.Now()) {
-			c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err)
+			c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err,
+				isolate.Stack(err))
 		}
 		sleep(ctx, wait)
 	}
@@ -83,23 +94,23 @@ func (c *Control) silent(ctx context.Context) {
 	var events []core.Event
 	var silent []string
 	living := map[string]int{}
-	c.mu.RLock()
-	for _, a := range c.machine.Live() {
-		living[a.ID()] = Nodes(a)
-		if a.Releasing() || a.Disowned() {
-			continue
-		}
-		for node := range Nodes(a) {
-			heard := c.agents.last(a.ID(), node)
-			if heard.IsZero() || overOf(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
+	c.ReadUncommitted(func(m *core.Machine) {
+		for _, a := range m.Live() {
+			living[a.ID()] = Nodes(a)
+			if a.Releasing() || a.Disowned() {
 				continue
 			}
-			silent = append(silent, a.ID())
-			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Node: node,
-				Since: c.cfg.Clock.ToMarket(heard)}))
+			for node := range Nodes(a) {
+				heard := c.agents.last(a.ID(), node)
+				if heard.IsZero() || overOf(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
+					continue
+				}
+				silent = append(silent, a.ID())
+				events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Node: node,
+					Since: c.cfg.Clock.ToMarket(heard)}))
+			}
 		}
-	}
-	c.mu.RUnlock()
+	})
 	c.agents.keep(living, now)
 	if len(events) > 0 {
 		_ = c.proposeEnds(ctx, silent, events...) // said again at the next poll

@@ -147,3 +147,10 @@ func (s *agentStatus) keep(living map[string]int, now time.Time) {
 		}
 	}
 }
+
+// locked calls f with the lock, which it gives back also where f panics.
+func (s *agentStatus) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}

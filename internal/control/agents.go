@@ -58,17 +58,17 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	var events []core.Event
 	next := top
-	c.agents.mu.Lock()
-	for _, m := range r.Messages {
-		if r.First > 0 && top >= 0 && m.Seq > next+1 {
-			break // an earlier server has heard what is missing: it comes again
+	c.agents.locked(func() {
+		for _, m := range r.Messages {
+			if r.First > 0 && top >= 0 && m.Seq > next+1 {
+				break // an earlier server has heard what is missing: it comes again
+			}
+			if top >= 0 && m.Seq > top {
+				events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
+			}
+			next = max(next, m.Seq)
 		}
-		if top >= 0 && m.Seq > top {
-			events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
-		}
-		next = max(next, m.Seq)
-	}
-	c.agents.mu.Unlock()
+	})
 	if len(events) > 0 {
 		if err := c.proposeWhatGoes(ctx, c.notAhead(events)...); err != nil {
 			c.agents.mu.Lock()

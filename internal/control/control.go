@@ -225,11 +225,15 @@ const prepared = 2048
 // a million; without it the step that takes the event does all of that at once.
 func (c *Control) Prepare(ctx context.Context, rules *budget.Rules) {
 	for more := true; more && ctx.Err() == nil; {
-		c.mu.Lock()
-		more = c.machine.Prepare(rules, prepared)
-		c.mu.Unlock()
+		more = c.prepare(rules)
 		runtime.Gosched() // a step or a reader that waits has its turn
 	}
+}
+
+func (c *Control) prepare(rules *budget.Rules) (more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.Prepare(rules, prepared)
 }
 
 // Durable is the number of the last event that is.

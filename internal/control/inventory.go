@@ -1,12 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/wire/bound"
 )
 
@@ -21,7 +24,7 @@ func (c *Control) poll(ctx context.Context, s *source) {
 		return
 	}
 	if s.answered(err); err != nil {
-		c.cfg.Log.Warn("instances not listed", "engine", s.Name, "error", err)
+		c.cfg.Log.Warn("instances not listed", "engine", s.Name, "error", err, isolate.Stack(err))
 		return
 	}
 	for _, i := range list {
@@ -51,17 +54,14 @@ func (c *Control) proposeInterruption(ctx context.Context, s *source, i *engine.
 
 // proposeEnded tells the core one time at once, and only where it still counts the instance.
 func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance) {
-	c.mu.Lock()
-	known := c.listed[i.ID]
-	if !known && c.machine.Awaits(i.ID) {
-		c.listed[i.ID] = true
-	} else {
-		known = true
-	}
-	c.mu.Unlock()
-	if known {
+	if !c.reports(i.ID) {
 		return
 	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listed, i.ID)
+	}()
 	launch := c.ourName(i.Key)
 	events := []core.Event{c.engineSays(s, core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause),
 		Notice: i.Notice, Launch: launch, Announced: !i.Interrupts.IsZero()})}
@@ -72,9 +72,17 @@ func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance
 	}
 	// The next poll sees the same again, where the core still waits for it.
 	_ = c.proposeEnds(ctx, []string{launch}, events...)
+}
+
+// reports reports whether the core awaits the end of an instance and nobody else is telling it.
+func (c *Control) reports(instance string) bool {
 	c.mu.Lock()
-	delete(c.listed, i.ID)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.listed[instance] || !c.machine.Awaits(instance) {
+		return false
+	}
+	c.listed[instance] = true
+	return true
 }
 
 // engineSays is an event that an engine tells of. Numbers that are out of their bounds are cut down: that there
@@ -100,11 +108,21 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 	}
 	e := c.event(c.Now(), bill)
 	e.Actor = s.actor()
-	if err := bound.Numbers(bill, e.At); err != nil {
+	if err := cmp.Or(currencies(lines), bound.Numbers(bill, e.At)); err != nil {
 		c.cfg.Log.Error("a bill makes no sense and is left out", "engine", s.Name, "instance", instance, "error", err)
 		return e, false
 	}
 	return e, true
+}
+
+// currencies says which line has no currency: it is a column of the ledger, and PostgreSQL takes no text of any bytes.
+func currencies(lines []engine.Line) error {
+	for _, l := range lines {
+		if !l.Currency.Valid() {
+			return fmt.Errorf("a line is in %q, which is no currency: write its code of three letters, such as EUR", l.Currency)
+		}
+	}
+	return nil
 }
 
 // sweep compares the engine's whole inventory with what the core knows.
@@ -219,7 +237,7 @@ func (c *Control) askBills(ctx context.Context, s *source, now time.Time) {
 	list, err := s.client.Bills(ctx, since)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.cfg.Log.Warn("bills not read; asking again", "engine", s.Name, "error", err)
+			c.cfg.Log.Warn("bills not read; asking again", "engine", s.Name, "error", err, isolate.Stack(err))
 		}
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 )
 
 // launch rents. What cannot be said for certain is asked again with the same key, which rents
@@ -45,7 +46,8 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			c.answer(ctx, s, a.Key(), c.refusal(a.Allocation, err))
 			return
 		default:
-			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err)
+			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err,
+				isolate.Stack(err))
 			sleep(ctx, wait)
 		}
 	}
@@ -191,7 +193,8 @@ func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 			c.answer(ctx, s, a.Key(), bodies...)
 			return
 		}
-		c.cfg.Log.Warn("launch not given up yet; trying again", "allocation", a.Allocation, "error", err)
+		c.cfg.Log.Warn("launch not given up yet; trying again", "allocation", a.Allocation, "error", err,
+			isolate.Stack(err))
 		sleep(ctx, wait)
 	}
 }

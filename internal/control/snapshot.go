@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/store"
 )
 
@@ -36,9 +37,9 @@ func (c *Control) snapshot(ctx context.Context) {
 	base := c.snapped
 	f := c.machine.Freeze(base)
 	c.acts.Go(func() {
-		err := c.save(ctx, f, base)
+		err := isolate.Do(func() error { return c.save(ctx, f, base) })
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Log.Warn("snapshot not saved; a restart reads more of the log", "error", err)
+			c.cfg.Log.Warn("snapshot not saved; a restart reads more of the log", "error", err, isolate.Stack(err))
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()

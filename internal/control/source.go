@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/market"
 	"scrimp/internal/wire/bound"
 )
@@ -24,6 +25,7 @@ type source struct {
 	client *engine.Client
 	market marketState               // of its goroutine
 	bills  bills                     // of its goroutine
+	said   seldom                    // when its goroutine reports the next panic
 	others []engine.Instance         // of other installations, in its newest inventory; guarded by Control.mu
 	away   atomic.Pointer[error]     // why it did not answer the last time; nil: it did
 	heard  atomic.Pointer[time.Time] // when it answered last; nil: never
@@ -190,7 +192,7 @@ func (c *Control) watch(ctx context.Context) {
 			c.awake()
 		}
 	})
-	c.acts.Go(func() {
+	c.retry(ctx, "what agents have said", func() {
 		for ctx.Err() == nil {
 			sleep(ctx, flushEvery)
 			c.flush(ctx)
@@ -199,10 +201,12 @@ func (c *Control) watch(ctx context.Context) {
 	for _, s := range c.sources {
 		c.acts.Go(func() { c.follow(ctx, s) })
 	}
-	for ctx.Err() == nil {
-		c.silent(ctx)
-		sleep(ctx, min(c.cfg.Silence/60, time.Second))
-	}
+	isolate.Retry(ctx, c.cfg.Log, "agents that are silent", func() {
+		for ctx.Err() == nil {
+			c.silent(ctx)
+			sleep(ctx, min(c.cfg.Silence/60, time.Second))
+		}
+	})
 }
 
 // follow polls and sweeps an engine at its own pace. One that tells of changes by itself is
@@ -213,13 +217,13 @@ func (c *Control) follow(ctx context.Context, s *source) {
 	}
 	var swept time.Time
 	for ctx.Err() == nil {
-		c.pollMarket(ctx, s)
-		c.poll(ctx, s)
+		c.ask(ctx, s, c.pollMarket)
+		c.ask(ctx, s, c.poll)
 		if time.Since(swept) >= s.Timing.Sweep {
-			c.sweep(ctx, s)
+			c.ask(ctx, s, c.sweep)
 			swept = time.Now()
 		}
-		c.pollBills(ctx, s)
+		c.ask(ctx, s, c.pollBills)
 		pause := s.Timing.Poll
 		if s.pushes.Load() {
 			pause = max(pause, s.Timing.Sweep-time.Since(swept))
@@ -234,15 +238,29 @@ func (c *Control) follow(ctx context.Context, s *source) {
 	}
 }
 
+// ask asks the engine for something. An answer that makes the server panic is the engine's error, and keeps nobody
+// from asking for something else.
+func (c *Control) ask(ctx context.Context, s *source, f func(context.Context, *source)) {
+	err := isolate.Call(func() { f(ctx, s) })
+	if err == nil {
+		return
+	}
+	s.answered(err)
+	if s.said.again(time.Now()) {
+		c.cfg.Log.Error("an answer of the engine made the server fail", "engine", s.Name, "error", err, isolate.Stack(err))
+	}
+}
+
 // hear lets the engine tell of changes. While it cannot, it is polled.
 func (c *Control) hear(ctx context.Context, s *source, w engine.Watcher) {
 	for ctx.Err() == nil {
 		s.pushes.Store(true)
-		err := w.Watch(ctx, s.pollNow)
+		err := isolate.Do(func() error { return w.Watch(ctx, s.pollNow) })
 		s.pushes.Store(false)
 		s.pollNow()
 		if ctx.Err() == nil {
-			c.cfg.Log.Warn("the engine tells of changes no more: it is polled, and asked again", "engine", s.Name, "error", err)
+			c.cfg.Log.Warn("the engine tells of changes no more: it is polled, and asked again", "engine", s.Name, "error", err,
+				isolate.Stack(err))
 			sleep(ctx, max(s.Timing.Poll, time.Second))
 		}
 	}
@@ -291,7 +309,7 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 	}
 	defer s.once.Do(func() { close(s.first) })
 	if s.answered(err); err != nil {
-		c.cfg.Log.Warn("prices not read", "engine", s.Name, "error", err)
+		c.cfg.Log.Warn("prices not read", "engine", s.Name, "error", err, isolate.Stack(err))
 		return
 	}
 	if s.market.offers == nil {

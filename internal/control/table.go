@@ -24,9 +24,13 @@ func (c *Control) build(ctx context.Context, a core.BuildTable) {
 	defer func() { <-c.builds }()
 	runtime.Gosched()
 	t := plan.Build(a.Request)
-	c.mu.Lock()
-	c.machine.Adopt(t)
-	c.mu.Unlock()
+	c.adopt(t)
 	ready := core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()}
 	_ = c.Propose(ctx, c.event(c.Now(), ready)) // where it is not written the jobs are decided without it, and ask again
+}
+
+func (c *Control) adopt(t plan.Table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.machine.Adopt(t)
 }

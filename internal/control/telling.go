@@ -29,6 +29,15 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 	of = map[*Latest][]core.Event{}
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
+	complete := false
+	defer func() {
+		for l := range of {
+			if !complete { // another one panicked
+				l.put = 0
+				l.toldAll()
+			}
+		}
+	}()
 	for _, attempt := range slices.Sorted(maps.Keys(c.agents.by)) {
 		for _, l := range c.agents.by[attempt].heard() {
 			if list := c.dueOf(l, wall); len(list) > 0 {
@@ -37,6 +46,7 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 			}
 		}
 	}
+	complete = true
 	return all, of
 }
 
@@ -56,10 +66,13 @@ func (c *Control) dueOf(l *Latest, wall time.Time) []core.Event {
 	if step || len(l.values) > 0 {
 		upTo = max(upTo, l.step.Seq)
 	}
-	list := c.waiting(l, upTo+1, wall)
-	if len(list) == 0 {
-		l.toldAll()
-	}
+	var list []core.Event
+	defer func() {
+		if len(list) == 0 { // also where waiting panics
+			l.toldAll()
+		}
+	}()
+	list = c.waiting(l, upTo+1, wall)
 	return list
 }
 
@@ -78,9 +91,13 @@ func (c *Control) release(of map[*Latest][]core.Event, durable bool, wall time.T
 // flush makes events of what is due.
 func (c *Control) flush(ctx context.Context) {
 	wall := time.Now()
-	if all, of := c.due(wall); len(all) > 0 {
-		c.release(of, c.proposeWhatGoes(ctx, c.notAhead(all)...) == nil, wall) // else it waits on
+	all, of := c.due(wall)
+	if len(all) == 0 {
+		return
 	}
+	durable := false
+	defer func() { c.release(of, durable, wall) }() // what is not durable waits on
+	durable = c.proposeWhatGoes(ctx, c.notAhead(all)...) == nil
 }
 
 // proposeEnds proposes events by which attempts end, after all that the ranks of these have
@@ -95,9 +112,8 @@ func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...co
 			if !l.tell(ctx) {
 				return context.Cause(ctx)
 			}
-			c.agents.mu.Lock()
-			of[l] = c.waiting(l, math.MaxInt64, wall)
-			c.agents.mu.Unlock()
+			of[l] = nil // release ends it, whatever happens
+			c.agents.locked(func() { of[l] = c.waiting(l, math.MaxInt64, wall) })
 			all = append(all, of[l]...)
 		}
 	}

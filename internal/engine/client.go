@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 )
@@ -224,7 +225,11 @@ func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) e
 			return fmt.Errorf("%w: %w", ErrUnanswered, err)
 		}
 		within, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, fmt.Errorf("no answer within %v", c.cfg.Timeout))
-		err := f(within)
+		err := isolate.Do(func() error { return f(within) })
+		if failed, ok := errors.AsType[*isolate.PanicError](err); ok { // who calls waits longer than a second try would
+			cancel()
+			return fmt.Errorf("%w: %w", ErrUnanswered, failed)
+		}
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", context.Cause(within), err)
 		}

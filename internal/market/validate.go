@@ -88,8 +88,8 @@ func (o Offer) Validate() error {
 		return wrong("id", "missing: an offer is bought by its name")
 	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
 		return wrong("capacity", "%q is none of spot, on-demand, reserved", o.Capacity)
-	case o.Currency == "":
-		return wrong("currency", "missing: name it, such as USD")
+	case !o.Currency.Valid():
+		return wrong("currency", "%q is no code of three letters, such as USD", o.Currency)
 	case !quantity.Count.AllowsInt(int64(o.CPUs)) || !quantity.Bytes.AllowsInt(int64(o.Memory)):
 		return wrong("cpus", "%d and %v of memory: leave out what is unknown, and give at most %.0f and 8 PiB", o.CPUs,
 			o.Memory, quantity.Count.Most)

@@ -14,6 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server/auth"
@@ -72,7 +73,7 @@ func (s *Server) keepEngines(ctx context.Context) {
 	var owned sync.WaitGroup
 	for _, e := range s.engines {
 		if k, ok := e.Driver.(engine.Keeper); ok {
-			owned.Go(func() { s.keepEngine(ctx, e.Name, k) })
+			owned.Go(func() { isolate.Retry(ctx, s.opts.Log, "engine "+e.Name, func() { s.keepEngine(ctx, e.Name, k) }) })
 		}
 	}
 	owned.Wait()
@@ -123,7 +124,7 @@ func (s *Server) closeEngines(ctx context.Context) {
 	defer cancel()
 	var owned sync.WaitGroup
 	for _, e := range s.engines {
-		owned.Go(func() { s.closeEngine(ctx, &e) })
+		owned.Go(func() { isolate.Retry(ctx, s.opts.Log, "end of engine "+e.Name, func() { s.closeEngine(ctx, &e) }) })
 	}
 	owned.Wait()
 }

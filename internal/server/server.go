@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
@@ -357,7 +358,7 @@ func (s *Server) furnish() {
 		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
 	s.old.Removed = s.quota.Again
 	s.people = people.New(s.gate, s.store, s.quota.Used)
-	s.odds.Control = s.control
+	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
 		Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
 	s.submit = &submit.Desk{
@@ -377,16 +378,13 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 
 // work begins what goes on beside the answers, until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
-	owned.Go(func() { s.idle(ctx) })
-	owned.Go(func() { s.odds.Run(ctx) })
-	owned.Go(func() { s.keepEngines(ctx) })
-	owned.Go(func() { s.budgets.Guard(ctx) })
-	owned.Go(func() { s.view.Follow(ctx) })
-	owned.Go(func() { s.books.Follow(ctx) })
-	owned.Go(func() { s.old.Run(ctx) })
-	owned.Go(func() { s.workBlobs.Run(ctx) })
-	owned.Go(func() { s.keepReserve(ctx) })
-	owned.Go(func() { s.keepAdmin(ctx) })
+	for what, f := range map[string]func(context.Context){
+		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
+		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
+		"admin": s.keepAdmin,
+	} {
+		owned.Go(func() { isolate.Retry(ctx, s.opts.Log, what, func() { f(ctx) }) })
+	}
 	owned.Go(func() {
 		select {
 		case <-s.store.Deposed():

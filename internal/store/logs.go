@@ -145,7 +145,7 @@ func (s logFiles) SyncLogs() error {
 	}
 	for _, file := range list {
 		name := file.Name()
-		if end := filepath.Ext(name); end != ".log" && end != seriesEnd {
+		if end := filepath.Ext(name); end != ".log" && end != seriesEnd || !file.Type().IsRegular() {
 			continue
 		}
 		f, err := os.Open(filepath.Join(s.dir, "logs", name))

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,10 +57,14 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	// the library's is longer than a takeover may take
 	pc.ConnConfig.ConnectTimeout = min(pc.ConnConfig.ConnectTimeout, 2*cfg.Lease)
 	for name, value := range map[string]string{
-		"application_name":                    "scrimp",
-		"synchronous_commit":                  "on", // what is acknowledged is on the disk, whatever the database's default
-		"default_transaction_isolation":       "read committed",
-		"idle_in_transaction_session_timeout": fmt.Sprint(cfg.Lease.Milliseconds()), // a leader that was frozen holds no lock
+		"application_name":              "scrimp",
+		"synchronous_commit":            "on", // what is acknowledged is on the disk, whatever the database's default
+		"default_transaction_isolation": "read committed",
+		// a leader that was frozen holds no lock
+		"idle_in_transaction_session_timeout": fmt.Sprint(cfg.Lease.Milliseconds()),
+		// each statement has a limit of its own, and is sent again then
+		"statement_timeout": "0",
+		"lock_timeout":      "0",
 	} {
 		pc.ConnConfig.RuntimeParams[name] = value
 	}
@@ -182,9 +187,10 @@ func away(err error) bool {
 	if !errors.As(err, &pg) {
 		return true
 	}
-	// shutting down, crashed, starting up; connections lost or too many; deadlock or conflict
-	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || pg.Code == "53300" ||
-		pg.Code == "40001" || pg.Code == "40P01"
+	// shutting down, crashed, starting up; connections lost or too many; cancelled by an administrator or a timeout of
+	// the database's own; deadlock or conflict
+	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") ||
+		slices.Contains([]string{"53300", "57014", "25P03", "25P04", "55P03", "40001", "40P01"}, pg.Code)
 }
 
 // noRoom reports whether the disk of the database's machine is full. Nothing was

@@ -129,6 +129,8 @@ func replicas(t *testing.T, c *pgtest.Cluster) {
 		{"an append that was given up and comes through is seen", lateWrite},
 		{"leaders that are killed and frozen in a loop lose nothing and do nothing twice", killedLeaders},
 		{"appends outlive the database's crash", crash},
+		{"an append that an administrator cancels is written once", cancelled},
+		{"a backup with hostile texts restores or is refused", hostileBackup},
 		{"a backup of SQLite restores into PostgreSQL and back to the same hash", thereAndBack},
 	} {
 		t.Run(strings.ReplaceAll(p.name, " ", "_"), func(t *testing.T) {
@@ -252,6 +254,88 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 
 func snapshot(ctx context.Context, s store.Store, _ []store.Record) error {
 	return s.SaveSnapshot(ctx, store.Snapshot{Seq: 5, Version: 1, State: []byte("{}")})
+}
+
+// An append whose statement is cancelled, or whose session is ended, by an administrator of the database is written
+// once all the same, and so is one to a database that gives a statement one millisecond.
+func cancelled(t *testing.T, c *pgtest.Cluster) {
+	cfg := settings(placeOf(t, c.Database(t)))
+	cfg.Lease = time.Hour
+	s := replica(t, cfg)
+	must(t, s.TryLead(t.Context()))
+	_, err := c.Query(cfg.URL, `CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		WHILE NOT pg_try_advisory_xact_lock_shared(7) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END $$;
+		CREATE TRIGGER nap BEFORE INSERT ON event FOR EACH STATEMENT EXECUTE FUNCTION nap()`)
+	must(t, err)
+	var w storetest.Writer
+	for _, ends := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
+		holder, err := pgx.Connect(t.Context(), cfg.URL)
+		must(t, err)
+		_, err = holder.Exec(t.Context(), "SELECT pg_advisory_lock(7)")
+		must(t, err)
+		written, next := make(chan error, 1), w.Make(3)
+		go func() { written <- s.Append(t.Context(), next) }()
+		for range 3 {
+			await.True(t, "the append is ended by "+ends, func() bool {
+				n, err := c.Query(cfg.URL, "SELECT count("+ends+"(pid)) FROM pg_stat_activity WHERE datname = current_database() AND "+
+					"wait_event = 'PgSleep'")
+				must(t, err)
+				return n != "0"
+			})
+		}
+		must(t, holder.Close(t.Context()))
+		must(t, <-written)
+	}
+	must(t, s.Close())
+	_, err = c.Query(cfg.URL, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1', current_database()); END $$")
+	must(t, err)
+	s = replica(t, cfg)
+	must(t, s.TryLead(t.Context()))
+	must(t, s.Append(t.Context(), w.Make(900)))
+	wantWritten(t, s, 906)
+}
+
+// A backup of a log whose texts PostgreSQL does not take is refused with their place; what is text is restored to the
+// byte, whatever it says.
+func hostileBackup(t *testing.T, c *pgtest.Cluster) {
+	for name, take := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"SQL": {`'; DROP TABLE event; --`, true}, "quotes": {`\"\\''$1 %s`, true}, "unicode": {"ünï \u202e 名前 \u2028", true},
+		"an escape": {`\u0000 \ud800`, true}, "controls": {"\x01\x1b[2J\x7f", true},
+		"a zero byte": {"a\x00b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, err := store.Open(t.TempDir())
+			must(t, err)
+			defer func() { _ = from.Close() }()
+			records := new(storetest.Writer).Make(5)
+			records[3].Key = "key " + take.text
+			must(t, from.Append(t.Context(), records))
+			if take.ok {
+				must(t, from.PutMeta(t.Context(), "fact "+take.text, take.text))
+			}
+			var file bytes.Buffer
+			_, err = backup.Write(t.Context(), from, &file)
+			must(t, err)
+			pg := replica(t, settings(placeOf(t, c.Database(t))))
+			must(t, pg.TryLead(t.Context()))
+			_, err = backup.Restore(t.Context(), pg, &file)
+			if (err == nil) != take.ok {
+				t.Errorf("%v, taken: want %v", err, take.ok)
+			}
+			if err == nil {
+				got, err := pg.WholeRecords(t.Context(), 0, 10)
+				must(t, err)
+				storetest.Same(t, got, records)
+				if v, _, err := pg.Meta(t.Context(), "fact "+take.text); err != nil || v != take.text {
+					t.Errorf("a fact is %q, %v", v, err)
+				}
+			}
+			must(t, pg.Append(t.Context(), nil)) // the store lives
+		})
+	}
 }
 
 // A write that the database holds up is either before a takeover or refused by

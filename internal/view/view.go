@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/store"
 )
@@ -77,11 +78,11 @@ func (v *View) Follow(ctx context.Context) {
 		changed := v.source.Changed()
 		var err error
 		if !v.begun.Load() {
-			err = v.begin(ctx)
+			err = isolate.Do(func() error { return v.begin(ctx) })
 		}
 		if err == nil {
 			v.begun.Store(true)
-			err = v.catchUp(ctx)
+			err = isolate.Do(func() error { return v.catchUp(ctx) })
 		}
 		switch {
 		case err == nil:
@@ -90,7 +91,7 @@ func (v *View) Follow(ctx context.Context) {
 		case ctx.Err() == nil:
 			v.begun.Store(false) // another server may have moved it
 			if !errors.Is(err, store.ErrConflict) && !failing {
-				v.errors.Error("the log is not put in order by job; trying again", "error", err)
+				v.errors.Error("the log is not put in order by job; trying again", "error", err, isolate.Stack(err))
 				failing = true
 			}
 			_ = wait.For(ctx, time.Second)

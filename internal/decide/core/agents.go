@@ -69,9 +69,12 @@ func (o *oneUser) serves(user string) bool {
 	return o.user == user
 }
 
-// reachable reports whether the machines of an attempt can find each other: of a gang each has
-// said where it is.
+// reachable reports whether the machines of an attempt can find each other: the gang has all of them, and each has said
+// where it is.
 func (m *Machine) reachable(a *Attempt) bool {
+	if a.Partial() > 0 {
+		return false
+	}
 	if a.Nodes() == 1 {
 		return true
 	}

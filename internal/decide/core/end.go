@@ -326,6 +326,8 @@ func (m *Machine) owned(b OwnershipDecided) {
 				m.release(a, "program_"+a.End(), "")
 			case j.State().Over() || a != j.Attempt(): // nobody has needed it since
 				m.release(a, j.Why(), "")
+			case a.Partial() > 0: // its gang was given up meanwhile
+				m.release(a, "gang_wait", "gang_wait")
 			case a.Draining() && a.Task() == TaskRunning: // nobody could tell it
 				m.drains(j, a, a.DrainWhy(), j.MigratingTo())
 			}

@@ -32,24 +32,29 @@ func mostRate(limit, decided money.Rate) money.Rate {
 // lastSave is how long it takes to save and end, which every budget keeps back.
 func lastSave(j *Job) time.Duration { return j.Terms().Grace + j.SaveCost() }
 
-// minimumDue returns what minimum charges still bill for machines of j, even if each goes now: for those that are leaving or
-// gone, and for those that it holds. Spent has neither yet. A machine that another job or an idle span began has no part.
+// unbilled bounds the attempts that minimumDue looks at: the bills of earlier ones have come long ago.
+const unbilled = 16
+
+// minimumDue returns what minimum charges still bill for machines of j, even if each goes now: for those that are
+// leaving or gone, and for those that it holds. Spent has neither yet. Who has a shared machine when it ends pays for
+// that one.
 func (m *Machine) minimumDue(j *Job) (leaving, held money.Amount) {
 	kept := j.Live()
 	if kept != nil && (kept.Task() == Ended || kept.Releasing()) {
 		kept = nil
 	}
-	for _, a := range j.Open() {
+	list := j.Attempts()
+	for _, a := range list[max(0, len(list)-unbilled):] {
 		for _, k := range a.Tasks() {
-			l := m.s.Listing(k.Machine().Offer)
-			if k.From().IsZero() || k.Billed() || k.Warm() || l == nil {
+			l, i := m.s.Listing(k.Machine().Offer), m.s.Instance(k.Instance())
+			if l == nil || k.From().IsZero() || k.Billed() || k.Beside() || k.Machine().Prepaid || i != nil && i.Shared() {
 				continue
 			}
 			until := k.Until()
 			if k.Live() {
 				until = m.now()
 			}
-			switch due := k.Rate().Until(max(0, k.From().Add(l.Offer().Billing.Minimum).Sub(until))); a {
+			switch due := k.Rate().Until(max(0, k.Rented().Add(l.Offer().Billing.Minimum).Sub(until))); a {
 			case kept:
 				held = held.Add(due)
 			default:
@@ -105,8 +110,8 @@ func (m *Machine) broke(j *Job, d plan.Decision) string {
 		return ""
 	}
 	t := j.Terms()
-	text := fmt.Sprintf("a machine that starts, saves once and is paid for costs more than the %s that are left of the budget",
-		money.Format(t.Budget.Sub(m.charged(j)), t.Currency, 4))
+	text := fmt.Sprintf("a machine that starts, saves once and is paid for costs more than the %s that are left of "+
+		"the budget", money.Format(t.Budget.Sub(m.charged(j)), t.Currency, 4))
 	if due, _ := m.minimumDue(j); due.Sign() > 0 {
 		text += fmt.Sprintf(" after %s that minimum charges still bill", money.Format(due, t.Currency, 4))
 	}

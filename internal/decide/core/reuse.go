@@ -55,18 +55,19 @@ type vacancy struct {
 }
 
 // affords reports whether the rest of the work, and the grace of its end, cost no more on the
-// machine than is left of j's budget, also where those who have parts of it leave.
+// machine than is left of j's budget, also where those who have parts of it leave. Whoever has a machine when it ends
+// pays the rest of its minimum charge (splitBill): a job of $1 takes none of which an hour of $3.60 is owed.
 func (m *Machine) affords(j *Job, i *Instance) bool {
 	t := j.Terms()
 	if !t.HasBudget || t.DeadlineFirst {
 		return true
 	}
-	rate, budget := i.PresentRate(), t.Budget.Sub(j.Spent(m.now()))
+	rate, budget := i.PresentRate(), t.Budget.Sub(m.charged(j))
 	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
 	if !known || j.Rough() || t.Metric.HasGoal || t.Metric.Patience > 0 { // it may end sooner
 		left = 0
 	}
-	return rate.Until(left+t.Grace).Cmp(budget) < 0
+	return rate.Until(max(left+t.Grace, m.paidUntil(i).Sub(m.now()))).Cmp(budget) < 0
 }
 
 // onRung reports whether the ladder of j, if it has one, allows the machine now.

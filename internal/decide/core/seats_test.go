@@ -315,3 +315,40 @@ func TestAPartIsTakenWithinTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is paid for three hours at least takes nobody in whose budget has no room for that: the others may
+// leave, and whoever is left pays the rest.
+func TestAPartIsTakenWithinTheBudgetOfAMinimumCharge(t *testing.T) {
+	for dollars, joins := range map[float64]bool{1.2: false, 2.9: false, 3.2: true} {
+		w := seatRig(t, nil)
+		o := *w.s.Listing("p/z/m/on-demand").Offer()
+		o.Billing.Minimum = 3 * time.Hour
+		w.step(0, MarketSeen{Offers: []market.Offer{o}})
+		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Work: time.Hour, Steps: 100, Saves: true,
+			Restart: time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Budget: money.Picos(int64(dollars * 1e12)), HasBudget: true}})
+		if k, _ := w.Job("k"); (k.Attempt() != nil) != joins {
+			t.Errorf("with $%v it joins: %v", dollars, k.Attempt() != nil)
+		}
+	}
+}
+
+// A job that is tried again before the bill of its first machine has come rents no second one that its budget has no
+// room for: the minimum charge of the first is owed already.
+func TestAMinimumChargeIsOwedBeforeItsBill(t *testing.T) {
+	for dollars, again := range map[float64]bool{4: false, 7.5: true} { // three dollars at least for each machine
+		w := seatRig(t, func(c *Config) { c.Seats = 0 })
+		o := *w.s.Listing("p/z/m/on-demand").Offer()
+		o.Billing.Minimum = 3 * time.Hour
+		w.step(0, MarketSeen{Offers: []market.Offer{o}})
+		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Steps: 100, Saves: true,
+			Restart: time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 8}}, Budget: money.Picos(int64(dollars * 1e12)), HasBudget: true}})
+		w.step(0, LaunchDone{Launch: "k.1", Instance: "i2", Offer: o.ID, Rate: 1e12, From: w.s.Now()})
+		w.step(0, MachineRegistered{Instance: "i2", Allocation: "k.1", Key: "k"})
+		w.begins("k.1")
+		w.step(time.Minute, InstanceEnded{Instance: "i2", Launch: "k.1", Until: w.s.Now().Add(time.Minute), Cause: "interrupted"})
+		w.step(time.Hour, Tick{})
+		if k, _ := w.Job("k"); (k.Asked() != nil) != again {
+			t.Errorf("with $%v it asks for a second machine: %v, %s", dollars, k.Asked() != nil, k.Detail())
+		}
+	}
+}

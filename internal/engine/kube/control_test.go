@@ -42,6 +42,7 @@ func TestOnAControlPlane(t *testing.T) {
 		{"old records are removed with all that they own", collected},
 		{"a machine begins before its launch has the answer", begunBeforeItsAnswer},
 		{"a gang's pod is taken before it begins", partTaken}, {"a launch makes a Job too late", lateObjects},
+		{"names, labels and annotations of any text", hostileTexts}, {"disks of 1 MiB and of 8 PiB", extremeDisks},
 	} {
 		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 )
 
 // How long what a pod's end is waited for may take beside what its grace says, and machines of one request count as
@@ -91,7 +92,7 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := act(ctx, a, r.Key); err != nil {
+			if err := isolate.Do(func() error { return act(ctx, a, r.Key) }); err != nil {
 				mu.Lock()
 				fails = errors.Join(fails, err)
 				mu.Unlock()

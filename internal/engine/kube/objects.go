@@ -122,7 +122,7 @@ func (d *Driver) pod(r *record, s *sale, env map[string]string) corev1.PodSpec {
 
 // volumes are what a pod mounts.
 func (d *Driver) volumes(r *record, s *sale) []corev1.Volume {
-	shm := resource.MustParse(quantity(cmp.Or(s.of.shm, s.memory/2)))
+	shm := resource.MustParse(amountOf(cmp.Or(s.of.shm, s.memory/2)))
 	mode := int32(0o440)
 	list := []corev1.Volume{
 		{Name: "scrimp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -170,7 +170,7 @@ func (d *Driver) first() corev1.Container {
 func (d *Driver) main(r *record, s *sale, image string, env map[string]string) corev1.Container {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(s.milli, resource.DecimalSI),
-		corev1.ResourceMemory: resource.MustParse(quantity(s.memory))}
+		corev1.ResourceMemory: resource.MustParse(amountOf(s.memory))}
 	limits := corev1.ResourceList{corev1.ResourceMemory: requests[corev1.ResourceMemory]}
 	if n := s.offer.Accelerators; n > 0 {
 		name := corev1.ResourceName(s.of.Resource)
@@ -178,7 +178,7 @@ func (d *Driver) main(r *record, s *sale, image string, env map[string]string) c
 		limits[name] = requests[name]
 	}
 	if s.of.disk > 0 {
-		requests[corev1.ResourceEphemeralStorage] = resource.MustParse(quantity(s.of.disk / size.Bytes(s.part)))
+		requests[corev1.ResourceEphemeralStorage] = resource.MustParse(amountOf(s.of.disk / size.Bytes(s.part)))
 	}
 	mounts := []corev1.VolumeMount{{Name: "scrimp", MountPath: runFolder}, {Name: "tmp", MountPath: "/tmp"},
 		{Name: "shm", MountPath: "/dev/shm"}}

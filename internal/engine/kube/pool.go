@@ -140,5 +140,5 @@ func partOf(r money.Rate, part int) money.Rate {
 	return (r + n - 1) / n
 }
 
-// quantity is an amount of memory as Kubernetes writes it.
-func quantity(b size.Bytes) string { return strconv.FormatInt(int64(b), 10) }
+// amountOf is an amount of memory as Kubernetes writes it.
+func amountOf(b size.Bytes) string { return strconv.FormatInt(int64(b), 10) }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 )
@@ -129,8 +131,8 @@ func readWith(s *engine.Setting) (w With, err error) {
 		return w, fmt.Errorf("with: ca: there is no file %s: write one of certificates in PEM", w.CA)
 	case w.PriceLabel != "" && !labelKey.MatchString(w.PriceLabel):
 		return w, fmt.Errorf("with: price_label is %q: write a label of nodes, such as example.org/hourly-rate", w.PriceLabel)
-	case w.User < 1:
-		return w, fmt.Errorf("with: user is %d: write the number of a user that is not root", w.User)
+	case w.User < 1 || w.User > math.MaxInt32:
+		return w, fmt.Errorf("with: user is %d: write the number of a user that is not root, up to %d", w.User, math.MaxInt32)
 	}
 	for _, name := range w.PullSecrets {
 		if !objName.MatchString(name) {
@@ -164,8 +166,12 @@ func readWith(s *engine.Setting) (w With, err error) {
 	return w, nil
 }
 
-// leastMemory is what a machine has at least.
-const leastMemory = 64 * size.MiB
+// What a machine has at least.
+const (
+	leastMemory = 64 * size.MiB
+	leastDisk   = size.MiB // for the agent's own files
+	leastMilli  = 100      // thousandths of a processor
+)
 
 func isFile(path string) bool {
 	_, err := os.Stat(path)
@@ -194,6 +200,11 @@ func (p *Pool) check() error {
 		return fmt.Errorf("image is %q: write the name of one, such as python:3.12-slim", p.Image)
 	case p.CPUs < 0 || p.Accelerators < 0 || p.Machines < 0:
 		return errors.New("cpus, accelerators and machines are numbers from zero")
+	case !labelText.MatchString(p.Instance):
+		return fmt.Errorf("instance is %q: write the provider's name of the type, such as m5.xlarge", p.Instance)
+	case p.Accelerator != "" && !labelText.MatchString(p.Accelerator):
+		return fmt.Errorf("accelerator is %q: write its name with letters, digits, dots and hyphens, such as "+
+			"A100-SXM-40GB", p.Accelerator)
 	case p.Instance == "" && p.CPUs == 0:
 		return errors.New("it says neither what a machine has (cpus: 4, memory: 16GiB) nor of which type its nodes are " +
 			"(instance: m5.xlarge)")
@@ -254,16 +265,10 @@ func (p *Pool) amounts() error {
 			continue
 		}
 		v, err := size.Parse(f.text)
-		if err != nil || v <= 0 {
-			return fmt.Errorf("%s is %q: write it with its unit, such as 16GiB", f.name, f.text)
+		if err != nil || v <= 0 || !quantity.Bytes.AllowsInt(int64(v)) {
+			return fmt.Errorf("%s is %q: write it with its unit, such as 16GiB, up to 8 PiB", f.name, f.text)
 		}
 		*f.to = v
-	}
-	if p.memory > 0 && p.memory < leastMemory {
-		return fmt.Errorf("memory is %s: a machine needs %v for its agent and program", p.Memory, leastMemory)
-	}
-	if p.shm > p.memory && p.memory > 0 {
-		return fmt.Errorf("shm is %s, and memory %s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory)
 	}
 	for n, s := range p.Split {
 		if s < 1 || s > 64 || n > 0 && s <= p.Split[n-1] || p.Accelerators%s != 0 {
@@ -271,7 +276,28 @@ func (p *Pool) amounts() error {
 				p.Split)
 		}
 	}
-	return p.instance()
+	return cmp.Or(p.parts(), p.instance())
+}
+
+// parts checks what the smallest machine has: one of the most parts that a node is split into.
+func (p *Pool) parts() error {
+	n := size.Bytes(p.Split[len(p.Split)-1])
+	of := ""
+	if n > 1 {
+		of = fmt.Sprintf(" in %d parts", n)
+	}
+	switch memory := p.memory / n; {
+	case p.memory > 0 && memory < leastMemory:
+		return fmt.Errorf("memory is %s%s: a machine needs %v for its agent and program", p.Memory, of, leastMemory)
+	case p.memory > 0 && p.shm > memory:
+		return fmt.Errorf("shm is %s, and memory %s%s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory,
+			of)
+	case p.disk > 0 && p.disk/n < leastDisk:
+		return fmt.Errorf("disk is %s%s: a machine needs %v for its agent's own files", p.Disk, of, leastDisk)
+	case p.CPUs > 0 && int64(p.CPUs)*1000/int64(n) < leastMilli:
+		return fmt.Errorf("cpus is %d%s: a machine needs a tenth of a processor at least", p.CPUs, of)
+	}
+	return nil
 }
 
 // cloud is how one kind of cluster labels and taints its spot nodes.

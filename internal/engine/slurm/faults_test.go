@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -189,7 +190,7 @@ type hurt struct {
 func (h *hurt) server() {
 	h.dead = false
 	w := With{Shared: h.dir, Currency: "USD", Partitions: []Partition{{Name: "p", Rate: "3.6", rate: 3_600_000_000_000, priced: true}}}
-	d, err := newDriver("hpc", w, h.dir)
+	d, err := newDriver("hpc", w, h.dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		h.Fatal(err)
 	}

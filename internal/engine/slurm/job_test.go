@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -283,7 +284,7 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 
 // Without the commands nothing else is tried.
 func TestMissingCommandsAreNamed(t *testing.T) {
-	d, err := newDriver("hpc", With{Commands: t.TempDir()}, t.TempDir())
+	d, err := newDriver("hpc", With{Commands: t.TempDir()}, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (d *Driver) claim(r *record) string {
 	if !r.Start.IsZero() {
 		return ""
 	}
-	b, _ := os.ReadFile(filepath.Join(d.folder(r.Name), "claim", "job")) // most have none
+	b, _ := readFile(filepath.Join(d.folder(r.Name), "claim", "job")) // most have none
 	return strings.TrimSpace(string(b))
 }
 
@@ -175,11 +175,14 @@ func (d *Driver) ranks(r *record) {
 
 // marked is a time that an allocation has written into its folder; zero: it has not.
 func (d *Driver) marked(r *record, name string) time.Time {
-	b, err := os.ReadFile(filepath.Join(d.folder(r.Name), name))
+	b, err := readFile(filepath.Join(d.folder(r.Name), name))
 	if err != nil {
 		return time.Time{}
 	}
-	return moment(strings.TrimSpace(string(b)))
+	if at := moment(strings.TrimSpace(string(b))); at.Before(time.Now()) {
+		return at
+	}
+	return time.Now().UTC().Truncate(time.Second) // the clock of that machine is ahead
 }
 
 // ends notes the end of an allocation, and of all of its machines that had not ended before.
@@ -202,7 +205,7 @@ func (d *Driver) ends(r *record, state string, at time.Time) {
 		}
 	}
 	d.dropTokens(r)
-	if b, err := os.ReadFile(filepath.Join(d.folder(r.Name), "failed")); err == nil {
+	if b, err := readFile(filepath.Join(d.folder(r.Name), "failed")); err == nil {
 		_, zone, _ := strings.Cut(string(r.Offer), "/")
 		zone, _, _ = strings.Cut(zone, "/")
 		d.troubles[zone] = trouble{time.Now(), strings.TrimSpace(string(b))}

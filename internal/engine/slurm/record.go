@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
 )
 
@@ -86,12 +88,15 @@ func (r *record) comment() string {
 func recordOf(j *job) (*record, bool) {
 	text, ok := strings.CutPrefix(j.comment, commentPrefix)
 	v, err := url.ParseQuery(text)
-	if !ok || err != nil || v.Get("key") == "" {
+	nodes := 1
+	if n := v.Get("nodes"); n != "" {
+		nodes, _ = strconv.Atoi(n)
+	}
+	if !ok || err != nil || v.Get("key") == "" || !plausible(nodes) {
 		return nil, false
 	}
 	rate, _ := strconv.ParseInt(v.Get("rate"), 10, 64)
-	nodes, _ := strconv.Atoi(v.Get("nodes"))
-	r := &record{Key: v.Get("key"), Name: j.name, Offer: market.OfferID(v.Get("offer")), Nodes: max(1, nodes),
+	r := &record{Key: v.Get("key"), Name: j.name, Offer: market.OfferID(v.Get("offer")), Nodes: nodes,
 		Rate: money.Rate(rate), Priced: rate > 0, Currency: money.Currency(v.Get("currency")),
 		Job: j.id, Tags: map[string]string{}}
 	for name := range v {
@@ -101,6 +106,10 @@ func recordOf(j *job) (*record, bool) {
 	}
 	return r, true
 }
+
+// plausible reports whether a request can have so many machines. Any program of the server's user may write a comment
+// or a record: each machine that one names takes memory.
+func plausible(nodes int) bool { return nodes >= 1 && nodes <= int(quantity.Nodes.Most) }
 
 // ours returns what a job's comment says where it is a job of this engine: another engine may use the same cluster as
 // the same user.
@@ -184,15 +193,27 @@ func (d *Driver) keep(r *record) error {
 	return nil
 }
 
+// mostFile is how much of a file is read that an allocation may have written: a record of 1,000 machines has a tenth.
+const mostFile = 4 << 20
+
+// readFile reads a file of a request's folder. Programs of the server's user may write there: only a regular file is
+// read, so that nobody waits for a pipe.
+func readFile(path string) ([]byte, error) {
+	return confined.ReadFile(path, mostFile)
+}
+
 // read reads a record; nil: there is none.
 func (d *Driver) read(name string) (*record, error) {
-	b, err := os.ReadFile(filepath.Join(d.folder(name), "record.json"))
+	b, err := readFile(filepath.Join(d.folder(name), "record.json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	var r record
 	if err == nil {
 		err = json.Unmarshal(b, &r)
+	}
+	if err == nil && (r.Name != name || nameOf(r.Key) != name || !plausible(r.Nodes)) {
+		err = fmt.Errorf("it is the record of %q with %d machines", r.Name, r.Nodes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the record %s: %w", name, err)
@@ -212,8 +233,8 @@ func (d *Driver) load() error {
 	for _, e := range entries {
 		r, err := d.read(e.Name())
 		switch {
-		case err != nil:
-			return err
+		case err != nil: // what Slurm says of its job's comment counts
+			d.log.Error("a record is passed over: remove it once its job is over", "error", err)
 		case r == nil: // its server died before it asked Slurm for anything
 		case r.Closed && !r.End.IsZero() && time.Since(r.End) > keepFor:
 			if err := os.RemoveAll(d.folder(r.Name)); err != nil {

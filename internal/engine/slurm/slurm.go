@@ -91,21 +91,19 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 			return engine.Engine{}, fmt.Errorf("find the agent's program: %w", err)
 		}
 	}
-	d, err := newDriver(s.Name, with, cmp.Or(with.Shared, filepath.Join(h.Dir, "engines", s.Name)))
+	d, err := newDriver(s.Name, with, cmp.Or(with.Shared, filepath.Join(h.Dir, "engines", s.Name)),
+		cmp.Or(h.Log, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return engine.Engine{}, err
 	}
 	d.exe, d.server = exe, agents
-	if h.Log != nil {
-		d.log = h.Log
-	}
 	client := engine.DefaultClient()
 	client.Tries = 2 // each may take as long as a command
 	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents,
 		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
 }
 
-func newDriver(name string, with With, shared string) (*Driver, error) {
+func newDriver(name string, with With, shared string, log *slog.Logger) (*Driver, error) {
 	shared, err := filepath.Abs(shared)
 	if err != nil {
 		return nil, err
@@ -113,7 +111,7 @@ func newDriver(name string, with With, shared string) (*Driver, error) {
 	if with.Shared != "" { // engines of one cluster may have one
 		shared = filepath.Join(shared, name)
 	}
-	d := &Driver{name: name, with: with, shared: shared, slurm: schedulerOf(&with), log: slog.New(slog.DiscardHandler),
+	d := &Driver{name: name, with: with, shared: shared, slurm: schedulerOf(&with), log: log,
 		start: 2 * time.Second, patient: 10 * time.Minute,
 		looking: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 		records: map[string]*record{}, turns: map[string]chan struct{}{}, troubles: map[string]trouble{}}

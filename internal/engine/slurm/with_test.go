@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -157,7 +158,7 @@ func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
 // Another engine may use the same cluster as the same user: its jobs are neither listed nor ended here.
 func TestJobsOfAnotherEngineAreNotOurs(t *testing.T) {
 	var ended []string
-	d, err := newDriver("hpc", With{}, t.TempDir())
+	d, err := newDriver("hpc", With{}, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

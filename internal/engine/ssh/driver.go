@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/market"
 )
 
@@ -202,7 +203,9 @@ func (d *Driver) look(ctx context.Context) {
 		said := make(chan struct{})
 		d.asking.Go(func() {
 			defer close(said)
-			d.inquire(d.ctx, l)
+			if err := isolate.Call(func() { d.inquire(d.ctx, l) }); err != nil {
+				d.log.Error("what a machine says made the server fail", "host", l.host.Name, "error", err, isolate.Stack(err))
+			}
 			if quiet {
 				l.wasAsked()
 			}
@@ -229,8 +232,17 @@ func (d *Driver) inquire(ctx context.Context, l *link) {
 	if err != nil {
 		return
 	}
-	var unwanted []string
+	for _, id := range d.heard(l, &a, asked) {
+		if _, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, askTime); err != nil {
+			d.log.Warn("a machine that was given up is not ended yet", "instance", id, "error", err)
+		}
+	}
+}
+
+// heard notes what a machine said that runs there, and returns what of that is to be ended.
+func (d *Driver) heard(l *link, a *hostd.Answer, asked time.Time) (unwanted []string) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for n := range a.Instances {
 		i := &a.Instances[n]
 		if i.State == engine.Running && d.made(l, i) && !d.journal.wants(l.host.Name, i.Key) {
@@ -244,12 +256,7 @@ func (d *Driver) inquire(ctx context.Context, l *link) {
 	if v := d.seen[l.host.Name]; v.at.Before(asked) && v.began.Before(asked) {
 		d.seen[l.host.Name] = inventory{a.Instances, asked, v.began}
 	}
-	d.mu.Unlock()
-	for _, id := range unwanted {
-		if _, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, askTime); err != nil {
-			d.log.Warn("a machine that was given up is not ended yet", "instance", id, "error", err)
-		}
-	}
+	return unwanted
 }
 
 // finish makes what a machine said of an instance what the engine says: its key is the launch's, and

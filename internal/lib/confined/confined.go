@@ -92,6 +92,20 @@ func (f Folder) File(path string) (*os.File, error) {
 	return file, errors.Join(err, top.Close())
 }
 
+// ReadFile reads a regular file of at most so many bytes. It waits for no pipe.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := Folder{}.File(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if int64(len(b)) > most {
+		return nil, fmt.Errorf("read %s: it is longer than %d bytes", path, most)
+	}
+	return b, err
+}
+
 // held closes a file that is not to be read.
 func (f Folder) held(file *os.File) error {
 	stat, err := file.Stat()

@@ -129,7 +129,11 @@ func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt st
 		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full, or the team has used its own",
 			"make room on it: the program goes on, and its checkpoint is sent again later", err)
 	default:
-		reply.Problem(w, httpblob.Status(err), "the store did not do it", "the detail says why", err)
+		field := ""
+		if bad, ok := errors.AsType[*httpblob.ParameterError](err); ok {
+			field = bad.Name
+		}
+		reply.FieldProblem(w, httpblob.Status(err), field, "the store did not do it", "the detail says why", err)
 	}
 }
 

@@ -58,8 +58,8 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 	back := time.Duration(-1)
 	if text := r.URL.Query().Get("since"); text != "" {
 		d, err := spec.ParseDuration(text)
-		if err != nil {
-			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span",
+		if err != nil || d < 0 {
+			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span from zero on",
 				"write it with its unit, as in 7d or 12h", err)
 			return
 		}

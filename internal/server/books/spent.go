@@ -56,14 +56,19 @@ func (b *Books) Follow(ctx context.Context) {
 
 func (b *Books) sumSpent(ctx context.Context, end uint64) error {
 	for { // whoever asks has a turn between two strides
-		b.spent.mu.Lock()
-		err := b.spentTo(ctx, min(end, b.spent.upTo+spentStride))
-		done := b.spent.upTo >= end
-		b.spent.mu.Unlock()
+		done, err := b.spentSome(ctx, end)
 		if err != nil || done {
 			return err
 		}
 	}
+}
+
+// spentSome brings the sums one stride closer to the event end, and reports whether they are there.
+func (b *Books) spentSome(ctx context.Context, end uint64) (done bool, err error) {
+	b.spent.mu.Lock()
+	defer b.spent.mu.Unlock()
+	err = b.spentTo(ctx, min(end, b.spent.upTo+spentStride))
+	return b.spent.upTo >= end, err
 }
 
 // spentTo brings the sums to the event end, which is durable and not before the one

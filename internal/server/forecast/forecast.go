@@ -3,6 +3,7 @@ package forecast
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 	"scrimp/internal/sim"
@@ -43,6 +45,7 @@ func Rules(speed float64, list []api.Engine) core.Config {
 // Forecaster knows how likely running jobs are done in time.
 type Forecaster struct {
 	Control *control.Control
+	Errors  *slog.Logger
 
 	mu   sync.Mutex
 	odds map[string]float64 // by job
@@ -101,7 +104,11 @@ func (f *Forecaster) Run(ctx context.Context) {
 		}
 		began := time.Now()
 		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
-		told := sim.Ask(q)
+		var told sim.Forecast
+		if err := isolate.Call(func() { told = sim.Ask(q) }); err != nil { // this job has no odds, and others have theirs
+			f.Errors.Error("the odds of a job are not known", "job", id, "error", err, isolate.Stack(err))
+			mind, told = plan.NewPlanner(), sim.Forecast{Halted: true}
+		}
 		f.learn(id, told)
 		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
 		if !more { // a round is over

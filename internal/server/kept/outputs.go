@@ -108,7 +108,7 @@ func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, checkpoint.ErrNone) && k.gone(w, r, "kept output", id, rerunIt(id), outputsOf):
 		return
 	case errors.Is(err, checkpoint.ErrNone):
-		reply.Problem(w, http.StatusNotFound, fmt.Sprintf("node %d of %s has kept no outputs", node, id),
+		reply.FieldProblem(w, http.StatusNotFound, "node", fmt.Sprintf("node %d of %s has kept no outputs", node, id),
 			"name folders in outputs of its job file", nil)
 	case err != nil:
 		reply.Problem(w, http.StatusBadGateway, "the outputs were not fetched", "ask again", k.plain(err))

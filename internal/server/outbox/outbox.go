@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/isolate"
 )
 
 // What a server before this one has not told anybody is told at the start. Of a
@@ -25,7 +26,7 @@ func (o *Outbox) TellOld(ctx context.Context, words []core.Notify) {
 	for range min(toldAtOnce, len(words)) {
 		all.Go(func() {
 			for n := range next {
-				o.Notify(ctx, n)
+				isolate.Retry(ctx, o.Log, "webhook of job "+n.Job, func() { o.Notify(ctx, n) })
 			}
 		})
 	}

@@ -172,8 +172,12 @@ func (t *taking) outputs(job, dir string, changed time.Time) error {
 	}
 	t.item(client.GCItem{Kind: client.GCOutputs, Job: job, Bytes: size, Why: why},
 		func(r *client.Removed, at *time.Time) { r.Outputs = at }, func() error {
-			return errors.Join(os.RemoveAll(filepath.Join(dir, "outputs")), // first: none lacks its parts then
-				os.RemoveAll(filepath.Join(dir, "objects", "kept")))
+			root, err := os.OpenRoot(dir) // where a program made a link of objects, nothing outside goes
+			if err != nil {
+				return err
+			}
+			return errors.Join(root.RemoveAll("outputs"), // first: none lacks its parts then
+				root.RemoveAll(filepath.Join("objects", "kept")), root.Close())
 		})
 	return nil
 }

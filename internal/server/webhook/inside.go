@@ -34,6 +34,7 @@ var insides = []netip.Prefix{
 	netip.MustParsePrefix("240.0.0.0/4"),   // reserved, broadcast
 	netip.MustParsePrefix("64:ff9b::/96"),  // IPv4 within IPv6: two ways to write the same
 	netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("::/96"), // the same in its oldest form
 	netip.MustParsePrefix("2002::/16"),
 	netip.MustParsePrefix("2001::/32"),
 	netip.MustParsePrefix("fec0::/10"),
@@ -93,6 +94,7 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"), // link-local: AWS, Azure, Google and others
 	netip.MustParsePrefix("fe80::/10"),
 	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS
+	netip.MustParsePrefix("fd20:ce::254/128"),   // Google, by IPv6
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba
 	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure's own

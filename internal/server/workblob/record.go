@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
@@ -32,9 +33,12 @@ func (r record) blob() api.WorkBlob { return api.WorkBlob{SHA256: r.SHA256, Byte
 
 func (b *Blobs) file(job string) string { return filepath.Join(b.dir(), filepath.Base(job)) }
 
+// mostRecord is how many bytes a record has at most.
+const mostRecord = 1 << 20
+
 // record reads that of a job. fs.ErrNotExist: nothing of it is in a bucket.
 func (b *Blobs) record(job string) (r record, err error) {
-	text, err := os.ReadFile(b.file(job))
+	text, err := confined.ReadFile(b.file(job), mostRecord)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -62,7 +66,7 @@ func (b *Blobs) Jobs() (jobs []string, err error) {
 		return nil, nil
 	}
 	for _, e := range list {
-		if strings.HasPrefix(e.Name(), ".") { // half written, by one that was killed
+		if strings.HasPrefix(e.Name(), ".") || !e.Type().IsRegular() { // half written, by one that was killed, or no file
 			continue
 		}
 		r, wrong := b.record(e.Name())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
 )
@@ -142,14 +143,16 @@ func (b *Blobs) join(job, store string) *put {
 func (b *Blobs) work(ctx context.Context, p *put) {
 	close(p.begun)
 	begin := time.Now()
-	r, err := b.put(ctx, p.job, p.store)
+	var r record
+	err := isolate.Do(func() (err error) { r, err = b.put(ctx, p.job, p.store); return err })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.puts, p.job)
 	if err != nil {
 		p.err = errors.Join(ErrServer, err)
 		b.failed[p.job] = time.Now()
-		b.Errors.Warn("a work folder is not put into its job's bucket: the server sends it", "job", p.job, "error", err)
+		b.Errors.Warn("a work folder is not put into its job's bucket: the server sends it", "job", p.job, "error", err,
+			isolate.Stack(err))
 	} else {
 		p.blob = r.blob()
 		b.Errors.Info("a work folder is in its job's bucket", "job", p.job, "bytes", r.Bytes, "sha256", r.SHA256,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"scrimp/internal/content/tarball"
+	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/disk"
 )
 
@@ -157,7 +158,7 @@ func (s *Store) job(id string) string { return filepath.Join(s.Dir, "jobs", file
 
 // read reads which folder a name stands for.
 func (s *Store) read(path string) (r Ref, err error) {
-	text, err := os.ReadFile(path)
+	text, err := confined.ReadFile(path, mostName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, ErrNone
 	}
@@ -173,6 +174,9 @@ func (s *Store) read(path string) (r Ref, err error) {
 	return r, nil
 }
 
+// mostName is how many bytes a file has that says which folder a name stands for.
+const mostName = 1 << 20
+
 // sumName is a SHA-256 as text.
 var sumName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -182,7 +186,7 @@ func (s *Store) open(sum string) (io.ReadCloser, error) {
 	if !sumName.MatchString(sum) {
 		return nil, fmt.Errorf("%.70q is the name of no content", sum)
 	}
-	return os.Open(s.object(sum))
+	return confined.Folder{}.File(s.object(sum)) // a pipe is not waited for
 }
 
 // name lets a name stand for a folder, whole or not at all. The caller holds sweep for reading.
@@ -310,7 +314,7 @@ func (s *Store) names(yield func(path string, r Ref)) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
-			if err != nil || e.IsDir() {
+			if err != nil || !e.Type().IsRegular() { // a link or a pipe is no name
 				return err
 			}
 			r, err := s.read(path)

@@ -32,7 +32,8 @@ var House = []Folder{
 
 // notPure are the packages of pure folders that read files, wait or use the network.
 var notPure = []string{
-	"job/foreign", "job/scaffold", "lib/awshttp", "lib/child", "lib/confined", "lib/durable", "lib/fileid", "lib/wait",
+	"job/foreign", "job/scaffold", "lib/awshttp", "lib/child", "lib/confined", "lib/durable", "lib/fileid",
+	"lib/isolate", "lib/wait",
 	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed",
 }
 

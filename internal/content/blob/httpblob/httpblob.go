@@ -40,6 +40,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Most keys that one request may name.
 const mostKeys = 1000
 
+// ParameterError is ErrBad about one parameter of a query.
+type ParameterError struct{ Name, Why string }
+
+func (e *ParameterError) Error() string { return e.Name + " is " + e.Why }
+func (e *ParameterError) Unwrap() error { return ErrBad }
+
 // Status is the answer to a request that ended with err.
 func Status(err error) int {
 	switch {

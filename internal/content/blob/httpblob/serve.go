@@ -194,7 +194,7 @@ func (h Handler) List(w http.ResponseWriter, r *http.Request) error {
 	size := mostKeys
 	if text := query.Get("limit"); text != "" {
 		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > mostKeys {
-			return fmt.Errorf("%w: limit is %.20q, and not a number from 1 to %d", ErrBad, text, mostKeys)
+			return &ParameterError{"limit", fmt.Sprintf("%.20q, and not a number from 1 to %d", text, mostKeys)}
 		}
 	}
 	page, err := h.Folder.ListPaged(r.Context(), &driver.ListOptions{Prefix: prefix, Delimiter: query.Get("delimiter"),

@@ -21,7 +21,7 @@ func Stream(w http.ResponseWriter, r *http.Request, mediaType, tag string,
 	if text := r.URL.Query().Get("offset"); text != "" {
 		var err error
 		if offset, err = strconv.ParseInt(text, 10, 64); err != nil || offset < 0 {
-			return fmt.Errorf("%w: offset is %.20q, and not a count of bytes", ErrBad, text)
+			return &ParameterError{"offset", fmt.Sprintf("%.20q, and not a count of bytes", text)}
 		}
 	}
 	if match := r.Header.Get("If-Match"); match != "" && match != `"`+tag+`"` {

@@ -1,0 +1,74 @@
+//go:build !local
+
+package kube
+
+import (
+	"errors"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scrimp/internal/engine"
+)
+
+// hostileTexts asks for machines with keys and tags of any text: the objects are made, what they say is what was
+// asked for, and the machine is given back.
+func hostileTexts(s *site) {
+	s.nodes("std", "16", 1)
+	d := s.driver()
+	for n, text := range []string{"a\nb: c\n---\nkind: Pod", `"}, {"$(SCRIMP_TOKEN)`, "$(SCRIMP_SERVER) ${HOME}", "../../secrets/x?a=b#c",
+		"ünïcödé 名前 \u202e", "\x1b]0;owned\a", "-", strings.Repeat("名", 300), strings.Repeat("n", 63) + "-", "nul\x00byte",
+		"{{.Values.x}}", "a,b in (c)"} {
+		var list []engine.Instance
+		s.until("a machine", func() (ok bool) {
+			var err error
+			list, err = d.Launch(s.Context(), engine.Request{Key: text, Offer: std, Nodes: 1, Tags: map[string]string{
+				"scrimp-job": text, "scrimp-installation": text, "scrimp-attempt": text},
+				Env: map[string]string{"SCRIMP_TOKEN": "secret-word", "SCRIMP_TASK_USER": "same"}})
+			if err != nil && !errors.Is(err, engine.ErrPending) {
+				s.Fatalf("%d, %q: %v", n, text, err)
+			}
+			return err == nil
+		})
+		other := s.driver() // which knows nothing but what the cluster has
+		i := s.now(other, text)
+		if i.ID != list[0].ID || i.Tags["scrimp-job"] != text || i.Key != text {
+			s.Errorf("%d, %q: another server knows %+v", n, text, i)
+		}
+		var p corev1.Pod
+		if err := s.admin.get(s.Context(), "pods", s.pods()[0], &p); err != nil {
+			s.Fatal(err)
+		}
+		for _, v := range p.Spec.Containers[0].Env {
+			if strings.Contains(v.Value, "secret-word") {
+				s.Errorf("%d, %q: %s has the token", n, text, v.Name)
+			}
+		}
+		if err := other.Terminate(s.Context(), list[0].ID); err != nil {
+			s.Errorf("%d, %q: %v", n, text, err)
+		}
+		s.until("its pod is gone", func() bool { return len(s.left()) == 0 || len(s.pods()) == 0 })
+	}
+}
+
+// extremeDisks asks for as much or as little disk as settings allow: what no node has waits with the scheduler's
+// word, and is given up.
+func extremeDisks(s *site) {
+	s.nodes("std", "4", 1)
+	for disk, want := range map[string]string{"1MiB": "", "1000000000000000B": "ephemeral-storage", "8192TiB": "ephemeral-storage"} {
+		w := s.with()
+		w.Pools = w.Pools[:1]
+		w.Pools[0].Disk = disk
+		d := s.driverOf(w, "http://127.0.0.1:9")
+		s.until("the word on "+disk, func() bool {
+			list, err := s.ask(d, disk, std, 1)
+			if want == "" {
+				return err == nil && len(list) == 1
+			}
+			return errors.Is(err, engine.ErrPending) && strings.Contains(err.Error(), want)
+		})
+		if err := d.Cancel(s.Context(), disk); err != nil && !errors.Is(err, engine.ErrNotFound) {
+			s.Errorf("%s: %v", disk, err)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package slurm
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/lane"
+)
+
+// Programs run as the server's user: whatever one writes into the engine's folder or into a job's comment, the next
+// server begins, waits for no pipe, removes nothing outside, and makes no list of two billion machines.
+func TestNoRecordStopsAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	requests := filepath.Join(dir, "requests")
+	write := func(name string, text []byte) {
+		if err := os.MkdirAll(filepath.Join(requests, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(requests, name, "record.json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(r *record) []byte { b, _ := json.Marshal(r); return b }
+	over := time.Now().Add(-2 * keepFor)
+	victim := filepath.Join(dir, "victim")
+	if err := os.Mkdir(victim, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(nameOf("good"), told(&record{Key: "good", Name: nameOf("good"), Nodes: 2}))
+	write(nameOf("many"), told(&record{Key: "many", Name: nameOf("many"), Nodes: 2_000_000_000, Start: over}))
+	write(nameOf("few"), told(&record{Key: "few", Name: nameOf("few"), Nodes: -1}))
+	write("garbage", []byte(strings.Repeat("[", 1<<20)))
+	write("outside", told(&record{Key: "outside", Name: "../victim", Nodes: 1, Closed: true, End: over}))
+	for _, pipe := range []string{"pipe/record.json", nameOf("good") + "/end.0", nameOf("good") + "/failed"} {
+		_ = os.MkdirAll(filepath.Dir(filepath.Join(requests, pipe)), 0o700)
+		if err := syscall.Mkfifo(filepath.Join(requests, pipe), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead := filepath.Join(requests, nameOf("good"), "end.1")
+	if err := os.WriteFile(ahead, []byte("99999999999999\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDriver("hpc", With{}, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.records) != 1 || d.records["good"] == nil {
+		t.Errorf("%d records are known, want that of good alone", len(d.records))
+	}
+	if _, err := os.Stat(victim); err != nil {
+		t.Errorf("a folder outside is removed: %v", err)
+	}
+	r := d.records["good"]
+	r.Start = over
+	d.ends(r, "COMPLETED", time.Now())
+	if err := d.keep(r); err != nil {
+		t.Errorf("an end in the year 3170843 keeps the record from being written: %v", err)
+	}
+	for _, nodes := range []string{"2000000000", "-1", "0", "1e9", "99999999999999999999"} {
+		if _, ok := recordOf(&job{comment: commentPrefix + "key=k&offer=hpc/x&nodes=" + nodes}); ok {
+			t.Errorf("a comment of %s machines is believed", nodes)
+		}
+	}
+}
+
+// What may stand in a key or a tag, and what it may try: Slurm's comment, a shell, a query, a terminal, an option.
+var hostile = []string{
+	"a\n#SBATCH --partition=closed\nb", `'; touch owned; '`, "$(touch owned)`touch owned`", "a|b|c|d", "&nodes=7&key=x",
+	"--wrap=true", "\x1b]0;owned\a", "ünïcödé 名前 \u202e", strings.Repeat("n", 100), "%j%A%x", "a b\tc", "\xff\xfe",
+}
+
+// Keys and tags of any text, through a real cluster: the machine is that of its request, its tags are what was asked
+// for also to a server that has lost the record, nothing of them is run, and it is given back.
+func TestHostileTextsGoThroughSlurm(t *testing.T) {
+	lane.Component(t, "slurm")
+	t.Parallel()
+	c := newCluster(t, "GRACE=2")
+	for n, text := range hostile {
+		d := c.driver(t)
+		a := &again{Driver: d}
+		tags := map[string]string{"scrimp-job": text, text: text}
+		list, err := a.Launch(t.Context(), engine.Request{Key: text, Nodes: 1, Tags: tags,
+			Offer: c.offer("ondemand/a100x4-8c-3g/on-demand")})
+		if err != nil || len(list) != 1 || list[0].Key != text {
+			t.Fatalf("%d, %q: %+v, %v", n, text, list, err)
+		}
+		if err := os.RemoveAll(filepath.Join(d.folder(nameOf(a.key(text))), "record.json")); err != nil {
+			t.Fatal(err)
+		}
+		lost := c.driver(t)
+		all, err := (&again{Driver: lost}).List(t.Context())
+		at := slices.IndexFunc(all, func(i engine.Instance) bool { return i.ID == list[0].ID })
+		if err != nil || at < 0 || all[at].Key != text || all[at].Tags[text] != text || all[at].Tags["scrimp-job"] != text {
+			t.Errorf("%d, %q: a server without the record knows %.400v, %v", n, text, all, err)
+		}
+		if err := lost.Terminate(t.Context(), list[0].ID); err != nil {
+			t.Errorf("%d, %q: %v", n, text, err)
+		}
+		await.True(t, "its nodes are free", func() bool { return c.do("squeue", "-h", "-t", "R,CG,PD", "-o", "%i") == "" })
+	}
+	var ran []string
+	_ = filepath.WalkDir(c.dir, func(path string, _ os.DirEntry, _ error) error {
+		if filepath.Base(path) == "owned" {
+			ran = append(ran, path)
+		}
+		return nil
+	})
+	if len(ran) > 0 {
+		t.Errorf("a text was run: %v", ran)
+	}
+}
+
+// A job that somebody else of the server's user has submitted, with a comment that says it is a request of two billion
+// machines, is no machine of ours, and keeps nobody from listing the others.
+func TestAForgedCommentIsNoMachine(t *testing.T) {
+	lane.Component(t, "slurm")
+	t.Parallel()
+	c := newCluster(t, "GRACE=2")
+	for _, comment := range []string{"key=k&nodes=2000000000", "key=k&rate=-9223372036854775808", "key=%00%ff&nodes=1",
+		"key=k%0a&nodes=9&tag.scrimp-job=../../x"} {
+		c.do("sbatch", "--parsable", "--partition=ondemand", "--output=/dev/null", "--comment="+commentPrefix+comment+
+			"&offer="+c.name+"/ondemand/a100x4-8c-3g/on-demand", "--wrap=sleep 1000")
+	}
+	await.True(t, "one runs", func() bool { return c.do("squeue", "-h", "-t", "R", "-o", "%i") != "" })
+	d := c.driver(t)
+	list, err := d.List(t.Context())
+	if err != nil || len(list) > 16 {
+		t.Fatalf("%d machines, %v", len(list), err)
+	}
+	for _, i := range list {
+		if i.Rate < 0 {
+			t.Errorf("a machine is paid for: %+v", i)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
+)
+
+// What programs of the server's user left in the data folder (links that lead out, pipes, folders 100 deep, names that
+// are no UTF-8) keeps nobody from making room: nothing outside goes, nothing is waited for, and what a job that goes
+// on needs stays.
+func TestMakingRoomInAHostileDataFolder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, job := range []string{"over", "waits"} {
+		w.left(t, job)
+	}
+	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
+	dir, outside := w.opts.Dir, t.TempDir()
+	victims := []string{"kept/state", "outputs/state", "state"}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range victims {
+		must(os.MkdirAll(filepath.Dir(filepath.Join(outside, v)), 0o700))
+		must(os.WriteFile(filepath.Join(outside, v), []byte("not ours"), 0o600))
+	}
+	at := func(names ...string) string {
+		path := filepath.Join(append([]string{dir}, names...)...)
+		must(os.MkdirAll(filepath.Dir(path), 0o700))
+		return path
+	}
+	for _, pipe := range []string{"folders/jobs/pipe", "folders/sent/pipe", "folders/objects/00/pipe", "logs/over.9.log",
+		"logs/\xff\xfe.1.log.series", "blobs/jobs/over/outputs/pipe", "blobs/jobs/over/objects/kept/pipe", "blobs/jobs/pipe",
+		"blobs/jobs/over/manifests/pipe.json"} {
+		must(syscall.Mkfifo(at(pipe), 0o600))
+	}
+	for _, link := range []string{"folders/jobs/link", "folders/objects/00/link", "logs/over.8.log", "blobs/jobs/link",
+		"blobs/jobs/planted/outputs", "blobs/jobs/planted/objects", "blobs/jobs/over/outputs/link"} {
+		must(os.Symlink(outside, at(link)))
+	}
+	must(os.WriteFile(at("logs/\xff\xfe.1.log"), []byte("x"), 0o600))
+	must(os.MkdirAll(at("blobs/jobs/\xff\xfe/outputs", strings.Repeat("d/", 100)), 0o700))
+	must(os.MkdirAll(at("blobs/jobs/over/outputs", strings.Repeat("d/", 100)), 0o700))
+	old := time.Now().Add(-1000 * time.Hour)
+	must(os.Chtimes(at("blobs/jobs/planted"), old, old))
+
+	rec, _ := w.ask("POST", "/v1/gc", auth.OwnerName, client.GC{OlderThan: 1})
+	if rec.Code != http.StatusOK {
+		t.Fatalf("%d: %s", rec.Code, rec.Body)
+	}
+	for _, v := range victims {
+		if text, err := os.ReadFile(filepath.Join(outside, v)); string(text) != "not ours" {
+			t.Errorf("%s outside: %q, %v", v, text, err)
+		}
+	}
+	for _, gone := range []string{"folders/jobs/over", "logs/over.1.log", "blobs/jobs/over/outputs"} {
+		if _, err := os.Lstat(at(gone)); err == nil {
+			t.Errorf("%s stays: %s", gone, rec.Body)
+		}
+	}
+	for _, stays := range []string{"folders/jobs/waits", "logs/waits.1.log", "blobs/jobs/waits/outputs"} {
+		if _, err := os.Lstat(at(stays)); err != nil {
+			t.Errorf("of a job that goes on: %v", err)
+		}
+	}
+	var sent api.Work // the store of folders goes on
+	w.must("POST", "/v1/work", folderOf(t, map[string]string{"train.py": "later"}), &sent)
+}

@@ -1,0 +1,162 @@
+package webhook
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+)
+
+// nameServer answers on loopback as a name server that somebody hostile runs: each question for addresses has the
+// next answer of its list, and the last one from then on.
+type nameServer struct {
+	net.PacketConn
+	mu      sync.Mutex
+	answers [][]netip.Addr
+	asked   int // for addresses of IPv4
+}
+
+func newNameServer(t *testing.T, answers ...[]netip.Addr) *nameServer {
+	t.Helper()
+	c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &nameServer{PacketConn: c, answers: answers}
+	var served sync.WaitGroup
+	served.Go(s.serve)
+	t.Cleanup(func() { _ = c.Close(); served.Wait() })
+	return s
+}
+
+func (s *nameServer) serve() {
+	q := make([]byte, 1500)
+	for {
+		n, from, err := s.ReadFrom(q)
+		if err != nil {
+			return
+		}
+		end := 12 // of the header; the question's name, type and class follow
+		for end < n && q[end] != 0 {
+			end += int(q[end]) + 1
+		}
+		if end += 5; end > n {
+			continue
+		}
+		_, _ = s.WriteTo(s.reply(q[:end]), from)
+	}
+}
+
+// reply has all addresses of the kind that is asked for, to be forgotten at once.
+func (s *nameServer) reply(question []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := binary.BigEndian.Uint16(question[len(question)-4:])
+	now := s.answers[min(s.asked, len(s.answers)-1)]
+	if kind == 1 {
+		s.asked++
+	}
+	r := append([]byte{}, question...)
+	copy(r[2:12], []byte{0x85, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
+	count := uint16(0)
+	for _, a := range now {
+		if is4 := a.Is4(); is4 != (kind == 1) || !is4 && kind != 28 {
+			continue
+		}
+		count++
+		r = binary.BigEndian.AppendUint16(append(r, 0xc0, 12), kind)
+		r = binary.BigEndian.AppendUint16(append(r, 0, 1, 0, 0, 0, 0), uint16(len(a.AsSlice())))
+		r = append(r, a.AsSlice()...)
+	}
+	binary.BigEndian.PutUint16(r[6:], count)
+	return r
+}
+
+// resolver asks this server alone.
+func (s *nameServer) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", s.LocalAddr().String())
+	}}
+}
+
+func addrs(list ...string) (all []netip.Addr) {
+	for _, a := range list {
+		all = append(all, netip.MustParseAddr(a))
+	}
+	return all
+}
+
+// A name that a real resolver finds at an address of the world first, and at the server's own afterwards, is told at
+// the first address or not at all: nothing on loopback is asked, by a proxy or without one.
+func TestANameThatIsRebound(t *testing.T) {
+	t.Parallel()
+	reached := make(chan string, 100)
+	within := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Host }))
+	defer within.Close()
+	at, _ := url.Parse(within.URL)
+	tunnels := make(chan string, 100)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tunnels <- r.Host
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer proxy.Close()
+	via, _ := url.Parse(proxy.URL)
+
+	tell, _ := patient(t)
+	o := newOutward(nil, false)
+	tell.client.Transport = o
+	s := newNameServer(t, addrs("203.0.113.9"), addrs("127.0.0.1"))
+	o.names, o.proxy = s.resolver(), http.ProxyURL(via)
+	if _, err := tell.Post(t.Context(), "https://rebind.example:"+at.Port()+"/x", "", nil); err == nil || errors.Is(err, ErrInside) {
+		t.Errorf("at its first address: %v", err)
+	}
+	if to := <-tunnels; to != "203.0.113.9:"+at.Port() || s.asked != 1 {
+		t.Errorf("the proxy was asked for %s, after %d look-ups", to, s.asked)
+	}
+	if _, err := tell.Post(t.Context(), "https://rebind.example:"+at.Port()+"/x", "", nil); !errors.Is(err, ErrInside) {
+		t.Errorf("at its second address: %v", err)
+	}
+	for _, later := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "::127.0.0.1"} {
+		s := newNameServer(t, addrs("203.0.113.9"), addrs(later))
+		o.names, o.proxy = s.resolver(), http.ProxyURL(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // nobody answers there
+		_, err := tell.Post(ctx, "http://rebind.example:"+at.Port()+"/x", "", nil)
+		cancel()
+		if err == nil || s.asked != 1 {
+			t.Errorf("without a proxy: %v, after %d look-ups", err, s.asked)
+		}
+		if _, err := tell.Post(t.Context(), "http://rebind.example:"+at.Port()+"/x", "", nil); !errors.Is(err, ErrInside) {
+			t.Errorf("%s after the first: %v", later, err)
+		}
+	}
+	for _, one := range [][]string{{"203.0.113.9", "127.0.0.1"}, {"203.0.113.9", "::1"}, {"203.0.113.9", "fd20:ce::254"},
+		{"203.0.113.9", "2606:4700::1", "64:ff9b::7f00:1"}, {"0.0.0.0"}, {"::"}} {
+		o.names = newNameServer(t, addrs(one...)).resolver()
+		if _, err := tell.Post(t.Context(), "http://rebind.example:"+at.Port()+"/x", "", nil); !errors.Is(err, ErrInside) {
+			t.Errorf("%v in one answer: %v", one, err)
+		}
+	}
+	select {
+	case host := <-reached:
+		t.Errorf("loopback was asked for %s", host)
+	case host := <-tunnels:
+		t.Errorf("the proxy was asked for %s besides", host)
+	default:
+	}
+}
+
+// No webhook leads to Google's metadata by IPv6, whoever allows the address.
+func TestMetadataOfGoogleByIPv6(t *testing.T) {
+	t.Parallel()
+	o := newOutward([]string{"[fd20:ce::254]", "fd20:ce::254"}, true)
+	if _, err := o.addressOf(t.Context(), &url.URL{Scheme: "http", Host: "[fd20:ce::254]"}); !errors.Is(err, ErrInside) {
+		t.Errorf("it is dialled: %v", err)
+	}
+}
