@@ -116,3 +116,26 @@ func TestAMachineThatWasGivenUpEndsBeforeItIsKnownWhoseItIs(t *testing.T) {
 		}
 	}
 }
+
+// A gang is given up while nobody has said whose its machines are: they get no task, and who adopts them ends them.
+func TestOwned_EndsMachinesOfAGangThatWasGivenUpMeanwhile(t *testing.T) {
+	g := newGang(t, 3, 0, nil)
+	g.do(0, IncarnationBegun{Installation: "x", Incarnation: 1})
+	g.do(time.Hour, Tick{})
+	g.grants("g.1", "i1", "i2")
+	g.do(time.Minute, IncarnationBegun{Installation: "x", Incarnation: 2})
+	g.do(9*time.Minute, Tick{})
+	g.do(time.Second, LaunchCancelled{Launch: "g.1"})
+	if a := g.attempt("g.1"); a.Partial() != 3 || a.Releasing() {
+		t.Fatalf("the attempt wanted %d, it is given back: %v", a.Partial(), a.Releasing())
+	}
+	for _, id := range []string{"i1", "i2"} {
+		if list := g.Tasks(g.State().Instance(id)); len(list) > 0 {
+			t.Errorf("%s gets a task of a gang that was given up", id)
+		}
+	}
+	out := g.do(time.Hour, OwnershipDecided{Adopt: true})
+	if got := kinds(out); !slices.Contains(got, "terminate i1") || !slices.Contains(got, "terminate i2") {
+		t.Errorf("who adopts the machines does %v", got)
+	}
+}
