@@ -237,7 +237,7 @@ func (m *machine) signal(parent int) {
 
 func (m *machine) folders() error {
 	for _, f := range []string{"opt", "var/lib/cloud/instance/scripts", "root", "run/ec2/bin", "tmp"} {
-		if err := os.MkdirAll(filepath.Join(m.dir, f), 0o755); err != nil { //nolint:gosec // as /opt and the others are
+		if err := os.MkdirAll(filepath.Join(m.dir, f), 0o755); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (m *machine) folders() error {
 		files["var/lib/cloud/instance/scripts/part-001"] = script
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // they are run
+		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o700); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,7 @@ func Page(t testing.TB, page string, results []Result) {
 	now := Table(results)
 	if *update {
 		text := []byte(before + begin + now + end + after)
-		if err := os.WriteFile(page, text, 0o644); err != nil { //nolint:gosec // a document of the tree
+		if err := os.WriteFile(page, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -56,7 +56,7 @@ func (m Image) Write(file string) error {
 	if err != nil {
 		return fmt.Errorf("write image %s: %w", m.Name, err)
 	}
-	return os.WriteFile(file, whole, 0o644) //nolint:gosec // no secret
+	return os.WriteFile(file, whole, 0o644)
 }
 
 // layer is the files with what every image has: a folder for what is temporary, and names of users.
