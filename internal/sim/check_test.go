@@ -133,6 +133,9 @@ func (w *World) checkMoney() {
 		}
 		w.saw("reserved")
 		bills = bills.Add(idle[id])
+		if w.now.Before(r.From) && idleAt[id].IsZero() { // what it had cost by its beginning is booked then
+			continue
+		}
 		if r.Marginal > 0 { // seven eighths of its price are paid for; what is cut off of each posting is less than a unit
 			owned := used[id].Big()
 			owned.Quo(owned.Mul(owned, big.NewInt(7)), big.NewInt(8))
