@@ -338,6 +338,7 @@ func (a *agent) saves() {
 			}
 		}
 	}
+	interval = max(interval, a.job.rhythm.saved)
 	a.before, a.interval = a.interval, interval
 	a.w.after(interval, func() {
 		if a.dead || a.over {

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
 )
 
@@ -159,6 +160,10 @@ func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 // live for less than it needs to get anywhere.
 const mostTries = 1000
 
+// mostLooks bounds how often a run of long work reports and saves, so that a plan for months takes seconds. Work of
+// 25 hours and less reports as it does live.
+const mostLooks = 1000
+
 // left is the work that is left, on a machine of speed 1.
 func (q *Scenario) left() time.Duration {
 	return time.Duration(float64(q.Terms.Steps-q.Done) / q.Pace * float64(time.Hour))
@@ -206,11 +211,16 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 	if q.PaceSpread > 0 {
 		q.Pace *= math.Exp(q.PaceSpread * rand.New(rand.NewPCG(seed, 0xd0b7)).NormFloat64())
 	}
+	end, looks := horizon, time.Duration(0)
 	if q.Pace > 0 {
 		t.Work = q.left()
+		end, looks = max(end, quantity.Times(t.Work, 3)), t.Work/mostLooks
 	}
 	id := "job"
 	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: q.Pace, boot: q.Restart, save: q.Save}}
+	if looks > reportEvery {
+		w.jobs[0].rhythm = rhythm{reported: looks, saved: looks}
+	}
 	cfg := q.Config
 	if cfg.MaxRunning == 0 {
 		cfg = core.DefaultConfig()
@@ -225,7 +235,7 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 	if j, ok := w.m.Job(id); ok {
 		w.first = j.Last()
 	}
-	for n := 1; len(w.heap) > 0 && w.now.Sub(q.Now) < horizon; n++ {
+	for n := 1; len(w.heap) > 0 && w.now.Sub(q.Now) < end; n++ {
 		if n%1000 == 0 && q.Halt != nil && q.Halt() {
 			break
 		}

@@ -174,7 +174,7 @@ func (w *World) at(t time.Time, do func()) {
 	heap.Push(&w.heap, entry{at: t, n: w.count, do: do})
 }
 
-// horizon is when a simulated run is cut off; every job is over long before.
+// horizon is when a simulated run is cut off, unless its work is longer; every job is over long before.
 const horizon = 60 * 24 * time.Hour
 
 // newWorld returns a world before anything has happened in it.

@@ -56,7 +56,7 @@ func plannedOn(t *testing.T, text string, sale ...api.Listing) show.Plan {
 	if err := unknown(j, m, v); err != nil {
 		t.Fatal(err)
 	}
-	p, q := foresee(j, m, v, testRuns())
+	p, q := foresee(t.Context(), j, m, v, testRuns())
 	p.Engines = q.compare(j)
 	return p
 }
@@ -119,7 +119,7 @@ func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
 	}
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{ofOwn(1, 0)},
 		Away: []api.AwayEngine{{Name: "hpc", Error: "squeue\n  says nothing"}}}
-	_, q := foresee(j, m, api.Server{Market: m.Clock}, testRuns())
+	_, q := foresee(t.Context(), j, m, api.Server{Market: m.Clock}, testRuns())
 	list := q.compare(j)
 	if len(list) != 2 || list[0].Error != "squeue says nothing" || list[0].CostUSD != nil || list[1].Error != "" ||
 		list[1].CostUSD == nil {

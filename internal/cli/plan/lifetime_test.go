@@ -45,7 +45,7 @@ func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
 			m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: c.sale}
 			v := api.Server{Market: m.Clock,
 				Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
-			p, _ := foresee(j, m, v, testRuns())
+			p, _ := foresee(t.Context(), j, m, v, testRuns())
 			if p.Take != c.take || p.Feasible != c.feasible {
 				t.Errorf("it begins on %q (%s), feasible %v", p.Take, p.Why, p.Feasible)
 			}
@@ -98,7 +98,7 @@ func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{lasting("short", 10*time.Minute)}}
 	v := api.Server{Market: m.Clock,
 		Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
-	if p, _ := foresee(j, m, v, testRuns()); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
+	if p, _ := foresee(t.Context(), j, m, v, testRuns()); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
 		t.Errorf("it begins on %q (%s): %v", p.Take, p.Why, p.Rejected)
 	}
 }

@@ -60,8 +60,8 @@ func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 	if err := unknown(j, m, v); err != nil {
 		return show.Plan{}, nil, err
 	}
-	p, q := foresee(j, m, v, forecastRuns)
-	return p, q, nil
+	p, q := foresee(ctx, j, m, v, forecastRuns)
+	return p, q, ctx.Err()
 }
 
 // firstPolls is how long a plan waits for engines that a server, which has just begun, has not polled yet.
@@ -156,6 +156,9 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			if p.Known {
 				p.Engines = q.compare(j)
 			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if p.WorkFrom = from; cmd.ArgsLenAtDash() >= 0 {
 				p = p.OfCommand(j.Checkpoint.Dir)
 			}
@@ -184,14 +187,14 @@ func (a *app) shows(p show.Plan) (err error) {
 	return err
 }
 
-// foresee plays the job forward on the market, in so many simulated runs.
-func foresee(j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outlook) {
+// foresee plays the job forward on the market, in so many simulated runs. What it returns means nothing once ctx is done.
+func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
 	q := &outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
 		Terms: jobterms.Of(j, clock.Now, stretch), Now: clock.Now,
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
-		Speed: clock.Speed}}
+		Speed: clock.Speed, Halt: func() bool { return ctx.Err() != nil }}}
 	q.sells(m)
 	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
 		Rejected: []show.Rejected{}}
@@ -208,6 +211,7 @@ func foresee(j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outl
 	}
 	if p.Known {
 		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
+		q.Runs = runsOf(q.Terms.Work, runs)
 	} else {
 		q.Terms.Deadline, q.Runs = time.Time{}, 1
 		q.Pace = float64(q.Terms.Steps) // an hour stands in: only the first decision is shown,
@@ -245,6 +249,12 @@ func foresee(j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outl
 		expect(&p, q.Scenario, f)
 	}
 	return p, q
+}
+
+// runsOf is how many runs of such work are simulated: fewer of work for more than three months, which take long, and no
+// fewer than 20.
+func runsOf(work time.Duration, runs int) int {
+	return min(runs, max(20, int(float64(runs)*(2000/work.Hours()))))
 }
 
 // priced adds what an hour of the offer that is taken costs, and whether spot is for sale.

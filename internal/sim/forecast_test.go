@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/market"
+)
+
+// longJob asks about work of that length on a machine at $3 an hour that cannot be interrupted.
+func longJob(work time.Duration) Scenario {
+	o := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.OnDemand, CPUs: 1,
+		Memory: size.GiB, Speed: 1, Currency: money.USD}
+	o.ID = market.ID(o)
+	return Scenario{Terms: core.Terms{Name: "long", Currency: money.USD, Priority: 1, Steps: 1000, Saves: true,
+		Restart: time.Minute, Work: work}, Now: epoch, Pace: 1000 / work.Hours(), Restart: time.Minute, Save: time.Second,
+		Runs: 1, Offers: []market.Offer{o}, Hazards: map[market.OfferID]policy.Hazard{o.ID: {}},
+		Quotes: []market.Quote{{Offer: o.ID, Rate: 3e12, Priced: true, Available: true, At: epoch}}}
+}
+
+// Reports and saves of long work are few: what is left is a posting an hour.
+func TestAsk_PlaysTenYearsOfWorkInFewEvents(t *testing.T) {
+	for _, work := range []time.Duration{30 * 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
+		q, thousands := longJob(work), 0
+		q.Halt = func() bool { thousands++; return false }
+		f := Ask(q)
+		if late := f.Finish[1] - work; f.Done != 1 || late < 0 || late > work/100+time.Hour {
+			t.Errorf("work of %v is done after %v in a share of %v of the runs", work, f.Finish[1], f.Done)
+		}
+		if by := 3 * f.Finish[1].Hours(); f.Cost[1] < 0.999*by || f.Cost[1] > 1.001*by {
+			t.Errorf("work of %v costs $%.2f, at $3 an hour for %v that is $%.2f", work, f.Cost[1], f.Finish[1], by)
+		}
+		if most := 10 + int(1.1*work.Hours()/1000); thousands > most {
+			t.Errorf("work of %v takes %d thousand events", work, thousands)
+		}
+	}
+}
+
+func TestAsk_EndsWithoutAnAnswerWhenItIsHalted(t *testing.T) {
+	q := longJob(10 * 365 * 24 * time.Hour)
+	q.Runs, q.Halt = 1000, func() bool { return true }
+	if f := Ask(q); !f.Halted || f.Runs != 0 {
+		t.Errorf("%+v", f)
+	}
+}
