@@ -9,15 +9,20 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// maxSpeed is how many times as fast as the wall a market may run, and a
-// machine as the one that a job states its work for.
-const maxSpeed = 1e6
+// A market runs at most maxSpeed times as fast as the wall and at least minMarketSpeed times, and a machine is at most
+// maxSpeed times as fast as the one that a job states its work for and at least minSpeed times: on a slower one no play
+// of the job would come to an end.
+const (
+	maxSpeed       = 1e6
+	minMarketSpeed = 1e-3
+	minSpeed       = 1e-6
+)
 
 // Validate returns the first thing that is wrong, by offer and field, with its fix.
 func (t Trace) Validate() error {
 	switch {
-	case !(t.Speed > 0 && t.Speed <= maxSpeed): // also what is no number
-		return wrong("speed", "%v is not between 0 and 1,000,000: write 1 for real time", t.Speed)
+	case !(t.Speed >= minMarketSpeed && t.Speed <= maxSpeed): // also what is no number
+		return wrong("speed", "%v is not between 0.001 and 1,000,000: write 1 for real time", t.Speed)
 	case t.Repeat > quantity.Decade:
 		return wrong("repeat", "%v is above ten years: leave it out for a market that does not repeat", t.Repeat)
 	case t.Repeat < 0:
@@ -101,8 +106,8 @@ func (o Offer) Validate() error {
 		return wrong("machines", "%d is negative: leave it out where it is unknown", o.Machines)
 	case !quantity.Count.AllowsInt(int64(o.Machines)):
 		return wrong("machines", "%d: give at most %.0f, or leave it out", o.Machines, quantity.Count.Most)
-	case !(o.Speed >= 0 && o.Speed <= maxSpeed): // also what is no number
-		return wrong("speed", "%v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
+	case o.Speed != 0 && !(o.Speed >= minSpeed && o.Speed <= maxSpeed): // also what is no number
+		return wrong("speed", "%v is not between 0.000001 and 1,000,000: leave it out where it is unknown", o.Speed)
 	}
 	for _, s := range []struct {
 		field string

@@ -49,7 +49,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		want   string
 		change func(*market.Trace)
 	}{
-		{"speed: 0 is not between 0 and 1,000,000: write 1 for real time", func(tr *market.Trace) { tr.Speed = 0 }},
+		{"speed: 0 is not between 0.001 and 1,000,000: write 1 for real time", func(tr *market.Trace) { tr.Speed = 0 }},
+		{"speed: 1e-12 is not between 0.001 and 1,000,000: write 1 for real time", func(tr *market.Trace) { tr.Speed = 1e-12 }},
 		{"speed: -1 is not", func(tr *market.Trace) { tr.Speed = -1 }},
 		{"speed: NaN is not", func(tr *market.Trace) { tr.Speed = math.NaN() }},
 		{"speed: +Inf is not", func(tr *market.Trace) { tr.Speed = math.Inf(1) }},
@@ -72,6 +73,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		{offer + `accelerator: -1 of "L4"`, line(func(l *market.TraceLine) { l.Offer.Accelerators = -1 })},
 		{offer + "speed: NaN", line(func(l *market.TraceLine) { l.Offer.Speed = math.NaN() })},
 		{offer + "speed: -0.5", line(func(l *market.TraceLine) { l.Offer.Speed = -0.5 })},
+		{offer + "speed: 1e-09 is not between 0.000001 and 1,000,000", line(func(l *market.TraceLine) { l.Offer.Speed = 1e-9 })},
 		{offer + "notice: -1s is negative", line(func(l *market.TraceLine) { l.Offer.Notice = -time.Second })},
 		{offer + "boot: -1s", line(func(l *market.TraceLine) { l.Offer.Boot = -time.Second })},
 		{offer + "max_lifetime: -1s", line(func(l *market.TraceLine) { l.Offer.MaxLifetime = -time.Second })},
