@@ -44,6 +44,11 @@ progress: {saved: 'saved (?P<step>\d+)'}
 			t.Errorf("%s holds %q, %v; want %q", path, text, err, want)
 		}
 	}
+	for folder, ours := range map[string]bool{"pair-outputs": true, "pair-outputs-1": true, "pair-checkpoint": true, "every": false} {
+		if _, err := os.Stat(filepath.Join(h.dir, folder, ".scrimp-get")); (err == nil) != ours {
+			t.Errorf("%s stays out of the next run's work folder: %v", folder, err == nil)
+		}
+	}
 	for _, node := range []string{"2", "x"} {
 		if out, err := h.try("get", "pair", "--node", node); err == nil || !strings.Contains(out, node) {
 			t.Errorf("--node %s: %v %s", node, err, strconv.Quote(out))

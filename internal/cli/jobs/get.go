@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/server/workdir"
 )
 
 // getFlags say what is copied, and where to.
@@ -32,8 +34,9 @@ func (a *app) getCmd() *cobra.Command {
 			"else the job has kept. They are kept after the machine is gone, also of a job that failed. Of a job on several " +
 			"machines these are the outputs of node 0, or of the --node that is given; --node all makes a folder node-N for " +
 			"each. With --checkpoint, or a checkpoint's name behind the job's, it copies a checkpoint instead. It may be " +
-			"called again: files that are here already are replaced, others stay. Several jobs are copied one after the " +
-			"other, what fails is said, and the others go on; with --to each has a folder of its own in it." +
+			"called again: files that are here already are replaced, others stay. scrimp run does not send a folder that get " +
+			"named itself, and sends one that --to names. Several jobs are copied one after the other, what fails is said, " +
+			"and the others go on; with --to each has a folder of its own in it." +
 			command.PlainExit,
 		Example: "  scrimp get train-lm\n  scrimp get train-lm --checkpoint -o last\n  scrimp get train-lm --node all\n" +
 			"  scrimp get -o results sweep-1 sweep-2 sweep-3",
@@ -91,6 +94,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 			to += "-" + f.node
 		}
 	}
+	ours := f.to == "" && !there(to)
 	for _, o := range wanted {
 		dir := to
 		if f.node == everyNode {
@@ -101,6 +105,9 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 			return fmt.Errorf("copy outputs to %s: %w", dir, err)
 		}
 		k.Copied = append(k.Copied, show.Copied{Outputs: o, Folder: dir})
+	}
+	if err := mark(to, ours && len(k.Copied) > 0); err != nil {
+		return err
 	}
 	if !a.JSON {
 		a.Printf("%s", k.Text(a.Place()))
@@ -116,8 +123,10 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 
 // getCheckpoint copies a checkpoint of a job.
 func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, to string) error {
+	ours := false
 	if to == "" {
 		to = job + "-checkpoint"
+		ours = !there(to)
 	}
 	var list []api.Checkpoint
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/checkpoints"), nil, &list); err != nil {
@@ -132,6 +141,9 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 	if err != nil {
 		return fmt.Errorf("copy the checkpoint to %s: %w", to, err)
 	}
+	if err := mark(to, ours); err != nil {
+		return err
+	}
 	got := show.GotCheckpoint{Job: job, Checkpoint: name, Folder: to}
 	for _, l := range list {
 		if l.Name == name {
@@ -143,4 +155,18 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 	}
 	a.Printf("%s", got.Text(a.Place()))
 	return nil
+}
+
+// there reports whether something of that name is here.
+func there(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// mark keeps a folder that get has made, and named itself, out of what later runs copy to machines.
+func mark(folder string, ours bool) error {
+	if !ours {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(folder, workdir.FetchedName), []byte(workdir.Fetched), 0o644)
 }

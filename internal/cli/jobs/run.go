@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/wait"
+	"scrimp/internal/server/workdir"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -196,6 +197,10 @@ func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j
 				return job, err
 			}
 		}
+	}
+	if list := workdir.Secrets(folder); folder != "" && len(list) > 0 {
+		a.Notef("note: %s stays here, by a name that secrets have: name values under secrets, or write !%s into "+
+			".scrimpignore to send it\n", strings.Join(list, ", "), list[0])
 	}
 	if s.Spec, err = j.Encode(); err != nil {
 		return job, err

@@ -4,8 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -109,5 +112,45 @@ func TestAFolderArrivesAsItWasSent(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(to, name)); err == nil {
 			t.Errorf("%s was sent", name)
 		}
+	}
+}
+
+// What scrimp get has made, and what tools keep secrets in, stays here; a line of the ignore file takes a secret along.
+func TestPack_LeavesOutFetchedFoldersAndSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"train.py", "job-outputs/" + FetchedName, "job-outputs/model.bin", "deep/old/" + FetchedName,
+		"deep/old/model.bin", "mine-outputs/model.bin", ".env", "deep/tls.pem", "public.pem", ".ssh/id_ed25519", FetchedName,
+		ignoreName} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, ignoreName), []byte("!/public.pem\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := Secrets(dir); !slices.Equal(got, []string{".env", ".ssh", "deep/tls.pem"}) {
+		t.Errorf("said to stay here: %q", got)
+	}
+	var sent bytes.Buffer
+	if err := Pack(&sent, dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	if err := Unpack(&sent, to); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			got = append(got, strings.TrimPrefix(path, to+"/"))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{FetchedName, ignoreName, "mine-outputs/model.bin", "public.pem", "train.py"}; !slices.Equal(got, want) {
+		t.Errorf("sent are %q, want %q", got, want)
 	}
 }

@@ -16,8 +16,20 @@ import (
 // ignoreName is the file that says what is not copied to machines.
 const ignoreName = ".scrimpignore"
 
-// habits are left out wherever the file does not take them back in.
-const habits = ".git/\n__pycache__/\n.venv/\nnode_modules/\n"
+// habits are left out wherever the file does not take them back in, and so are the names of secrets: files that tools
+// keep passwords and keys in.
+const (
+	habits  = ".git/\n__pycache__/\n.venv/\nnode_modules/\n"
+	secrets = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
+		".git-credentials\n.aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
+)
+
+// FetchedName is a file in each folder that scrimp get has made under a name of its own. No such folder is copied to
+// machines, or the outputs of a job would travel with the next one. Without the file it is copied as any other is.
+const FetchedName = ".scrimp-get"
+
+// Fetched is what that file says.
+const Fetched = "scrimp get has made this folder, and scrimp run leaves it out. Without this file it is sent.\n"
 
 // Holds reports whether a work folder brings files to machines in a folder of it. Names that begin
 // with a dot or end in .tmp do not count: they are written aside.
@@ -56,8 +68,44 @@ func ignoreFile(folder string) (func(rel string, isFolder bool) bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ignoreName, err)
 	}
-	patterns := ignore.Parse(habits + text)
-	return func(rel string, isFolder bool) bool { return patterns.Match(filepath.ToSlash(rel), isFolder) }, nil
+	patterns := ignore.Parse(habits + secrets + text)
+	return func(rel string, isFolder bool) bool {
+		return patterns.Match(filepath.ToSlash(rel), isFolder) || isFolder && fetched(filepath.Join(folder, rel))
+	}, nil
+}
+
+// fetched reports whether scrimp get has made the folder.
+func fetched(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, FetchedName))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Secrets returns what of a work folder is left out for its name alone, which is that of a secret, at most 10 of them.
+func Secrets(folder string) (list []string) {
+	text, err := readIgnore(folder)
+	if err != nil {
+		return nil // Pack says why
+	}
+	without, with := ignore.Parse(habits+text), ignore.Parse(habits+secrets+text)
+	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error { // Pack says what cannot be read
+		rel, wrong := filepath.Rel(folder, path)
+		if err != nil || wrong != nil || rel == "." {
+			return nil
+		}
+		name, dir := filepath.ToSlash(rel), e.IsDir()
+		out := without.Match(name, dir) || dir && fetched(path)
+		if !out && with.Match(name, dir) {
+			list, out = append(list, name), true
+		}
+		switch {
+		case len(list) == 10:
+			return fs.SkipAll
+		case out && dir:
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return list
 }
 
 // readIgnore reads the ignore file of a folder, a regular file within its limits; "": it has none.
