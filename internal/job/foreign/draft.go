@@ -25,8 +25,9 @@ type draft struct {
 	env       map[string]string
 	secrets   []string
 	resources *yaml.Node
-	anyOf     []*yaml.Node
-	ladder    []string // names of any_of, in order
+	choices   []choice // any of which will do, each with what resources says for all
+	kinds     []string // of accelerators, of which any will do, where a choice names none
+	ordered   bool     // the choices, or the kinds, are in order of preference
 	nodes     string
 	maxPrice  string
 	wallClock string
@@ -41,6 +42,56 @@ type draft struct {
 	data      []*yaml.Node
 	remarks   map[string]string // comments on fields
 	lost      []Lost
+}
+
+// A choice is one of several sets of resources that a file lets its tool take.
+type choice struct {
+	resources *yaml.Node
+	kinds     []string // of accelerators, of which any will do
+}
+
+// alternatives returns the resources of the first choice as the job's own, and the others as alternatives: the job's own
+// count as one, so that without an accelerator there the job would run on machines that have none. An alternative stands
+// instead of the job's resources, so that each repeats what holds for all.
+func (d *draft) alternatives() (resources *yaml.Node, others, rungs []*yaml.Node) {
+	choices := d.choices
+	if len(choices) == 0 {
+		choices = []choice{{resources: object()}}
+	}
+	var all []*yaml.Node
+	for _, c := range choices {
+		r := object(slices.Clone(c.resources.Content)...)
+		each(d.resources, func(key, v *yaml.Node) {
+			if find(r, key.Value) == nil && (key.Value != "accelerator" || len(c.kinds) == 0) {
+				set(r, key.Value, v)
+			}
+		})
+		kinds := c.kinds
+		if len(kinds) == 0 && find(r, "accelerator") == nil {
+			kinds = d.kinds
+		}
+		for _, kind := range kinds {
+			with := object(slices.Clone(r.Content)...)
+			set(with, "accelerator", text(kind))
+			all = append(all, with)
+		}
+		if len(kinds) == 0 {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 1 {
+		return all[0], nil, nil
+	}
+	rungs = append(rungs, flow(object(text("capacity"), text(spec.AnyCapacity))))
+	for i, r := range all[1:] {
+		name := fmt.Sprintf("choice-%d", i+2)
+		others = append(others, object(text("name"), text(name), text("resources"), r))
+		rungs = append(rungs, flow(object(text("use"), text(name))))
+	}
+	if !d.ordered {
+		rungs = nil
+	}
+	return all[0], others, rungs
 }
 
 func newDraft(name string) *draft {
@@ -174,12 +225,9 @@ func (d *draft) fields() *yaml.Node {
 	slices.Sort(d.secrets)
 	put("secrets", flow(list(texts(slices.Compact(d.secrets))...)))
 	put("data", list(d.data...))
-	put("resources", d.resources)
-	put("any_of", list(d.anyOf...))
-	var rungs []*yaml.Node
-	for _, name := range d.ladder {
-		rungs = append(rungs, flow(object(text("use"), text(name))))
-	}
+	resources, others, rungs := d.alternatives()
+	put("resources", resources)
+	put("any_of", list(others...))
 	put("ladder", list(rungs...))
 	one("nodes", d.nodes)
 	one("max_price", d.maxPrice)

@@ -35,8 +35,8 @@ func (d *draft) dstackGPU(key, v *yaml.Node) {
 	case len(names) == 1:
 		set(d.resources, "accelerator", text(join(names[0], count)))
 	default:
-		for i, n := range names {
-			d.alternative(i, object(text("accelerator"), text(join(n, count))), false)
+		for _, n := range names {
+			d.kinds = append(d.kinds, join(n, count))
 		}
 	}
 }

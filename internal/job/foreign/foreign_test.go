@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gopkg.in/yaml.v2"
+
 	"scrimp/internal/job/foreign"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/test/golden"
@@ -35,6 +37,19 @@ func TestConvert(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Check(t, filepath.Base(file)+".golden", string(r.YAML))
+			type asks struct{ Accelerator string }
+			var j struct {
+				Resources asks
+				AnyOf     []struct{ Resources asks } `yaml:"any_of"`
+			}
+			if err := yaml.Unmarshal(r.YAML, &j); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range j.AnyOf {
+				if v.Resources.Accelerator != "" && j.Resources.Accelerator == "" {
+					t.Errorf("it may run on machines without an accelerator, and on %s", v.Resources.Accelerator)
+				}
+			}
 		})
 	}
 	if count < 5 {

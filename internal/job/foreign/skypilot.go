@@ -156,32 +156,25 @@ func (d *draft) skyResources(v *yaml.Node) {
 		case "labels":
 			each(value, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
 		default:
-			d.skyResource(d.resources, key, value, "resources.")
+			d.skyResource(d.resources, &d.kinds, key, value, "resources.")
 		}
 	})
 	if find(v, "use_spot") == nil {
 		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
 			"what is cheapest and in time."
 	}
-	for i, item := range append(items(alternatives), items(ordered)...) {
-		r := object()
-		each(item, func(key, value *yaml.Node) { d.skyResource(r, key, value, "resources.any_of.") })
-		if len(r.Content) > 0 {
-			d.alternative(i, r, ordered != nil)
+	d.ordered = d.ordered || ordered != nil
+	for _, item := range append(items(alternatives), items(ordered)...) {
+		c := choice{resources: object()}
+		each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
+		if len(c.resources.Content)+len(c.kinds) > 0 {
+			d.choices = append(d.choices, c)
 		}
 	}
 }
 
-func (d *draft) alternative(i int, r *yaml.Node, ordered bool) {
-	name := fmt.Sprintf("choice-%d", i+1)
-	d.anyOf = append(d.anyOf, object(text("name"), text(name), text("resources"), r))
-	if ordered {
-		d.ladder = append(d.ladder, name)
-	}
-}
-
-// skyResource carries one field of resources over to r.
-func (d *draft) skyResource(r, key, v *yaml.Node, prefix string) {
+// skyResource carries one field of resources over to r, or to kinds where it names several accelerators.
+func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, prefix string) {
 	switch k := key.Value; k {
 	case "cpus":
 		set(r, "cpus", text(v.Value))
@@ -213,14 +206,14 @@ func (d *draft) skyResource(r, key, v *yaml.Node, prefix string) {
 			d.lose(key, prefix+k, why(skyResourceLost[k]))
 		}
 	case "accelerators", "gpus":
-		d.skyAccelerators(r, v)
+		d.skyAccelerators(r, kinds, v)
 	default:
 		d.lose(key, prefix+k, why(skyResourceLost[k]))
 	}
 }
 
-// skyAccelerators reads H100:8, {H100: 8}, and lists of both, which are alternatives.
-func (d *draft) skyAccelerators(r, v *yaml.Node) {
+// skyAccelerators reads H100:8, {H100: 8}, and lists of both, of which any will do; a list of texts is in order.
+func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 	var all []string
 	each(v, func(name, count *yaml.Node) {
 		s := name.Value
@@ -238,9 +231,7 @@ func (d *draft) skyAccelerators(r, v *yaml.Node) {
 		set(r, "accelerator", text(all[0]))
 		return
 	}
-	for i, a := range all {
-		d.alternative(i, object(text("accelerator"), text(a)), v.Kind == yaml.SequenceNode)
-	}
+	*kinds, d.ordered = all, d.ordered || v.Kind == yaml.SequenceNode
 }
 
 func (d *draft) skyRecovery(key, v *yaml.Node) {
