@@ -238,7 +238,9 @@ func TestRefusalsGrowNoLog(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/jobs", eve, `{"key":"k",`+aJob("two", "")[1:]); rec.Code != 200 {
 		t.Fatalf("%d %+v", rec.Code, p)
 	}
-	w.must("POST", "/v1/jobs", aJob("over", "vision"), nil)
+	if rec, p := w.ask("POST", "/v1/jobs", eve, aJob("over", "vision")); rec.Code != 200 {
+		t.Fatalf("%d %+v", rec.Code, p)
+	}
 	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
 	before := w.control.Durable()
 	for n := range 500 {

@@ -33,15 +33,15 @@ var wanted = map[string]string{
 	"POST /v1/jobs":             "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
 	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
 	"POST /v1/jobs/{id}/approve": "operator of the job", "POST /v1/jobs/{id}/reject": "operator of the job",
-	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job",
-	"PATCH /v1/jobs/{id}": "submitter of the job", "POST /v1/jobs/{id}/pause": "submitter of the job",
-	"POST /v1/jobs/{id}/resume": "submitter of the job", "GET /v1/jobs/{id}/checkpoints": "viewer of the job",
+	"POST /v1/jobs/{id}/end": "submitter of their job", "GET /v1/jobs/{id}/log": "viewer of the job",
+	"PATCH /v1/jobs/{id}": "submitter of their job", "POST /v1/jobs/{id}/pause": "submitter of their job",
+	"POST /v1/jobs/{id}/resume": "submitter of their job", "GET /v1/jobs/{id}/checkpoints": "viewer of the job",
 	"GET /v1/jobs/{id}/checkpoints/{name}":    "viewer of the job",
-	"DELETE /v1/jobs/{id}/checkpoints/{name}": "submitter of the job",
+	"DELETE /v1/jobs/{id}/checkpoints/{name}": "submitter of their job",
 	"GET /v1/jobs/{id}/receipt":               "viewer of the job", "GET /v1/jobs/{id}/metric": "viewer of the job",
 	"GET /v1/jobs/{id}/telemetry": "viewer of the job",
 	"GET /v1/jobs/{id}/spec":      "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
-	"POST /v1/jobs/{id}/exec": "submitter of the job", "GET /v1/jobs/{id}/exec/{session}": "submitter of the job",
+	"POST /v1/jobs/{id}/exec": "submitter of their job", "GET /v1/jobs/{id}/exec/{session}": "submitter of the job",
 	"POST /v1/jobs/{id}/exec/{session}": "submitter of the job",
 	"GET /v1/agent/exec/{id}/input":     "attempt", "POST /v1/agent/exec/{id}/output": "attempt",
 	"GET /v1/users": "admin everywhere", "PUT /v1/users/{id}": "admin everywhere",
@@ -134,10 +134,13 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 			default:
 				role, _ := identity.ParseRole(least)
 				has := map[string]identity.Role{"anywhere": c.may.Best(), "everywhere": c.may.Role("*"),
-					"of the job": c.may.Role("vision")}[where]
+					"of the job": c.may.Role("vision"), "of their job": c.may.Role("vision")}[where]
+				if where == "of their job" { // it is the owner's, and none of them is the owner
+					role = identity.Operator
+				}
 				if has < role {
 					want = refused
-					if where == "of the job" && has == identity.Nobody {
+					if strings.HasSuffix(where, "job") && has == identity.Nobody {
 						want = hidden
 					}
 				}
@@ -157,6 +160,35 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 		t.Errorf("%d rules are written here, for %d routes", len(wanted), len(table()))
 	}
 	t.Logf("%d routes, %d callers, %d questions", len(table()), len(callers), asked)
+}
+
+// A submitter ends, pauses, resumes and changes their own jobs; those of a teammate take an operator.
+func TestASubmitterHasTheirOwnJobsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
+	bob := w.user("bob", identity.Grant{Team: "vision", Role: identity.Submitter})
+	lead := w.user("lead", identity.Grant{Team: "vision", Role: identity.Operator})
+	for _, r := range []struct{ method, path, body string }{{"PATCH", "", `{"priority":"low"}`}, {"POST", "/pause", "{}"},
+		{"POST", "/resume", "{}"}, {"POST", "/end", "{}"}} {
+		for who, c := range map[string]struct {
+			token string
+			want  string
+		}{"ann": {ann, allowed}, "bob": {bob, refused}, "lead": {lead, allowed}} {
+			job := "job" + strings.TrimPrefix(r.path, "/") + who
+			if rec, p := w.ask("POST", "/v1/jobs", ann, aJob(job, "vision")); rec.Code != http.StatusOK {
+				t.Fatalf("%+v", p)
+			}
+			rec, p := w.ask(r.method, "/v1/jobs/"+job+r.path, c.token, r.body)
+			if got := outcome(rec.Code, p); got != c.want {
+				t.Errorf("%s %s of a job of ann by %s: %d %+v", r.method, r.path, who, rec.Code, p)
+			}
+			if c.want == refused && (!strings.Contains(p.Title, "in a job of ann") || p.Fix == "") {
+				t.Errorf("it says %+v", p)
+			}
+		}
+	}
 }
 
 const allowed, stranger, refused, hidden = "allowed", "401", "403", "404"

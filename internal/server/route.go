@@ -30,6 +30,7 @@ const (
 	anywhere   = auth.Anywhere
 	everywhere = auth.Everywhere
 	ofJob      = auth.OfJob
+	ofOwnJob   = auth.OfOwnJob
 	bootstraps = auth.Bootstraps
 	machines   = auth.Machines
 	attempts   = auth.Attempts
@@ -166,14 +167,14 @@ func jobRoutes() []route {
 		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true,
 			"Show a job at each change, a line each, until it is closed", nil, api.Job{}, "application/x-ndjson", nil,
 			ofJobs((*jobs.Desk).Watch)},
-		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofJob, false, "End a job", api.End{}, api.Job{}, "", nil,
+		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofOwnJob, false, "End a job", api.End{}, api.Job{}, "", nil,
 			ofJobs((*jobs.Desk).End)},
-		{"PATCH", "/v1/jobs/{id}", identity.Submitter, ofJob, false, "Change the terms of a job that is not over",
+		{"PATCH", "/v1/jobs/{id}", identity.Submitter, ofOwnJob, false, "Change the terms of a job that is not over",
 			api.Changes{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Change)},
-		{"POST", "/v1/jobs/{id}/pause", identity.Submitter, ofJob, false,
+		{"POST", "/v1/jobs/{id}/pause", identity.Submitter, ofOwnJob, false,
 			"Save, give the machine back, and wait until the job is resumed", api.Pause{}, api.Job{}, "", nil,
 			ofJobs((*jobs.Desk).Pause)},
-		{"POST", "/v1/jobs/{id}/resume", identity.Submitter, ofJob, false,
+		{"POST", "/v1/jobs/{id}/resume", identity.Submitter, ofOwnJob, false,
 			"Let a job go on that is paused, or is over and did not succeed", api.Resume{}, api.Job{}, "", nil,
 			ofJobs((*jobs.Desk).Resume)},
 		{"POST", "/v1/jobs/{id}/approve", identity.Operator, ofJob, false, "Let a job run that waits for approval",
@@ -210,7 +211,7 @@ func jobRoutes() []route {
 		{"GET", "/v1/jobs/{id}/checkpoints/{name}", identity.Viewer, ofJob, true,
 			"Fetch the files of a checkpoint, as a tar file in gzip; the name latest is the newest", nil, nil,
 			"application/gzip", nil, ofKept((*kept.Kept).Checkpoint)},
-		{"DELETE", "/v1/jobs/{id}/checkpoints/{name}", identity.Submitter, ofJob, false,
+		{"DELETE", "/v1/jobs/{id}/checkpoints/{name}", identity.Submitter, ofOwnJob, false,
 			"Remove a checkpoint of a job that holds no machine", nil, nil, "", nil, ofKept((*kept.Kept).RemoveCheckpoint)},
 		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
 			"", nil, ofJobs((*jobs.Desk).Spec)},
@@ -222,8 +223,8 @@ func jobRoutes() []route {
 // execRoutes are about commands beside the programs of jobs.
 func execRoutes() []route {
 	return []route{
-		{"POST", "/v1/jobs/{id}/exec", identity.Submitter, ofJob, false,
-			"Run a command on a machine of the job, or begin a session; in a job of another user for operators",
+		{"POST", "/v1/jobs/{id}/exec", identity.Submitter, ofOwnJob, false,
+			"Run a command on a machine of the job, or begin a session",
 			api.Exec{}, api.ExecResult{}, "", nil, ofJobs((*jobs.Desk).Execute)},
 		{"GET", "/v1/jobs/{id}/exec/{session}", identity.Submitter, ofJob, true,
 			"Follow a session that the caller has begun, a piece of output a line; it ends when nobody follows it", nil,

@@ -30,10 +30,12 @@ func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
 		code            int
 	}{
 		{ann, "", job, 200},
-		{bob, "/pause", `{}`, 200},
+		{bob, "/pause", `{}`, 403}, // it is a teammate's
+		{ann, "/pause", `{}`, 200},
 		{bob, "/resume", `{"env":["BASH_ENV=/tmp/bobs"]}`, 403},
 		{bob, "/resume", `{"secrets":{"KEY":"his"}}`, 403},
-		{bob, "/resume", `{"priority":"low"}`, 200}, // it is the team's
+		{bob, "/resume", `{"priority":"low"}`, 403},
+		{ann, "/resume", `{"priority":"low"}`, 200},
 		{op, "/pause", `{}`, 200},
 		{op, "/resume", `{"env":["LR=1"]}`, 200}, // who may run commands there
 		{ann, "/pause", `{}`, 200},

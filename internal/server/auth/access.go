@@ -11,6 +11,7 @@ const (
 	Anywhere                // the role in one team is enough; what others own is left out
 	Everywhere              // the role must hold for all teams
 	OfJob                   // the role in the team of the job {id}
+	OfOwnJob                // the same, of a user's own job; of a job of others it takes an operator of its team
 	Bootstraps              // the token that a machine registers with, once
 	Machines                // the signature of a machine's key
 	Attempts                // the token that comes with a task

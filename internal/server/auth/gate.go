@@ -123,7 +123,7 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 			}
 		case Joiners:
 			g.serveJoiner(w, r, do)
-		case Anywhere, Everywhere, OfJob:
+		case Anywhere, Everywhere, OfJob, OfOwnJob:
 			g.serveUser(a, w, r, do)
 		}
 	}
@@ -276,15 +276,15 @@ func speaks(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
 // may answers a caller who lacks the role that the route asks for.
 func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 	caller := CallerOf(r)
-	has := caller.Best()
+	has, of := caller.Best(), ""
 	switch a.Scope {
 	case Everywhere:
 		has = caller.Role(identity.Everywhere)
-	case OfJob:
+	case OfJob, OfOwnJob:
 		id := r.PathValue("id")
-		team := ""
-		// the team never changes
-		known, err := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team })
+		team, user := "", ""
+		// they never change
+		known, err := g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs cannot be read now", "ask again in a minute", err)
@@ -294,16 +294,22 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 			reply.UnknownJob(w, "", id)
 			return false
 		}
+		if a.Scope == OfOwnJob && user != caller.User {
+			a.Role, of = max(a.Role, identity.Operator), " in a job of "+user
+		}
 	case Open, Bootstraps, Attempts, Machines, Joiners, Anywhere:
 	}
 	if has >= a.Role {
 		return true
 	}
-	wants, who := a.Role.String(), caller.User
+	wants, who := a.Role.String()+of, caller.User
 	if a.Scope == Everywhere {
 		wants += " of all teams"
 	}
 	fix := "an admin grants it with scrimp users set " + caller.User
+	if of != "" {
+		fix = "ask them, or an operator of the team"
+	}
 	if caller.Most != identity.Nobody && caller.Most < a.Role {
 		who, fix = "this token of "+who, "make one that is not cut to "+caller.Most.String()+", with scrimp tokens new"
 	}

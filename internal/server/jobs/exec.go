@@ -8,7 +8,6 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
@@ -25,37 +24,8 @@ type Machines interface {
 	TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error)
 }
 
-// mayExec answers a caller who may not run commands in the job: a submitter may in their own jobs, where they can
-// run whatever they submit; in those of others it takes an operator.
-func (d *Desk) mayExec(w http.ResponseWriter, r *http.Request) bool {
-	c := auth.CallerOf(r)
-	user, team := "", ""
-	known := d.Control.Job(r.PathValue("id"), func(_ *core.Machine, j *core.Job) {
-		user, team = j.User(), j.Terms().Owner.Team
-	})
-	switch {
-	case !known:
-		reply.UnknownJob(w, "", r.PathValue("id"))
-		return false
-	case runsIn(c, user, team):
-		return true
-	}
-	reply.Problem(w, http.StatusForbidden,
-		fmt.Sprintf("this is a job of %s: to run commands in it needs the role operator", user),
-		"ask them, or an operator of the team", nil)
-	return false
-}
-
-// runsIn reports whether the caller may have something run in a job of a user and a team.
-func runsIn(c identity.Caller, user, team string) bool {
-	return user == c.User || c.Role(team) >= identity.Operator
-}
-
 // Execute runs a command on a machine of the job, or begins a session there.
 func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
-	if !d.mayExec(w, r) {
-		return
-	}
 	b, ok := reply.Body[api.Exec](w, r)
 	if !ok {
 		return

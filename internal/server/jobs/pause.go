@@ -8,7 +8,6 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
@@ -181,9 +180,6 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	if no := mayResume(j); no != nil {
 		return e, no
 	}
-	if no := mayGive(auth.CallerOf(r), j, b); no != nil {
-		return e, no
-	}
 	e.Job = id
 	if is, err := d.Removed(r.Context(), id); err == nil && is.Work != nil {
 		return e, &reply.Refusal{Status: http.StatusGone, Title: fmt.Sprintf("the work folder of %s was removed on %s to "+
@@ -201,17 +197,6 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	}
 	e.Spec, no = d.newSpec(r, j, b)
 	return e, no
-}
-
-// mayGive refuses an environment or secrets for a job of another user: with them its program runs whatever the
-// caller wants, as that user and with the secrets that it has, which is what scrimp exec is.
-func mayGive(c identity.Caller, j *core.Job, b api.Resume) *reply.Refusal {
-	if len(b.Env)+len(b.Secrets)+len(b.Shell) == 0 || runsIn(c, j.User(), j.Terms().Owner.Team) {
-		return nil
-	}
-	return &reply.Refusal{Status: http.StatusForbidden,
-		Title: fmt.Sprintf("this is a job of %s: to change its environment or its secrets needs the role operator", j.User()),
-		Fix:   "resume it as it is, submit it as your own with scrimp rerun, or ask them or an operator of the team"}
 }
 
 // needsMore refuses to take up a job that its budget has stopped, with no more than it had.

@@ -108,10 +108,11 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 		op["security"] = []any{map[string]any{"machine": []any{}}}
 	case auth.Joiners:
 		op["security"] = []any{map[string]any{"joiner": []any{}}}
-	case auth.Anywhere, auth.Everywhere, auth.OfJob:
+	case auth.Anywhere, auth.Everywhere, auth.OfJob, auth.OfOwnJob:
 		op["x-role"] = t.Access.Role.String()
 		op["x-where"] = map[auth.Scope]string{auth.Anywhere: "in one team", auth.Everywhere: "in all teams",
-			auth.OfJob: "in the team of the job"}[t.Access.Scope]
+			auth.OfJob: "in the team of the job",
+			auth.OfOwnJob: "in the team of the job; operator in a job of another user"}[t.Access.Scope]
 	}
 	return op
 }
