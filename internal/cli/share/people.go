@@ -39,8 +39,8 @@ func (a *app) usersCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "users", Short: "List who may use the server, and make users", Args: command.Takes(),
 		GroupID: command.GroupShare,
 		Long: "Lists the users of the server and their roles. A viewer sees a team's jobs and costs; a submitter also " +
-			"submits jobs and ends their own; an operator also ends and changes those of others; an admin of all teams also says who " +
-			"may do what." + command.PlainExit,
+			"submits jobs and ends their own; an operator also ends and changes those of others; an admin of all " +
+			"teams also says who may do what." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var list []api.User
 			if err := c.Do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {

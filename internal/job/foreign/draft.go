@@ -50,9 +50,9 @@ type choice struct {
 	kinds     []string // of accelerators, of which any will do
 }
 
-// alternatives returns the resources of the first choice as the job's own, and the others as alternatives: the job's own
-// count as one, so that without an accelerator there the job would run on machines that have none. An alternative stands
-// instead of the job's resources, so that each repeats what holds for all.
+// alternatives returns the resources of the first choice as the job's own, and the others as alternatives: the job's
+// own count as one, so that without an accelerator there the job would run on machines that have none. An alternative
+// stands instead of the job's resources, so that each repeats what holds for all.
 func (d *draft) alternatives() (resources *yaml.Node, others, rungs []*yaml.Node) {
 	choices := d.choices
 	if len(choices) == 0 {
