@@ -187,7 +187,7 @@ func (a *app) shows(p show.Plan) (err error) {
 	return err
 }
 
-// foresee plays the job forward on the market, in so many simulated runs. Once ctx is done, what it returns means nothing.
+// foresee plays the job forward on the market, in so many simulated runs. Once ctx is done it returns nothing of use.
 func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
