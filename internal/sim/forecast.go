@@ -169,14 +169,8 @@ func (q *Scenario) left() time.Duration {
 	return time.Duration(float64(q.Terms.Steps-q.Done) / q.Pace * float64(time.Hour))
 }
 
-// play lives one life of the job on a market drawn by the seed.
-func play(q Scenario, seed uint64) (*World, *core.Job) {
-	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
-	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Planner
-	w.m.Share(q.Planner)
-	if q.Terms.Most() > 1 {
-		w.several(seed)
-	}
+// opens makes the zones in which the offers of a question come and go.
+func (w *World) opens(q *Scenario) {
 	for i, o := range q.Offers {
 		o.Notice = stretched(o.Notice, q.Speed)
 		quote, opened := q.Quotes[i], time.Time{}
@@ -204,6 +198,17 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 			w.reserves(z)
 		}
 	}
+}
+
+// play lives one life of the job on a market drawn by the seed.
+func play(q Scenario, seed uint64) (*World, *core.Job) {
+	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
+	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Planner
+	w.m.Share(q.Planner)
+	if q.Terms.Most() > 1 {
+		w.several(seed)
+	}
+	w.opens(&q)
 	t := q.Terms // of what is left: the job begins anew with less to do
 	t.Steps -= q.Done
 	t.Budget = t.Budget.Sub(q.Spent)

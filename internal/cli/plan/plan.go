@@ -156,13 +156,10 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			if p.Known {
 				p.Engines = q.compare(j)
 			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			if p.WorkFrom = from; cmd.ArgsLenAtDash() >= 0 {
 				p = p.OfCommand(j.Checkpoint.Dir)
 			}
-			return a.shows(p)
+			return a.shows(ctx, p)
 		},
 	}
 	f.Add(cmd)
@@ -175,7 +172,10 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 }
 
 // shows prints a plan, and says by its error whether it can be kept.
-func (a *app) shows(p show.Plan) (err error) {
+func (a *app) shows(ctx context.Context, p show.Plan) (err error) {
+	if err := ctx.Err(); err != nil { // it was not simulated to its end
+		return err
+	}
 	if a.JSON {
 		err = a.Print(p)
 	} else {

@@ -13,7 +13,7 @@ var neighbours = map[string][]string{
 	"cli/command":  {"cli/show", "server", "server/kept", "server/workdir"},
 	"cli/estimate": {"cli/command", "cli/learn", "cli/offers", "cli/show"},
 	"cli/jobfile":  {"cli/command"},
-	"cli/jobs":     {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show"},
+	"cli/jobs":     {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show", "server/workdir"},
 	"cli/learn":    {"cli/command", "server", "server/workdir"},
 	"cli/offers":   {"cli/command", "cli/show"},
 	"cli/plan": {"cli/command", "cli/jobfile", "cli/learn", "cli/offers", "cli/show", "server", "server/forecast",
