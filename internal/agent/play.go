@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +28,17 @@ type outcome struct {
 // failSetup is an outcome before the program ran.
 func failSetup(exit int, err error) outcome {
 	return outcome{ended: api.Ended{Reason: api.EndSetup, Exit: exit, Error: err.Error()}}
+}
+
+// notStarted returns the status that a shell has for a program that is not there, 127, or may not be run, 126.
+func notStarted(err error) (status int, known bool) {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return 127, true
+	case errors.Is(err, fs.ErrPermission):
+		return 126, true
+	}
+	return 0, false
 }
 
 // play makes everything ready, runs the program, and keeps what it leaves.
@@ -281,6 +294,9 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, User: g.user,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
+	if status, known := notStarted(err); known { // another machine would not find it either
+		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}
+	}
 	if err != nil {
 		return failSetup(127, err)
 	}

@@ -224,6 +224,8 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 	for _, c := range []struct{ name, file, cause string }{
 		{"gone", "name: gone\ncommand: no-such-trainer --fast\n", "failed: exit code 127: the command was not found"},
 		{"gone", "name: gone\ncommand: no-such-trainer --fast\n", "no-such-trainer: not found"},
+		{"typo", "name: typo\nargs: [pyhton3, train.py]\n", "typo failed: start pyhton3: "},
+		{"shut", "name: shut\nargs: [./blocked]\n", "shut failed: start ./blocked: "},
 		{"loud", "name: loud\ncommand: 'seq 100; exit 9'\n", "failed: exit code 9\nThe end of its output; scrimp logs loud has all of it:\n  96\n  97\n  98\n  99\n  100\n"},
 		{"ck", "name: ck\ncommand: 'true'\ncheckpoint: {dir: " + filepath.Join(h.dir, "blocked", "ck") + "}\n", "failed: make checkpoint folder (checkpoint.dir): mkdir"},
 	} {
@@ -234,6 +236,11 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 	}
 	if out := h.do("status", "gone"); !strings.Contains(out, "127: the command was not found") {
 		t.Errorf("the page of the job does not say why:\n%s", out)
+	}
+	for id, exit := range map[string]int{"gone": 127, "typo": 127, "shut": 126} {
+		if j := h.job(id); j.Attempts != 1 || j.Exit != exit {
+			t.Errorf("%s ended with %v after %d attempts, want %d after one machine", id, j.Exit, j.Attempts, exit)
+		}
 	}
 }
 
