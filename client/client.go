@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Client is good for any number of goroutines.
@@ -44,9 +46,32 @@ func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err e
 	return v.Work, err
 }
 
-// Submit submits a job. With a Key it can be repeated: the same key submits once.
+// Submit submits a job. With a Key it can be repeated: the same key submits once, and so Submit repeats it itself, for
+// four seconds, where the connection breaks before the answer has come.
 func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs", s)
+	for pause := firstPause; ; pause *= 2 {
+		j, err := ask[Job](ctx, c, http.MethodPost, "/v1/jobs", s)
+		if s.Key == "" || pause > 8*firstPause || ctx.Err() != nil || !isCutOff(err) {
+			return j, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return j, err
+		}
+	}
+}
+
+// firstPause is how long Submit waits before it repeats itself, and twice as long each time after; tests make it smaller.
+var firstPause = 250 * time.Millisecond
+
+// isCutOff reports whether a request may have been done although err came instead of its answer.
+func isCutOff(err error) bool {
+	if at, ok := errors.AsType[*StatusError](err); ok { // of a proxy
+		return at.Status == http.StatusBadGateway || at.Status == http.StatusGatewayTimeout
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op != "dial" || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // SubmitAll submits 1 to 1000 jobs without work folders or secrets in one transaction:

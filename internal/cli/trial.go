@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -62,8 +61,7 @@ func (a *app) try(ctx context.Context, name, dollars string, patience time.Durat
 	if err != nil {
 		return found, err
 	}
-	var j api.Job
-	err = c.Do(ctx, http.MethodPost, "/v1/jobs", api.Submission{Key: jobfile.Key(), Spec: text}, &j)
+	j, err := c.Submit(ctx, api.Submission{Key: jobfile.Key(), Spec: text})
 	if problem, ok := errors.AsType[*api.Problem](err); ok {
 		found.Text = "a job for it is refused: " + problem.Error()
 		return found, nil

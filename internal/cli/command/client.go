@@ -285,6 +285,12 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	return c.Said(ctx, c.Client.Do(ctx, method, path, in, out))
 }
 
+// Submit submits a job once, also where its answer is lost on the way.
+func (c *Client) Submit(ctx context.Context, s api.Submission) (api.Job, error) {
+	j, err := c.Client.Submit(ctx, s)
+	return j, c.Said(ctx, err)
+}
+
 // Request asks without a body and returns the answer, whose body the caller closes.
 func (c *Client) Request(ctx context.Context, method, path string) (*http.Response, error) {
 	r, err := c.Open(ctx, method, path, "", nil)

@@ -42,8 +42,8 @@ func (a *app) rerunCmd() *cobra.Command {
 				return err
 			}
 			s.From = from
-			var j api.Job
-			if err := c.Do(ctx, http.MethodPost, "/v1/jobs", s, &j); err != nil {
+			j, err := c.Submit(ctx, s)
+			if err != nil {
 				return err
 			}
 			if detach {

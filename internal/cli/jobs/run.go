@@ -215,8 +215,7 @@ func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j
 		a.Notef("note: the server is elsewhere: nothing of this shell is passed on, its Python environment neither; name " +
 			"what the program needs under setup\n")
 	}
-	err = c.Do(ctx, http.MethodPost, "/v1/jobs", s, &job)
-	return job, err
+	return c.Submit(ctx, s)
 }
 
 // never reports whether nothing on the market can ever do for the job: a price
