@@ -62,7 +62,8 @@ func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
 	}
 }
 
-// firstPause is how long Submit waits before it repeats itself, and twice as long each time after; tests make it smaller.
+// firstPause is how long Submit waits before it repeats itself; each pause is twice as long as the one before. Tests
+// make it smaller.
 var firstPause = 250 * time.Millisecond
 
 // isCutOff reports whether a request may have been done although err came instead of its answer.
