@@ -28,7 +28,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		d.Errors.Error("job file not read", "job", job.ID(), "error", err)
 	}
 	clock := d.Control.Clock()
-	env := map[string]string{"WANDB_RUN_ID": job.ID(), "WANDB_RESUME": "allow"}
+	env := d.tracked(job.ID())
 	for k, v := range j.Env {
 		env[k] = v
 	}
@@ -42,6 +42,12 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 				command += quoted(v.Args)
 			}
 			maps.Copy(env, v.Env)
+		}
+	}
+	if env[wandbRun] == "" { // switched off
+		delete(env, wandbRun)
+		if env[wandbResume] == "allow" {
+			delete(env, wandbResume)
 		}
 	}
 	signal, lead := signalOf(j.Signal)
@@ -72,6 +78,21 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		as.WorkLent = lender != nil && !d.Here(a.Provider()) // beside the server a bucket is a detour
 	}
 	return as, nil
+}
+
+// The variables by which Weights & Biases goes on with a run.
+const (
+	wandbRun    = "WANDB_RUN_ID"
+	wandbResume = "WANDB_RESUME"
+)
+
+// tracked are the variables by which a job that goes on after an interruption has one run at Weights & Biases. A project
+// there has jobs of several people and data folders, which may have the same name: so the run has a part of the
+// installation's id.
+func (d *Desk) tracked(job string) map[string]string {
+	installation := ""
+	d.Control.ReadUncommitted(func(m *core.Machine) { installation = m.State().Installation() })
+	return map[string]string{wandbRun: job + "-" + installation[:min(8, len(installation))], wandbResume: "allow"}
 }
 
 // asksGPUs reports whether the job asks for GPUs, as the alternative that runs does.
