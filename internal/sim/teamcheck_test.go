@@ -41,7 +41,7 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 	case core.JobSubmitted:
 		t.by[b.Job] = user
 		t.mayAct(user, b.Terms.Owner.Team, "submitted "+b.Job)
-		if err := rules.Tags.Check(b.Terms.Owner.Tags); err != nil {
+		if err := rules.Tags.Check(b.Terms.Owner); err != nil {
 			w.breaks("tags: %s was let in: %v", b.Job, err)
 		}
 		t.count(b.Job)

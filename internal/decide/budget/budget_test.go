@@ -258,11 +258,11 @@ func TestEnvironmentIsLimitedAndRequiredLikeATag(t *testing.T) {
 	}
 	o := ledger.Owner{ModelVersion: "v3"}
 	r := budget.Tags{"environment": {"dev"}, "model_version": nil}
-	if err := r.Check(o.Labels()); err == nil || err.Error() != "environment is missing: write dev" {
+	if err := r.Check(o); err == nil || err.Error() != "environment is missing: write dev" {
 		t.Errorf("%v", err)
 	}
-	if o.Environment = "dev"; r.Check(o.Labels()) != nil {
-		t.Error(r.Check(o.Labels()))
+	if o.Environment = "dev"; r.Check(o) != nil {
+		t.Error(r.Check(o))
 	}
 }
 
@@ -273,8 +273,21 @@ func TestRequiredTagsAreNamed(t *testing.T) {
 		`tag env is "test": write dev, prod`:     {"env": "test"},
 		"tag ticket is missing: write any value": {"env": "dev", "ticket": ""},
 	} {
-		if err := r.Check(has); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+		if err := r.Check(ledger.Owner{Tags: has}); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%v: %v, want %q", has, err, want)
+		}
+	}
+}
+
+func TestRequiredTags_TeamAndProjectAreFieldsOfTheJob(t *testing.T) {
+	r := budget.Tags{"team": {"vision"}, "project": nil}
+	for want, o := range map[string]ledger.Owner{
+		"":                                    {Team: "vision", Project: "lanes"},
+		`team is "text": write vision`:        {Team: "text", Project: "lanes", Tags: map[string]string{"team": "vision"}},
+		"project is missing: write any value": {Team: "vision"},
+	} {
+		if err := r.Check(o); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
 	}
 }

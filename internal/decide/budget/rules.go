@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,18 +21,20 @@ type Rules struct {
 // Tags are the tags that a job must have, with the values that are allowed; none: any.
 type Tags map[string][]string
 
-// Check names the first tag, by name, that is missing or has a value that is not allowed.
-func (t Tags) Check(has map[string]string) error {
+// Check names the first tag, by name, that is missing or has a value that is not allowed. The team and the project of a
+// job, which its file has fields of their own for, count as its tags team and project.
+func (t Tags) Check(o ledger.Owner) error {
+	has, fields := o.Labels(), map[string]string{labelTeam: o.Team, labelProject: o.Project}
 	var names []string
 	for name := range t {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		value, ok := has[name]
+		value := cmp.Or(fields[name], has[name])
 		allowed := t[name]
 		switch {
-		case !ok || value == "":
+		case value == "":
 			return fmt.Errorf("%s is missing: %s", label(name), choices(allowed))
 		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(v string) bool { return identity.Same(v, value) }):
 			return fmt.Errorf("%s is %q: %s", label(name), value, choices(allowed))
@@ -40,9 +43,15 @@ func (t Tags) Check(has map[string]string) error {
 	return nil
 }
 
+// The tags that are fields of a job file beside those of the ledger.
+const (
+	labelTeam    = "team"
+	labelProject = "project"
+)
+
 // label is what a job file calls it.
 func label(name string) string {
-	if name == ledger.LabelEnvironment || name == ledger.LabelModelVersion {
+	if slices.Contains([]string{ledger.LabelEnvironment, ledger.LabelModelVersion, labelTeam, labelProject}, name) {
 		return name
 	}
 	return "tag " + name

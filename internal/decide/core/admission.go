@@ -164,7 +164,7 @@ func (w *weighing) ruled(e *Event) (v verdict, id string) {
 // approval takes nothing.
 func (w *weighing) submission(b *JobSubmitted, user string) (v verdict) {
 	rules, t := w.m.rules(), b.Terms
-	if err := rules.Tags.Check(t.Owner.Labels()); err != nil {
+	if err := rules.Tags.Check(t.Owner); err != nil {
 		v.no = &Refusal{Job: b.Job, Why: TagMissing, Err: err}
 		return v
 	}
@@ -217,7 +217,7 @@ func (w *weighing) now(j *Job, t *Terms) budget.Job {
 func (w *weighing) resumption(j *Job, b *JobResumed) (v verdict) {
 	rules := w.m.rules()
 	if j.State().Over() {
-		if err := rules.Tags.Check(j.Terms().Owner.Labels()); err != nil {
+		if err := rules.Tags.Check(j.Terms().Owner); err != nil {
 			v.no = &Refusal{Job: j.ID(), Why: TagMissing, Err: err}
 			return v
 		}

@@ -251,7 +251,7 @@ func (w *weighing) opening(b *HoldOpened, user string) (v verdict) {
 	if t := b.Terms; t.AtOnce < 1 || t.AtOnce > 10_000 || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return refuse(NoHold, errors.New("give a budget of zero or more, and parts that run at once, from 1 to 10,000"))
 	}
-	if err := m.rules().Tags.Check(b.Terms.Owner.Labels()); err != nil {
+	if err := m.rules().Tags.Check(b.Terms.Owner); err != nil {
 		return refuse(TagMissing, err)
 	}
 	worst := m.worst(b.Terms)

@@ -86,8 +86,8 @@ const (
 	wandbResume = "WANDB_RESUME"
 )
 
-// tracked are the variables by which a job that goes on after an interruption has one run at Weights & Biases. A project
-// there has jobs of several people and data folders, which may have the same name: so the run has a part of the
+// tracked are the variables by which a job that goes on after an interruption has one run at Weights & Biases. A
+// project there has jobs of several people and data folders, which may have the same name: so the run has a part of the
 // installation's id.
 func (d *Desk) tracked(job string) map[string]string {
 	installation := ""
