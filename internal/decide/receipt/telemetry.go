@@ -57,7 +57,11 @@ func (t *Telemetry) Facts() (list [][2]string) {
 	if t.GPUs > 0 {
 		add("GPU", t.share(telemetry.GPU, "used"), t.gpuMemory(), t.gpuPower())
 	}
-	add("CPU", t.share(telemetry.CPU, "used"), t.taskCores(), t.plainShare(telemetry.IOWait, "I/O wait"))
+	machine := t.share(telemetry.CPU, "used")
+	if _, known := t.Figure(telemetry.TaskCPU); known && machine != "" { // others may be at work there
+		machine = "machine " + machine
+	}
+	add("CPU", t.taskCores(), machine, t.plainShare(telemetry.IOWait, "I/O wait"))
 	add("memory", t.bytes(telemetry.TaskMemory, "of the program"), t.bytes(telemetry.PageCache, "page cache"))
 	add("disk", t.total(telemetry.DiskRead, "read"), t.total(telemetry.DiskWrite, "written"))
 	add("network", t.total(telemetry.NetReceive, "received"), t.total(telemetry.NetTransmit, "sent"))

@@ -11,7 +11,7 @@ func TestWhatNobodyMeasuredIsNotOnTheReceipt(t *testing.T) {
 	r := sample()
 	whole := r.Text(100)
 	for _, line := range []string{"GPU 23 % used (peak 97 %), memory 17GiB of 22.5GiB, 41 W, at most 61 °C\n",
-		"CPU 31 % used (peak 66 %), 2.3 of 8 cores by the program, I/O wait 40 %\n",
+		"CPU 2.3 of 8 cores by the program, machine 31 % used (peak 66 %), I/O wait 40 %\n",
 		"memory 6GiB of the program (peak 7GiB), 20GiB page cache (peak 24GiB)\n", "disk 352GiB read\n",
 		"network 3.52MiB received\n", "hint: GPU 23 % used: data loading waits (I/O wait 40 %)\n"} {
 		if !strings.Contains(whole, "\n"+line) {

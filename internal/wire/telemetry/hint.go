@@ -22,19 +22,30 @@ func (s *Summary) Hint(cores int) string {
 	if s.Seconds < Enough {
 		return ""
 	}
-	gpu := s.Of[GPU]
+	gpu, used := s.Of[GPU], s.used(cores)
 	switch {
 	case gpu.Known() && gpu.Average >= fed:
 		return ""
 	case gpu.Known():
 		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.why(cores))
-	case s.Of[CPU].Known() && cores > 1 && s.Of[CPU].Average < spare && s.Of[IOWait].Average >= waits:
-		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(s.Of[CPU].Average),
+	case cores > 1 && used.Known() && used.Average < spare && s.Of[IOWait].Average >= waits:
+		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(used.Average),
 			Percent(s.Of[IOWait].Average))
-	case s.Of[CPU].Known() && cores > 1 && s.Of[CPU].Average < spare:
-		return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(s.Of[CPU].Average), cores)
+	case cores > 1 && used.Known() && used.Average < spare:
+		return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(used.Average), cores)
 	}
 	return ""
+}
+
+// used is the share of the processors that the program itself used: others may be at work on the machine. Where nobody
+// measured the program it is what the whole machine used.
+func (s *Summary) used(cores int) Stat {
+	own := s.Of[TaskCPU]
+	if cores <= 0 || !own.Known() {
+		return s.Of[CPU]
+	}
+	own.Average, own.Peak = own.Average/float64(cores), own.Peak/float64(cores)
+	return own
 }
 
 // why says what a GPU without enough to do waits for.
