@@ -93,14 +93,14 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 			"it takes\n", j.Checkpoint.Dir)
 	}
 	j, from := learn.From(ctx, a.App, c, j)
-	if !force && v.Market.Speed == 1 {
-		if err := cliplan.Proven(ctx, c, j); err != nil {
-			return err
-		}
-	}
 	p, err := a.foretell(ctx, c, j, v, from, args, dash, force)
 	if err != nil {
 		return err
+	}
+	if p.Feasible && !force && v.Market.Speed == 1 { // a plan that is not says why by itself
+		if err := cliplan.Proven(ctx, c, j); err != nil {
+			return err
+		}
 	}
 	if err := a.agreed(ctx, p, yes, force); err != nil {
 		return err

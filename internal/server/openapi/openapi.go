@@ -111,7 +111,7 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 	case auth.Anywhere, auth.Everywhere, auth.OfJob, auth.OfOwnJob:
 		op["x-role"] = t.Access.Role.String()
 		op["x-where"] = map[auth.Scope]string{auth.Anywhere: "in one team", auth.Everywhere: "in all teams",
-			auth.OfJob: "in the team of the job",
+			auth.OfJob:    "in the team of the job",
 			auth.OfOwnJob: "in the team of the job; operator in a job of another user"}[t.Access.Scope]
 	}
 	return op
