@@ -102,3 +102,27 @@ func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
 		t.Errorf("it begins on %q (%s): %v", p.Take, p.Why, p.Rejected)
 	}
 }
+
+// Where machines may be interrupted, a plan says of a job that saves nothing what an interruption costs it.
+func TestPlan_SaysWhatAnInterruptionCostsAJobThatSavesNothing(t *testing.T) {
+	t.Parallel()
+	spot := onDemand("hpc", "gpu", 100_000_000_000)
+	spot.Offer.Capacity, spot.Offer.ID = api.Spot, strings.Replace(spot.Offer.ID, "on-demand", "spot", 1)
+	spot.Quote.Offer = spot.Offer.ID
+	for _, c := range []struct {
+		text string
+		sale api.Listing
+		says bool
+	}{{"", spot, true}, {"checkpoint: {dir: c}\n", spot, false}, {"", onDemand("hpc", "gpu", 100_000_000_000), false}} {
+		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 1h}\n"+c.text), "", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{c.sale}}
+		p, _ := foresee(t.Context(), j, m, api.Server{Market: m.Clock}, 1)
+		says := slices.ContainsFunc(p.Reasons, func(s string) bool { return strings.Contains(s, "loses all") })
+		if p.Take == "" || says != c.says {
+			t.Errorf("%q on %s: begins on %q, says %q", c.text, c.sale.Offer.ID, p.Take, p.Reasons)
+		}
+	}
+}

@@ -244,6 +244,10 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}
 	}
+	if p.Take != "" && p.Spot && !q.Terms.Saves {
+		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
+			"folder that it saves to under checkpoint.dir")
+	}
 	if p.Known {
 		p.Runs = q.Runs
 		expect(&p, q.Scenario, f)
