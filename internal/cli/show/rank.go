@@ -211,10 +211,22 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 	if x.Source != "" {
 		p.fact(b, "from", "%s", x.Source)
 	}
+	rented := slices.Contains(engineKinds, x.Offer.Offer.Provider)
 	if x.Stale {
-		p.fact(b, "price", "! stale or of unknown age (%s): scrimp checks the live price first", x.Offer.Quote.Source)
+		then := "ask for today's"
+		if rented {
+			then = "its engine asks for the live price before it rents"
+		}
+		p.fact(b, "price", "! stale or of unknown age (%s): %s", x.Offer.Quote.Source, then)
+	}
+	if !rented {
+		p.fact(b, "rented", "by you: no engine of scrimp rents from %s; scrimp engine add --ssh takes a machine that you have "+
+			"rented", x.Offer.Offer.Provider)
 	}
 }
+
+// engineKinds are the providers that an engine takes machines from. The catalogue has others as well.
+var engineKinds = []string{"aws", "kubernetes", "local", "slurm", "ssh"}
 
 func (v Ranking) near(n rank.Nearest) string {
 	what := fmt.Sprintf("%s, %s", times(n.Plan.Machines, string(n.Plan.ID)), v.sum(n.Cost))
