@@ -220,8 +220,8 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 		p.fact(b, "price", "! stale or of unknown age (%s): %s", x.Offer.Quote.Source, then)
 	}
 	if !rented {
-		p.fact(b, "rented", "by you: no engine of scrimp rents from %s; scrimp engine add --ssh takes a machine that you have "+
-			"rented", x.Offer.Offer.Provider)
+		p.fact(b, "rented", "by you: no engine of scrimp rents from %s; scrimp engine add --ssh takes a machine that you "+
+			"have rented", x.Offer.Offer.Provider)
 	}
 }
 
