@@ -33,7 +33,7 @@ func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
 		t.Errorf("at its end it says\n%s", after)
 	}
 	h.do("get", "train")
-	if list, _ := filepath.Glob(filepath.Join(h.dir, "train-outputs", "*")); len(list) != 1 {
+	if list, _ := filepath.Glob(filepath.Join(h.dir, "train-outputs", "[^.]*")); len(list) != 1 {
 		t.Errorf("fetched are %v", list)
 	}
 	if text, err := os.ReadFile(filepath.Join(h.dir, "train-outputs", "runs", "model")); string(text) != "weights\n" {
