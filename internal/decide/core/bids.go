@@ -79,14 +79,14 @@ func (m *Machine) isLeft(offer market.OfferID, list []plan.Reservation) bool {
 	return offer != "" && slices.ContainsFunc(list, func(r plan.Reservation) bool { return r.Offer == offer && r.InUse })
 }
 
-// bidUntil is until when j waits for a round, from its first bid on; a time that is past once one
-// has begun since.
+// bidUntil is until when j waits for a round, from its first bid on; a time that is past once one has come that began
+// since.
 func (m *Machine) bidUntil(j *Job) time.Time {
 	p := biddingOf(j)
 	if p.since.IsZero() {
 		p.since, p.event = m.now(), m.s.Seq()
 	}
-	if m.rounds.stood >= p.event {
+	if m.rounds.stood >= p.event && !m.rounds.waits {
 		return p.since
 	}
 	return p.since.Add(2 * m.roundEvery())

@@ -135,6 +135,20 @@ func TestARoundIsAskedForInTheSameStep(t *testing.T) {
 	}
 }
 
+// A round has begun with what a job bids, and the market is seen again before it comes: the job waits for it, and does
+// not rent what it may have for nothing.
+func TestARoundThatHasBegunIsWaitedFor(t *testing.T) {
+	h := newHall(t, 1)
+	h.submit("a", 0)
+	proposed := h.propose()
+	if h.tell(h.seen); h.on("a") != "" {
+		t.Errorf("it did not wait: it is on %q", h.on("a"))
+	}
+	if h.tell(proposed); h.on("a") != paidFor {
+		t.Errorf("it is on %q", h.on("a"))
+	}
+}
+
 // A job that waits for a round does so for two periods at most.
 func TestAJobIsDecidedWithoutARoundThatDoesNotCome(t *testing.T) {
 	h := newHall(t, 1)
