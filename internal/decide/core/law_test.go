@@ -174,23 +174,6 @@ func TestAStepTakesEveryExtreme(t *testing.T) {
 	}
 }
 
-// All thirty steps of a sequence take less than a second, and so does each. One that the machine held up is played again.
-func TestStep_TakesExtremesWithinASecond(t *testing.T) {
-	lane.Nightly(t, "it measures how long steps take")
-	play := func(seed uint64) time.Duration {
-		began := time.Now()
-		nonsense(t, seed, 30, true)
-		return time.Since(began)
-	}
-	for seed := range uint64(3_000) {
-		if took := play(seed); took > time.Second {
-			if took = min(took, play(seed), play(seed)); took > time.Second {
-				t.Errorf("sequence %d takes %v at the least of three times", seed, took)
-			}
-		}
-	}
-}
-
 // keepLog writes testdata/extremes.jsonl anew: only where a log of an earlier release need not be read any more.
 var keepLog = flag.Bool("keep-log", false, "write the kept log of extremes anew")
 

@@ -1,0 +1,38 @@
+package core
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scrimp/internal/test/lane"
+)
+
+// A sequence of thirty steps with its checks takes less than a second of its thread's processor time, whatever else the
+// machine does meanwhile; so does each step.
+func TestStep_TakesExtremesWithinASecond(t *testing.T) {
+	lane.Nightly(t, "it measures how long steps take")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	used := func() time.Duration {
+		var v unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &v); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(v.Nano())
+	}
+	most, of := time.Duration(0), uint64(0)
+	for seed := range uint64(20_000) {
+		began := used()
+		nonsense(t, seed, 30, true)
+		if took := used() - began; took > most {
+			most, of = took, seed
+		}
+	}
+	t.Logf("the longest sequence, %d, took %v", of, most)
+	if most > time.Second {
+		t.Errorf("sequence %d takes %v", of, most)
+	}
+}
