@@ -386,7 +386,7 @@ func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
 		}
 		for _, name := range names {
 			if a := m.State().AttemptOf(name); a != nil { // of a gang that is not complete there is none yet
-				all = all.Add(a.Posted())
+				all = all.Add(a.On(i.ID()).Posted()) // a gang has other machines too
 			}
 		}
 		for _, idle := range i.Idles() {
