@@ -30,7 +30,7 @@ func failSetup(exit int, err error) outcome {
 	return outcome{ended: api.Ended{Reason: api.EndSetup, Exit: exit, Error: err.Error()}}
 }
 
-// notStarted returns the status that a shell has for a program that is not there, 127, or may not be run, 126.
+// notStarted returns the exit status that a shell reports for a missing (127) or non-executable (126) program.
 func notStarted(err error) (status int, known bool) {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

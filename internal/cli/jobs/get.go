@@ -30,13 +30,13 @@ func (a *app) getCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "get JOB[@CHECKPOINT] ...", Short: "Copy the outputs or a checkpoint of jobs here",
 		Args:    command.Takes("JOB[@CHECKPOINT]", "[JOB ...]"),
 		GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJobs(command.Every),
-		Long: "Copies the folders named in outputs of the job file here, each file checked against its hash, and says what " +
-			"else the job has kept. They are kept after the machine is gone, also of a job that failed. Of a job on several " +
-			"machines these are the outputs of node 0, or of the --node that is given; --node all makes a folder node-N for " +
-			"each. With --checkpoint, or a checkpoint's name behind the job's, it copies a checkpoint instead. It may be " +
-			"called again: files that are here already are replaced, others stay. scrimp run does not send a folder that get " +
-			"named itself, and sends one that --to names. Several jobs are copied one after the other, what fails is said, " +
-			"and the others go on; with --to each has a folder of its own in it." +
+		Long: "Copies the folders listed under outputs in the job file to this machine, checks each file against its hash, and " +
+			"lists what else the job has kept. Outputs outlive their machine, even when the job failed. For a job on several " +
+			"machines it copies the outputs of node 0 unless --node names another; --node all makes a folder node-N for " +
+			"each. With --checkpoint, or JOB@CHECKPOINT, it copies a checkpoint instead. You may run it again: it replaces " +
+			"files that it copied before and leaves others alone. scrimp run does not send a folder that get named itself; " +
+			"it does send one that you named with --to. With several jobs, get reports each failure and goes on with the " +
+			"next; --to then holds a folder for each job." +
 			command.PlainExit,
 		Example: "  scrimp get train-lm\n  scrimp get train-lm --checkpoint -o last\n  scrimp get train-lm --node all\n" +
 			"  scrimp get -o results sweep-1 sweep-2 sweep-3",

@@ -55,8 +55,8 @@ type vacancy struct {
 }
 
 // affords reports whether the rest of the work, and the grace of its end, cost no more on the
-// machine than is left of j's budget, also where those who have parts of it leave. Whoever has a machine when it ends
-// pays the rest of its minimum charge (splitBill): a job of $1 takes none of which an hour of $3.60 is owed.
+// machine than is left of j's budget, also where those who have parts of it leave. The last job on a machine
+// pays the rest of its minimum charge (splitBill), so a job with $1 left does not take one with $3.60 still due.
 func (m *Machine) affords(j *Job, i *Instance) bool {
 	t := j.Terms()
 	if !t.HasBudget || t.DeadlineFirst {

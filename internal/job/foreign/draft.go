@@ -25,8 +25,8 @@ type draft struct {
 	env       map[string]string
 	secrets   []string
 	resources *yaml.Node
-	choices   []choice // any of which will do, each with what resources says for all
-	kinds     []string // of accelerators, of which any will do, where a choice names none
+	choices   []choice // the job may run on any of them
+	kinds     []string // accelerators that will do for a choice that names none
 	ordered   bool     // the choices, or the kinds, are in order of preference
 	nodes     string
 	maxPrice  string
@@ -47,7 +47,7 @@ type draft struct {
 // A choice is one of several sets of resources that a file lets its tool take.
 type choice struct {
 	resources *yaml.Node
-	kinds     []string // of accelerators, of which any will do
+	kinds     []string // accelerators; the job needs one of them
 }
 
 // alternatives returns the resources of the first choice as the job's own, and the others as alternatives: the job's

@@ -212,7 +212,8 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	}
 }
 
-// skyAccelerators reads H100:8, {H100: 8}, and lists of both, of which any will do; a list of texts is in order.
+// skyAccelerators reads H100:8, {H100: 8}, and lists of them. The job needs one; a list of strings is in order of
+// preference.
 func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 	var all []string
 	each(v, func(name, count *yaml.Node) {

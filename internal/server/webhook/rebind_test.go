@@ -93,8 +93,8 @@ func addrs(list ...string) (all []netip.Addr) {
 	return all
 }
 
-// A name that a real resolver finds at an address of the world first, and at the server's own afterwards, is told at
-// the first address or not at all: nothing on loopback is asked, by a proxy or without one.
+// A resolver answers with a public address first and with the server's own address afterwards (DNS rebinding). The
+// webhook goes to the public address or nowhere: the server sends nothing to loopback, with or without a proxy.
 func TestANameThatIsRebound(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 100)
