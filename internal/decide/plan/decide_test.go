@@ -311,6 +311,23 @@ func TestDecideInWords(t *testing.T) {
 			OverBudget,
 		},
 		{
+			"the budget pays for on-demand, and for a move to spot",
+			Job{Progress: hours(3, 8, 3), Held: "firm", HeldRate: 3e12, Limited: true, Left: money.Picos(10e12)},
+			offered(1, 3),
+			"spot",
+			Cheapest,
+			CostsMore,
+		},
+		{
+			"the same, but on-demand has a minimum charge that a move does not save",
+			Job{Progress: hours(3, 8, 3), Held: "firm", HeldRate: 3e12, Limited: true, Left: money.Picos(10e12),
+				DueElsewhere: money.Picos(8e12)},
+			offered(1, 3),
+			"firm",
+			Stays,
+			OverBudget,
+		},
+		{
 			"the budget pays for spot only, and it is gone",
 			Job{Progress: hours(3, 3.2, 3), Limited: true, Left: money.Picos(4e12)},
 			offered(0, 3),
