@@ -30,13 +30,14 @@ func (a *app) getCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "get JOB[@CHECKPOINT] ...", Short: "Copy the outputs or a checkpoint of jobs here",
 		Args:    command.Takes("JOB[@CHECKPOINT]", "[JOB ...]"),
 		GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJobs(command.Every),
-		Long: "Copies the folders listed under outputs in the job file to this machine, checks each file against its hash, " +
-			"and lists what else the job has kept. Outputs outlive their machine, even when the job failed. For a job on " +
-			"several machines it copies the outputs of node 0 unless --node names another; --node all makes a folder node-N for " +
-			"each. With --checkpoint, or JOB@CHECKPOINT, it copies a checkpoint instead. You may run it again: it replaces " +
-			"files that it copied before and leaves others alone. scrimp run does not send a folder that get named itself; " +
-			"it does send one that you named with --to. With several jobs, get reports each failure and goes on with the " +
-			"next; --to then holds a folder for each job." +
+		Long: "Copies the folders listed under outputs in the job file to this machine, checks each file against " +
+			"its hash, and lists what else the job has kept. Outputs outlive their machine, even when the job " +
+			"failed. For a job on several machines it copies the outputs of node 0 unless --node names another; " +
+			"--node all makes a folder node-N for each. With --checkpoint, or JOB@CHECKPOINT, it copies a " +
+			"checkpoint instead. You may run it again: it replaces files that it copied before and leaves others " +
+			"alone. scrimp run does not send a folder that get named itself; it does send one that you named with " +
+			"--to. With several jobs, get reports each failure and goes on with the next; --to then holds a " +
+			"folder for each job." +
 			command.PlainExit,
 		Example: "  scrimp get train-lm\n  scrimp get train-lm --checkpoint -o last\n  scrimp get train-lm --node all\n" +
 			"  scrimp get -o results sweep-1 sweep-2 sweep-3",
