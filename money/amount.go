@@ -102,6 +102,24 @@ func (a Amount) Sign() int { return a.Cmp(Amount{}) }
 // IsZero reports whether a is no money at all.
 func (a Amount) IsZero() bool { return a == Amount{} }
 
+// Times is n times a, which is 0 or more; the largest amount where it is larger.
+func (a Amount) Times(n int) Amount {
+	b, ok := FromBig(new(big.Int).Mul(a.Big(), big.NewInt(int64(n))))
+	if !ok {
+		return end(a.Sign() < 0)
+	}
+	return b
+}
+
+// Over is an n-th of a, rounded towards zero. It panics where n is below 1.
+func (a Amount) Over(n int) Amount {
+	if n < 1 {
+		panic("money: a part of an amount needs a whole")
+	}
+	b, _ := FromBig(new(big.Int).Quo(a.Big(), big.NewInt(int64(n)))) // nearer to zero than a, so that it fits
+	return b
+}
+
 // Min returns the smaller of a and b.
 func Min(a, b Amount) Amount {
 	if b.Cmp(a) < 0 {

@@ -38,6 +38,8 @@ func (c *Control) do(ctx context.Context, a core.Action) {
 		c.build(ctx, a)
 	case core.RunRound:
 		c.round(ctx)
+	case core.Propose:
+		c.proposeMoves(ctx, a.Group)
 	case core.Notify:
 		if c.cfg.Notify != nil {
 			c.cfg.Notify(ctx, a)

@@ -261,6 +261,8 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
 	}
 	switch b := e.Body.(type) {
+	case core.GroupOpened:
+		return b.Spec, true, nil
 	case core.Spawn:
 		for _, p := range b.Parts {
 			if p.Job == job {

@@ -5,6 +5,8 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/propose"
 )
 
 // round runs a round beside the steps, on what stands when it begins, and tells what it proposes.
@@ -18,4 +20,20 @@ func (c *Control) roundInputs() round.Inputs {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.machine.RoundInputs()
+}
+
+// proposeMoves asks the planner of a group what it does next, beside the steps, and tells what it proposes.
+func (c *Control) proposeMoves(ctx context.Context, group string) {
+	s, ok := c.groupSnapshot(group)
+	if !ok {
+		return
+	}
+	b := core.Proposed{Group: group, Base: s.Base, Moves: propose.Moves(s)}
+	_ = c.Propose(ctx, c.event(c.Now(), b)) // where it is not written the core asks again
+}
+
+func (c *Control) groupSnapshot(group string) (groups.Snapshot, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.GroupSnapshot(group)
 }

@@ -75,8 +75,8 @@ func (t *tree) breaks(format string, a ...any) {
 
 // open opens a hold, or is refused.
 func (t *tree) open(name, parent string, dollars float64) bool {
-	t.step(core.HoldOpened{Hold: name, Terms: core.HoldTerms{Owner: t.owner, Parent: parent, Budget: usd(dollars), AtOnce: 4, Grace: 9 * time.Minute}})
-	return t.m.State().Hold(name) != nil
+	t.step(core.GroupOpened{Group: name, Terms: core.GroupTerms{Owner: t.owner, Parent: parent, HasBudget: true, Budget: usd(dollars), AtOnce: 4, Grace: 9 * time.Minute}})
+	return t.m.State().Group(name) != nil
 }
 
 // spawn begins so many parts of a hold, and holds that they begin where there is room, and else none.
@@ -96,7 +96,7 @@ func (t *tree) spawn(parent string, n int) {
 		}
 		b.Parts = append(b.Parts, one)
 	}
-	fits := takes.Cmp(room) <= 0 && t.m.State().Hold(parent).Phase == state.HoldOpen && t.m.State().Hold(study).Phase == state.HoldOpen
+	fits := takes.Cmp(room) <= 0 && t.m.State().Group(parent).Phase == state.GroupOpen && t.m.State().Group(study).Phase == state.GroupOpen
 	out := t.step(b)
 	refused := slices.ContainsFunc(out.Facts, func(f core.Fact) bool { _, no := f.(state.JobRefused); return no })
 	began := 0
@@ -124,10 +124,10 @@ func (t *tree) takes(name string, of map[string][]*core.Job) (spent, most money.
 		}
 		most = most.Add(s)
 	}
-	for _, h := range t.m.State().Holds() {
+	for _, h := range t.m.State().Groups() {
 		if h.Terms.Parent == name {
 			s, m := t.takes(h.Name, of)
-			if h.Phase == state.HoldOpen && m.Cmp(h.Worst) < 0 {
+			if h.Phase == state.GroupOpen && m.Cmp(h.Worst) < 0 {
 				m = h.Worst
 			}
 			spent, most = spent.Add(s), most.Add(m)
@@ -147,7 +147,7 @@ func (t *tree) parts() map[string][]*core.Job {
 
 func (t *tree) room(hold string) money.Amount {
 	_, most := t.takes(hold, t.parts())
-	return t.m.State().Hold(hold).Terms.Budget.Sub(most)
+	return t.m.State().Group(hold).Terms.Budget.Sub(most)
 }
 
 // check holds that the limit's sums are those of the tree: what it has cost, and of its worst
@@ -156,7 +156,7 @@ func (t *tree) check() {
 	b, _ := t.m.Books(t.now)
 	u, of := b.Use(b.Limits[0]), t.parts()
 	spent, most := t.takes(study, of)
-	if h := t.m.State().Hold(study); h.Phase == state.HoldOpen && most.Cmp(h.Worst) < 0 {
+	if h := t.m.State().Group(study); h.Phase == state.GroupOpen && most.Cmp(h.Worst) < 0 {
 		most = h.Worst
 	}
 	jobs := 0
@@ -193,7 +193,7 @@ func (t *tree) live(parts int) {
 			t.spawn(study, 10)
 		}
 		if t.rng.IntN(50) == 0 && n > 0 {
-			t.step(core.HoldClosed{Hold: fmt.Sprint("pipeline:p", 1+t.rng.IntN(n))})
+			t.step(core.GroupClosed{Group: fmt.Sprint("pipeline:p", 1+t.rng.IntN(n))})
 		}
 		t.now = t.now.Add(time.Duration(t.rng.IntN(20)) * time.Minute)
 		t.step(core.Tick{})
@@ -216,7 +216,7 @@ func (t *tree) live(parts int) {
 			break
 		}
 	}
-	t.step(core.HoldClosed{Hold: study})
+	t.step(core.GroupClosed{Group: study})
 	if b, _ := t.m.Books(t.now); t.broken == "" {
 		if u := b.Use(b.Limits[0]); !u.Held.IsZero() || u.Spent != t.spent || u.Jobs != 0 {
 			t.breaks("released: when all is over, held %v, spent %v of %v, %d jobs", u.Held, u.Spent, t.spent, u.Jobs)
@@ -248,7 +248,7 @@ func TestFaultsOfHoldsAreNoticed(t *testing.T) {
 	for name, f := range map[string]core.Faults{
 		"a part is counted beside its hold":        {Twice: true},
 		"a hold that is closed keeps what it held": {Keeps: true},
-		"a part that is refused begins":            {LetsIn: func(no *core.Refusal) bool { return no.Why == core.HoldFull }},
+		"a part that is refused begins":            {LetsIn: func(no *core.Refusal) bool { return no.Why == core.GroupFull }},
 	} {
 		caught := ""
 		for seed := range uint64(20) {
@@ -281,36 +281,36 @@ func TestPartsInheritTheApprovalOfTheirHold(t *testing.T) {
 		}
 		return ""
 	}
-	if got := why(part("a", 1)); got != core.NoHold {
+	if got := why(part("a", 1)); got != core.NoGroup {
 		t.Errorf("before there is a hold: %q", got)
 	}
 	f.open(study, "", 50)
-	if got := why(part("a", 1)); got != core.NoHold || f.m.State().Hold(study).Phase != state.HoldAwaits {
+	if got := why(part("a", 1)); got != core.NoGroup || f.m.State().Group(study).Phase != state.GroupAwaits {
 		t.Errorf("before it is approved: %q", got)
 	}
-	f.step(core.HoldReviewed{Hold: study, Approved: true})
+	f.step(core.GroupReviewed{Group: study, Approved: true})
 	f.m.Step(part("a", 20))
 	if j, ok := f.m.Job("a"); !ok || j.State() == core.Held {
 		t.Errorf("a part of an approved hold is %s", j.State())
 	}
 	other := part("b", 1)
 	other.Actor = "user:ann"
-	if got := why(other); got != core.NoHold {
+	if got := why(other); got != core.NoGroup {
 		t.Errorf("a part of another user: %q", got)
 	}
-	if got := why(part("b", 31)); got != core.HoldFull {
+	if got := why(part("b", 31)); got != core.GroupFull {
 		t.Errorf("a part of $31 where $30 are left: %q", got)
 	}
 	more := usd(51)
-	if got := why(core.Event{At: f.now, Body: core.JobUpdated{Job: "a", Changes: core.Changes{Budget: &more}}}); got != core.HoldFull {
+	if got := why(core.Event{At: f.now, Body: core.JobUpdated{Job: "a", Changes: core.Changes{Budget: &more}}}); got != core.GroupFull {
 		t.Errorf("a part of $51 in $50: %q", got)
 	}
 	less := usd(11)
 	if got := why(core.Event{At: f.now, Body: core.JobUpdated{Job: "a", Changes: core.Changes{Budget: &less}}}); got != "" {
 		t.Errorf("a part of less: %q", got)
 	}
-	f.step(core.HoldClosed{Hold: study})
-	if got := why(part("b", 1)); got != core.NoHold {
+	f.step(core.GroupClosed{Group: study})
+	if got := why(part("b", 1)); got != core.NoGroup {
 		t.Errorf("a part of a hold that is closed: %q", got)
 	}
 	snap, err := f.m.Snapshot()
@@ -321,7 +321,7 @@ func TestPartsInheritTheApprovalOfTheirHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := again.State().Hold(study); h == nil || h.Phase != state.HoldOver || h.Approval == nil || !h.Approval.Approved {
+	if h := again.State().Group(study); h == nil || h.Phase != state.GroupEnding || h.Approval == nil || !h.Approval.Approved {
 		t.Errorf("restored: %+v", h)
 	}
 }

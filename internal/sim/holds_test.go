@@ -34,12 +34,12 @@ func (w *World) drawHolds(gpus int) {
 	minutes := func(most int) time.Duration { return time.Duration(rng.IntN(most)) * time.Minute }
 	names := []string{"study:s", "pipeline:p"}[:1+rng.IntN(2)]
 	for n, name := range names {
-		b := core.HoldOpened{Hold: name, Terms: core.HoldTerms{Owner: owner, Budget: usd(5 + 60*rng.Float64()), AtOnce: 3, Grace: 3 * time.Minute}}
+		b := core.GroupOpened{Group: name, Terms: core.GroupTerms{Owner: owner, HasBudget: true, Budget: usd(5 + 60*rng.Float64()), AtOnce: 3, Grace: 3 * time.Minute}}
 		if n > 0 {
 			b.Terms.Parent, b.Terms.Budget = names[0], usd(2+30*rng.Float64())
 		}
 		w.after(time.Duration(n)*time.Minute, func() { w.insist(b) })
-		w.after(minutes(40*60), func() { w.insist(core.HoldClosed{Hold: name}) })
+		w.after(minutes(40*60), func() { w.insist(core.GroupClosed{Group: name}) })
 	}
 	for range 1 + rng.IntN(5) {
 		w.drawParts(rng, names[rng.IntN(len(names))], owner, gpus, 10*time.Minute+minutes(24*60))
@@ -154,8 +154,8 @@ func (w *World) rebudgets(id string, more money.Amount) {
 // holdsOpen reports whether a hold and those that it takes from are open.
 func (w *World) holdsOpen(name string) bool {
 	for name != "" {
-		h := w.m.State().Hold(name)
-		if h == nil || h.Phase != state.HoldOpen {
+		h := w.m.State().Group(name)
+		if h == nil || h.Phase != state.GroupOpen {
 			return false
 		}
 		name = h.Terms.Parent
@@ -165,7 +165,7 @@ func (w *World) holdsOpen(name string) bool {
 
 // roomIn is what a hold has left, its parts and the holds below it gone through one by one.
 func (w *World) roomIn(name string) money.Amount {
-	h := w.m.State().Hold(name)
+	h := w.m.State().Group(name)
 	if h == nil {
 		return money.Amount{}
 	}
@@ -175,8 +175,8 @@ func (w *World) roomIn(name string) money.Amount {
 // holds are the holds as the core has them.
 func (w *World) holds() map[string]*kept {
 	all := map[string]*kept{}
-	for _, h := range w.m.State().Holds() {
-		all[h.Name] = &kept{h.Terms.Parent, h.Terms.Budget, h.Worst, h.Phase == state.HoldOver}
+	for _, h := range w.m.State().Groups() {
+		all[h.Name] = &kept{h.Terms.Parent, h.Terms.Budget, h.Worst, h.Closed()}
 	}
 	return all
 }
@@ -212,12 +212,12 @@ func (w *World) takenOf(name string, all map[string]*kept) (taken money.Amount) 
 func (t *twin) nested(e core.Event, out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
-		case state.HoldGranted:
-			b := e.Body.(core.HoldOpened)
-			t.holds[f.Hold] = &kept{b.Terms.Parent, b.Terms.Budget, f.Worst, false}
-			t.gives(b.Terms.Parent, f.Hold)
-		case state.HoldEnded:
-			t.holds[f.Hold].over = true
+		case state.GroupGranted:
+			b := e.Body.(core.GroupOpened)
+			t.holds[f.Group] = &kept{b.Terms.Parent, b.Terms.Budget, f.Worst, false}
+			t.gives(b.Terms.Parent, f.Group)
+		case state.GroupEnded:
+			t.holds[f.Group].over = true
 		case state.JobQueued:
 			if j, _ := t.w.known(f.Job); isNew(e.Body) {
 				t.gives(j.Terms().Parent, f.Job)
@@ -233,7 +233,7 @@ func (t *twin) nested(e core.Event, out core.Outcome) {
 
 func isNew(b core.Body) bool {
 	switch b.(type) {
-	case core.JobSubmitted, core.Spawn:
+	case core.JobSubmitted, core.Spawn, core.Proposed:
 		return true
 	}
 	return false
@@ -295,5 +295,5 @@ func (w *World) checkHolds() {
 
 // partsLeft reports whether parts are still to come.
 func (w *World) partsLeft() bool {
-	return w.coming > 0 || slices.ContainsFunc(w.m.State().Holds(), func(h *state.HoldRecord) bool { return h.Phase == state.HoldOpen })
+	return w.coming > 0 || slices.ContainsFunc(w.m.State().Groups(), func(h *state.Group) bool { return h.Phase == state.GroupOpen })
 }

@@ -76,6 +76,7 @@ func (w *World) live() {
 	w.drawRules()
 	w.drawPauses()
 	w.drawHolds(w.zones[0].offer.Accelerators)
+	w.drawArrays(w.zones[0].offer.Accelerators)
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
@@ -88,7 +89,7 @@ func (w *World) live() {
 		if w.fault != FaultNone && len(w.Broken) > 0 {
 			break
 		}
-		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() && !w.partsLeft() {
+		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() && !w.partsLeft() && w.arraysLeft() == "" {
 			break
 		}
 	}

@@ -49,6 +49,8 @@ const (
 	FaultEarly       Fault = "seat-early"       // a seat is left before its task is gone
 	FaultUnpaid      Fault = "idle-unpaid"      // a posting of a machine without a task is lost
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
+	FaultCrowded     Fault = "crowded-array"    // more members of an array are open than may be at once
+	FaultHeedless    Fault = "heedless"         // a job begins though what it comes after has failed
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 
 	FaultStaleGroup  Fault = "stale-group"  // groups of a round happen whatever has changed since

@@ -61,6 +61,8 @@ func (w *World) act(a core.Action) {
 		w.after(time.Duration(w.extra.Int64N(int64(5*time.Minute))), func() { w.builds(a) })
 	case core.RunRound:
 		w.round()
+	case core.Propose:
+		w.propose(a)
 	case core.Notify:
 		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
 	}

@@ -136,9 +136,10 @@ func (w *World) breaksCore() {
 		Images: w.fault == FaultAnyImage,
 		Waits:  w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
 		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
+		Crowded: w.fault == FaultCrowded, Heedless: w.fault == FaultHeedless,
 	}
 	if w.fault == FaultFullHold {
-		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.HoldFull }
+		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.GroupFull }
 	}
 	w.m.Break(f)
 }

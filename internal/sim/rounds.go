@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/work/propose"
 )
 
 // round begins a round, whose groups come when it is over: what happens meanwhile makes them
@@ -19,4 +21,35 @@ func (w *World) round() {
 			w.step(core.RoundProposed{Base: p.Base, Groups: p.Groups, Again: p.Again})
 		}
 	})
+}
+
+// propose asks a planner what a group does next. Some of what it says is lost, and some comes late, after others.
+func (w *World) propose(a core.Propose) {
+	s, ok := w.m.GroupSnapshot(a.Group)
+	if !ok {
+		return
+	}
+	if w.fault == FaultCrowded {
+		s.AtOnce += 2
+	}
+	moves := propose.Moves(s)
+	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // chance of its own, so that lives without groups are as they were
+	life := w.lives
+	switch after := time.Second; rng.IntN(20) {
+	case 0: // lost
+	case 1:
+		after = 20 * time.Minute // it was asked for again meanwhile
+		fallthrough
+	default:
+		w.after(after, func() {
+			if life == w.lives && w.up {
+				step := func() bool { return w.step(core.Proposed{Group: a.Group, Base: s.Base, Moves: moves}) }
+				if w.members != nil {
+					w.members(moves, step)
+				} else {
+					step()
+				}
+			}
+		})
+	}
 }

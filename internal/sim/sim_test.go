@@ -89,7 +89,7 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 	// what decides nothing, which the agent's tests have, and what the tests of holds have
-	elsewhere := []string{"checkpoint_refused", "hold_reviewed"}
+	elsewhere := []string{"checkpoint_refused", "group_reviewed"}
 	for _, k := range core.Kinds {
 		if !slices.Contains(elsewhere, k) {
 			need("event " + k)
@@ -197,6 +197,8 @@ var plants = map[Fault]plant{
 	FaultEarly:       {"seats", 547},
 	FaultNoRegister:  {"key", 0},
 	FaultFullHold:    {"hold", 8},
+	FaultCrowded:     {"array", 67},
+	FaultHeedless:    {"after", 97},
 	FaultSlowFirm:    {"deadline", 345},
 	FaultFirmInTime:  {"deadline", 80},
 	FaultDearer:      {"budget", 151},

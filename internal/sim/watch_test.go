@@ -29,6 +29,8 @@ type twin struct {
 	holds   map[string]*kept
 	given   map[string]time.Time // when machines were first given back
 	limits  bool
+	began   int               // members of the array
+	overAs  map[string]ending // how jobs and groups ended
 }
 
 type best struct {
@@ -38,13 +40,13 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}}
 }
 
 // clone is the twin as it is now.
 func (t *twin) clone() *twin {
 	c := *t
-	c.told, c.given = maps.Clone(t.told), maps.Clone(t.given)
+	c.told, c.given, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.overAs)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
 	c.seen = map[string]*best{}
@@ -94,6 +96,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.keyed(e, out)
 	t.seated(out)
 	t.nested(e, out)
+	t.arrays(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/work/groups"
 )
 
 // World is one simulated run of a job or a few.
@@ -73,7 +74,10 @@ type World struct {
 	slowRounds int           // how many times as long rounds take; 0: once
 	away       time.Duration // how long the server was away, in all
 
-	parts, coming int // of holds: that were drawn, and that are still to come
+	parts, coming int     // of holds: that were drawn, and that are still to come
+	array         *simJob // what the members of the array do; nil: there is none
+	// members takes a step in which members of a group may begin, where it is set.
+	members func(moves []groups.Move, step func() bool)
 
 	altered map[string]time.Time // by job: when its user last resumed it
 	// anew is told of a job that was over and is taken up again, where it is set.

@@ -71,6 +71,12 @@ type (
 	RunRound struct {
 		Base uint64 `json:"base"`
 	}
+	// Propose asks the planner of a group what it does next, as it stands when that begins (GroupSnapshot), at the
+	// earliest after the event Base. Answer: Proposed.
+	Propose struct {
+		Group string `json:"group"`
+		Base  uint64 `json:"base"`
+	}
 	// Notify tells whoever the job names. It has no answer.
 	Notify struct {
 		Job   string `json:"job"`
@@ -88,6 +94,7 @@ func (a Drain) Key() string      { return "drain/" + a.Attempt }
 func (a Probe) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
 func (a BuildTable) Key() string { return "table/" + a.Request.Key() }
 func (a RunRound) Key() string   { return fmt.Sprintf("round/%d", a.Base) }
+func (a Propose) Key() string    { return fmt.Sprintf("propose/%s/%d", a.Group, a.Base) }
 func (a Notify) Key() string     { return "notify/" + a.Told() + "/" + string(a.State) }
 
 // Told is the name of what is told: the job's, with a number from its second life on.
@@ -109,6 +116,7 @@ func (Drain) Kind() string      { return "drain" }
 func (Probe) Kind() string      { return "look" }
 func (BuildTable) Kind() string { return "build_table" }
 func (RunRound) Kind() string   { return "run_round" }
+func (Propose) Kind() string    { return "propose" }
 func (Notify) Kind() string     { return "notify" }
 
 // wanted is what a fact makes us want done; nil: nothing.

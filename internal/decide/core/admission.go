@@ -28,8 +28,9 @@ const (
 	TagMissing    RefusalReason = "tag"
 	LimitReached  RefusalReason = "limit"          // which one is in Limit
 	NeedsApproval RefusalReason = "approval"       // for so much, and it runs without
-	NoHold        RefusalReason = "no_hold"        // it is not there, not open, or another's
-	HoldFull      RefusalReason = "hold"           // it has no room for a part
+	NoDependency  RefusalReason = "after"          // what it is to come after is not there, or did not succeed
+	NoGroup       RefusalReason = "no_hold"        // it is not there, not open, or another's
+	GroupFull     RefusalReason = "hold"           // it has no room for a part
 	NeverApproved RefusalReason = "never_approved" // nobody has ever let it run
 )
 
@@ -130,16 +131,16 @@ func (w *weighing) ruled(e *Event) (v verdict, id string) {
 		if b.Job != "" && m.s.Job(b.Job) == nil {
 			return w.submission(&b, user), b.Job
 		}
-	case HoldOpened:
-		if m.s.Hold(b.Hold) == nil {
-			return w.opening(&b, user), b.Hold
+	case GroupOpened:
+		if m.s.Group(b.Group) == nil {
+			return w.opening(&b, user), b.Group
 		}
-	case HoldReviewed:
-		if h := m.s.Hold(b.Hold); h != nil && h.Phase == state.HoldAwaits && b.Approved {
-			return verdict{no: w.reviewedHold(h)}, b.Hold
+	case GroupReviewed:
+		if h := m.s.Group(b.Group); h != nil && h.Phase == state.GroupAwaits && b.Approved {
+			return verdict{no: w.reviewedGroup(h)}, b.Group
 		}
 	case Spawn:
-		if h := m.s.Hold(b.Parent); h != nil {
+		if h := m.s.Group(b.Parent); h != nil {
 			user = h.User()
 		}
 		return w.parts(&b, user), spawnKey(b)
@@ -164,6 +165,9 @@ func (w *weighing) ruled(e *Event) (v verdict, id string) {
 // approval takes nothing.
 func (w *weighing) submission(b *JobSubmitted, user string) (v verdict) {
 	rules, t := w.m.rules(), b.Terms
+	if v.no = w.m.noDependency(b.Job, t.After); v.no != nil {
+		return v
+	}
 	if err := rules.Tags.Check(t.Owner); err != nil {
 		v.no = &Refusal{Job: b.Job, Why: TagMissing, Err: err}
 		return v

@@ -87,8 +87,8 @@ func (m *Machine) archives() {
 // heldOpen reports whether a hold that the job takes from may get other parts: what it has
 // taken counts until then.
 func (m *Machine) heldOpen(j *Job) bool {
-	for h := m.s.Hold(j.Terms().Parent); h != nil; h = m.s.Hold(h.Terms.Parent) {
-		if h.Phase != state.HoldOver {
+	for h := m.s.Group(j.Terms().Parent); h != nil; h = m.s.Group(h.Terms.Parent) {
+		if !h.Closed() {
 			return true
 		}
 	}

@@ -37,6 +37,7 @@ func (m *Machine) follow(b Body) {
 	m.tendSeats()
 	m.settleReserved(ended)
 	m.asksRound()
+	m.tendGroups()
 	m.archives()
 }
 
@@ -54,6 +55,10 @@ func (m *Machine) due() {
 		switch {
 		case w.job.State() == Held:
 			m.finish(w.job, Cancelled, ApprovalExpired, w.job.Detail())
+		case w.job.State() == Queued && len(w.job.Waits()) > 0:
+			if _, spent := over(w.job, m.now()); spent {
+				m.try(w.job)
+			}
 		case w.job.State() == Queued && p.waits:
 			m.dueInQueue(w.job)
 		default:
@@ -139,6 +144,7 @@ func (m *Machine) nextWake() time.Time {
 	sooner(m.wakeForSeats())
 	sooner(m.wakeForLimits())
 	sooner(m.wakeForRound())
+	sooner(m.wakeForGroups())
 	if m.room() && m.queue.untried(m.blocks()) {
 		sooner(m.now().Add(time.Second))
 	}

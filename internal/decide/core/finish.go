@@ -81,6 +81,8 @@ func (m *Machine) finish(j *Job, as State, why, detail string) {
 		m.giveUp(a, why)
 	}
 	m.freed()
+	m.settled(j.ID())
+	m.proposals.due(j.Terms().Group)
 }
 
 // freed lets others have what a job holds no more.

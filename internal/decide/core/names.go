@@ -37,10 +37,11 @@ type (
 	IdentityChanged       = state.IdentityChanged
 	BudgetsSet            = state.BudgetsSet
 	Tick                  = state.Tick
-	HoldOpened            = state.HoldOpened
-	HoldReviewed          = state.HoldReviewed
-	HoldClosed            = state.HoldClosed
-	HoldTerms             = state.HoldTerms
+	GroupOpened           = state.GroupOpened
+	GroupReviewed         = state.GroupReviewed
+	GroupClosed           = state.GroupClosed
+	Proposed              = state.Proposed
+	GroupTerms            = state.GroupTerms
 	Spawn                 = state.Spawn
 	Configured            = state.Configured
 	LaunchDone            = state.LaunchDone

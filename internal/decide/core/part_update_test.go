@@ -12,7 +12,7 @@ import (
 func TestAPartGetsNoMoreThanItsHoldHas(t *testing.T) {
 	y := newYard(t, 1)
 	owner := ledger.Owner{Team: "a"}
-	y.step("", core.HoldOpened{Hold: "study:s", Terms: core.HoldTerms{Owner: owner, Budget: money.Picos(10e12), AtOnce: 1}})
+	y.step("", core.GroupOpened{Group: "study:s", Terms: core.GroupTerms{Owner: owner, HasBudget: true, Budget: money.Picos(10e12), AtOnce: 1}})
 	for _, id := range []string{"p", "q"} {
 		y.submit(id, "a", core.Owner, func(t *core.Terms) {
 			t.Parent, t.Budget, t.HasBudget = "study:s", money.Picos(4e12), true

@@ -82,9 +82,8 @@ func (m *Machine) resumeJob(b JobResumed) {
 	if leaves(j) {
 		return
 	}
-	m.classOf(j)
 	m.freed()
-	m.queue.add(j)
+	m.enqueue(j)
 	m.overAt(j)
 	m.added = j
 }
@@ -130,8 +129,7 @@ func (m *Machine) updateJob(b JobUpdated) {
 	case j.State() == Held && (b.Changes.Budget != nil || b.Changes.NoBudget): // it is under all thresholds now
 		at(j).wake = time.Time{}
 		m.fact(state.JobQueued{Job: j.ID(), Why: "under_the_threshold"})
-		m.classOf(j)
-		m.queue.add(j)
+		m.enqueue(j)
 		m.added = j
 	}
 	m.freed()

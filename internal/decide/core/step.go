@@ -59,6 +59,8 @@ type Machine struct {
 	keeping       *Job                // whose gang is being made up again, and of which machines
 	keeps         []*Task
 	rounds        rounds
+	proposals     proposals
+	waiters       map[string][]string // jobs and groups that wait, by the job or group that they wait for
 
 	queue   queue
 	wakes   wakes
@@ -89,7 +91,7 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 // On returns a machine that goes on from a state, which is its own from now on.
 func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
-		weighed:  map[string]verdict{},
+		weighed: map[string]verdict{}, proposals: newProposals(), waiters: map[string][]string{},
 		accounts: map[accountKey]*Account{}, history: newHistory()}
 	s.Watch(m.unsum)
 	m.oneTiming = alikeTiming(m.cfg())
@@ -99,9 +101,9 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	for _, j := range s.Jobs() {
 		switch {
 		case j.State() == Queued && j.Asked() == nil && !leaves(j):
-			m.classOf(j)
-			m.queue.add(j)
-			m.overAt(j)
+			if m.enqueue(j); len(j.Waits()) == 0 {
+				m.overAt(j)
+			}
 		case j.State() == Held:
 			m.wakeAt(j, j.Approval().Until)
 		}
@@ -121,6 +123,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.wakeAt(s.Job(a.Job()), s.Now())
 		m.postsAt(s.Job(a.Job()))
 	}
+	m.dependsAgain()
 	m.sumUsage()
 	m.closesAll()
 	m.recount()
@@ -167,6 +170,11 @@ func (m *Machine) close(news bool) {
 			if out.Sample, out.Nothing = len(out.Actions) > 0, len(out.Actions) == 0; out.Nothing {
 				m.s.Forget()
 			}
+		case Proposed:
+			if out.Nothing = len(out.Actions) == 0; out.Nothing {
+				m.s.Forget()
+			}
+			out.Sample = !out.Nothing
 		case RoundProposed:
 			out.Nothing = len(b.Groups)+len(out.Actions) == 0
 			if out.Sample = !out.Nothing; out.Nothing {
@@ -184,12 +192,12 @@ func (m *Machine) close(news bool) {
 	out.Wake = m.nextWake()
 }
 
-// onlyPlanning reports whether nothing is to be done but to build tables or to run a round, which
+// onlyPlanning reports whether nothing is to be done but to build tables, to run a round or to propose, which
 // a restart asks for by itself.
 func onlyPlanning(actions []Action) bool {
 	return !slices.ContainsFunc(actions, func(a Action) bool {
 		switch a.(type) {
-		case BuildTable, RunRound:
+		case BuildTable, RunRound, Propose:
 			return false
 		}
 		return true
@@ -257,8 +265,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.market(b)
 	case JobSubmitted, JobReviewed, JobEnded, JobPaused, JobResumed, JobUpdated:
 		m.takeJob(b)
-	case HoldOpened, HoldReviewed, HoldClosed, Spawn:
-		m.takeHold(b)
+	case GroupOpened, GroupReviewed, GroupClosed, Proposed, Spawn:
+		m.takeGroup(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded,
 		InterruptionAnnounced, BillReceived,
 		InventorySeen, MachineRegistered, MachineCleaned,

@@ -19,15 +19,16 @@ func (m *Machine) submit(b *JobSubmitted) {
 		return
 	case v.asking != nil || b.Asking != nil:
 		m.fact(state.JobHeld{Job: b.Job, Asking: v.asking, Bound: v.bound})
+		m.dependOn(b.Job, b.Terms.After)
 		j := m.s.Job(b.Job)
 		m.classOf(j)
 		m.wakeAt(j, j.Approval().Until)
 		return
 	}
 	m.fact(state.JobQueued{Job: b.Job, Bound: v.bound})
+	m.dependOn(b.Job, b.Terms.After)
 	j := m.s.Job(b.Job)
-	m.classOf(j)
-	m.queue.add(j)
+	m.enqueue(j)
 	m.added = j
 }
 
@@ -57,8 +58,7 @@ func (m *Machine) reviewed(b JobReviewed) {
 		return
 	}
 	m.fact(state.JobQueued{Job: j.ID(), Why: "approved"})
-	m.classOf(j)
-	m.queue.add(j)
+	m.enqueue(j)
 }
 
 // TooLate reports by how much at least a job that waits misses its deadline, at t:

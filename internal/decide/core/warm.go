@@ -174,7 +174,7 @@ func (m *Machine) cleanBy(i *Instance, idle *state.Idle) time.Time {
 // machine that waits has.
 func (m *Machine) needsRoom() bool {
 	switch m.e.Body.(type) {
-	case JobSubmitted, JobReviewed, JobResumed, JobUpdated, HoldOpened, HoldReviewed, Spawn, BudgetsSet:
+	case JobSubmitted, JobReviewed, JobResumed, JobUpdated, GroupOpened, GroupReviewed, Spawn, BudgetsSet:
 		return len(m.rules().Limits) > 0
 	}
 	return false

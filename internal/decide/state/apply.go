@@ -53,8 +53,10 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.closes()
 	case RulesSet:
 		s.setRules(e.Body.(BudgetsSet))
-	case HoldGranted, HoldEnded:
-		s.applyHold(e, f)
+	case GroupGranted, GroupEnded, MembersEnding, GroupFinished, GroupWaits:
+		s.applyGroup(e, f)
+	case DependencyMet:
+		s.applyDependency(f)
 	case LimitReached:
 		s.reached(f.Limit)
 	case IncarnationSet:
@@ -134,7 +136,8 @@ func (s *State) applyJob(e *Event, f Fact) {
 			j.r.Approval = reviewed(j.r.Approval, e, b)
 		}
 		move(NextStatus, "job", j.r.ID, &j.r.State, f.State)
-		j.r.Why, j.r.Detail, j.r.Finished = f.Why, f.Detail, s.now
+		j.r.Why, j.r.Detail, j.r.Finished, j.r.Waits = f.Why, f.Detail, s.now, nil
+		s.memberEnds(j, 1)
 	case JobSuspended:
 		j := s.touched(f.Job)
 		move(NextStatus, "job", j.r.ID, &j.r.State, Paused)
@@ -194,10 +197,14 @@ func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 	s.order++
 	j := &Job{order: s.order, r: JobRecord{
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
-		Event: s.seq,
+		Event: s.seq, Waits: b.Terms.After,
 	}}
-	if _, parts := e.Body.(Spawn); parts {
-		j.r.By = s.holds[b.Terms.Parent].By
+	switch b := e.Body.(type) {
+	case Spawn:
+		j.r.By = s.groups[b.Parent].By
+	case Proposed:
+		g := s.groups[b.Group]
+		j.r.By, j.r.Tenant, j.r.Event = g.By, g.Tenant, g.Event
 	}
 	if bound != nil {
 		j.r.Terms.Budget, j.r.Terms.HasBudget = *bound, true
@@ -211,6 +218,7 @@ func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 	s.inOrder = append(s.inOrder, j)
 	s.grow()
 	s.touch(j)
+	s.memberBegins(j)
 	return j
 }
 
@@ -235,6 +243,7 @@ func (s *State) held(e *Event, f JobHeld) {
 // reopened lets a job go on that is over: what it has learned and cost stays, what ended
 // it counts no more.
 func (s *State) reopened(j *Job) {
+	s.memberEnds(j, -1)
 	since := j.r.Finished
 	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
 	r := j.runs()
@@ -268,7 +277,7 @@ func shifted(t time.Time, d time.Duration) time.Time {
 func (s *State) queued(e *Event, f JobQueued) {
 	j := s.jobs[f.Job]
 	if j == nil {
-		j = s.submit(e, submission(e, f.Job), f.Bound)
+		j = s.submit(e, s.submission(e, f.Job), f.Bound)
 	} else {
 		s.touch(j)
 	}

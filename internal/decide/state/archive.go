@@ -123,6 +123,9 @@ func (s *State) applyArchive(e *Event, f Fact) {
 			panic("state: job " + f.Job + " is not known, or in use: it is not archived")
 		}
 		s.count(j, 1)
+		if g := s.groups[j.r.Terms.Group]; g != nil {
+			g.Archived = g.Archived.Add(j.Spent(s.now))
+		}
 		s.archive.jobs++
 		s.archive.sum = plus(s.archive.sum, RecordHash(f.Record))
 		s.removes(j)
@@ -133,6 +136,9 @@ func (s *State) applyArchive(e *Event, f Fact) {
 			panic(fmt.Sprintf("state: job %s is not archived, or its record is wrong: %v", f.Job, err))
 		}
 		s.count(j, -1)
+		if g := s.groups[j.r.Terms.Group]; g != nil {
+			g.Archived = g.Archived.Sub(j.Spent(s.now))
+		}
 		s.archive.jobs--
 		s.archive.sum = minus(s.archive.sum, b.Hash)
 		s.returns(j)

@@ -41,7 +41,7 @@ var Kinds = []string{
 	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",
 	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
-	"table_ready", "job_paused", "job_resumed", "job_updated", "hold_opened", "hold_reviewed",
-	"hold_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
+	"table_ready", "job_paused", "job_resumed", "job_updated", "group_opened", "group_reviewed",
+	"group_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
 	"round_proposed", "interruption_announced",
 }

@@ -54,8 +54,8 @@ func (s *State) Freeze(since uint64) *Snapshot {
 		}
 		f.head.Demands[user] = *d
 	}
-	for _, h := range s.Holds() {
-		f.head.Holds = append(f.head.Holds, *h)
+	for _, h := range s.Groups() {
+		f.head.Groups = append(f.head.Groups, *h)
 	}
 	if len(s.reserves) > 0 {
 		f.head.Reserves = map[market.OfferID]*Stock{}

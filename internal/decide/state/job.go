@@ -28,16 +28,17 @@ func UserOf(actor string) string {
 
 // JobRecord is a job as a snapshot keeps it.
 type JobRecord struct {
-	ID        string    `json:"id"`
-	Tenant    string    `json:"tenant"`
-	By        string    `json:"by,omitempty"` // the user who submitted it; "": who owns the data folder
-	Terms     Terms     `json:"terms"`
-	State     Status    `json:"state"`
-	Why       string    `json:"why,omitempty"`    // reason of the state, machine-readable
-	Detail    string    `json:"detail,omitempty"` // one sentence
-	Submitted time.Time `json:"submitted"`
-	Event     uint64    `json:"event"` // number of its submission in the log
-	Finished  time.Time `json:"finished,omitzero"`
+	ID        string       `json:"id"`
+	Tenant    string       `json:"tenant"`
+	By        string       `json:"by,omitempty"` // the user who submitted it; "": who owns the data folder
+	Terms     Terms        `json:"terms"`
+	State     Status       `json:"state"`
+	Why       string       `json:"why,omitempty"`    // reason of the state, machine-readable
+	Detail    string       `json:"detail,omitempty"` // one sentence
+	Submitted time.Time    `json:"submitted"`
+	Event     uint64       `json:"event"` // number of its submission in the log
+	Finished  time.Time    `json:"finished,omitzero"`
+	Waits     []Dependency `json:"waits,omitempty"` // of its After, what is not over yet
 	// UnplacedSince is since when it has had no machine; zero: it has one.
 	UnplacedSince time.Time `json:"unplaced_since,omitzero"`
 
@@ -192,6 +193,10 @@ func (j *Job) OnDemandOffer() market.OfferID { return j.r.OnDemandOffer }
 // over and resumed.
 func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
 func (j *Job) Reopened() int          { return j.run().Reopened }
+
+// Inputs is the name under which its work folder and its secrets are kept: its group's, where it is a member, whose
+// members share them.
+func (j *Job) Inputs() string { return cmp.Or(j.r.Terms.Group, j.r.ID) }
 
 // Source is the checkpoint of another job that it began from; nil: from nothing.
 func (j *Job) Source() *Source { return j.run().Source }

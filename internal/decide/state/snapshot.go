@@ -37,7 +37,7 @@ type head struct {
 	Heads        map[string]ledger.Hash    `json:"heads,omitempty"`
 	Rules        *budget.Rules             `json:"rules,omitempty"`
 	Spending     spending                  `json:"spending"`
-	Holds        []HoldRecord              `json:"holds,omitempty"`
+	Groups       []Group                   `json:"groups,omitempty"`
 	Archive      *archiveRecord            `json:"archive,omitempty"`
 	Demands      map[string]Demand         `json:"demands,omitempty"`
 	Part         int                       `json:"part"` // jobs in a part
@@ -73,7 +73,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 21
+const SnapshotVersion = 22
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -165,8 +165,8 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
 	s.spending, s.archive = h.Spending, h.Archive.restored()
 	s.parts = make([]uint64, (s.order+uint64(s.part)-1)/uint64(s.part))
-	for _, r := range h.Holds {
-		s.holds[r.Name] = &r
+	for _, r := range h.Groups {
+		s.groups[r.Name] = &r
 	}
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
@@ -214,6 +214,9 @@ func (r *Restorer) Add(p Part) {
 		j := &Job{r: *stored.JobRecord, order: stored.Order}
 		s.jobs[j.r.ID] = j
 		s.inOrder = append(s.inOrder, j)
+		if j.r.Terms.Group != "" && !j.r.State.Over() {
+			s.listsMember(j)
+		}
 		if stored.Run == nil {
 			continue
 		}

@@ -50,8 +50,9 @@ type State struct {
 	heads       map[string]ledger.Hash
 	rules       *budget.Rules // nil: nobody has set any
 	spending    spending
-	holds       map[string]*HoldRecord // by name
-	decision    *plan.Decision         // the newest of all; see shares
+	groups      map[string]*Group // by name
+	members     map[string][]*Job // that are not over, by group, in the order of submission
+	decision    *plan.Decision    // the newest of all; see shares
 	archive     archive
 
 	part     int       // jobs in a part of a snapshot, those that were archived since with them
@@ -102,7 +103,7 @@ func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
-		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, holds: map[string]*HoldRecord{},
+		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, groups: map[string]*Group{}, members: map[string][]*Job{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}
 }

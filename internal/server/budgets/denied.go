@@ -34,7 +34,7 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 	case core.NeverApproved:
 		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s was never approved", no.Job),
 			Fix: "submit it anew with scrimp rerun " + no.Job}
-	case core.NoHold, core.HoldFull: // no route asks for one yet
+	case core.NoGroup, core.GroupFull, core.NoDependency:
 		return &reply.Refusal{Status: http.StatusConflict, Title: "the hold does not let it in", Err: no.Err,
 			Fix: "open a hold with more, or wait until its parts are over"}
 	case core.LimitReached:

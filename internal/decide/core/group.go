@@ -12,12 +12,15 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
 )
 
-// Why a hold is closed.
+// Why a group gets no more members.
 const (
-	HoldDone     = "closed_by_user"
-	HoldRejected = Rejected
+	ClosedByUser     = "closed_by_user"
+	AllOver          = "all_over"          // all of its members are
+	BudgetSpent      = "budget_spent"      // nothing is left of its budget for another
+	DependencyFailed = "dependency_failed" // what it was to come after did not succeed
 )
 
 // parts is what the parts of a hold come to that hold no machine: it does not change while
@@ -61,10 +64,10 @@ func (h *parts) add(j *Job, t time.Time, by int) {
 // sumParts makes the sums of all holds anew, of no job.
 func (m *Machine) sumParts() {
 	m.parts = map[string]*parts{}
-	for _, h := range m.s.Holds() {
+	for _, h := range m.s.Groups() {
 		m.parts[h.Name] = &parts{}
 	}
-	for _, h := range m.s.Holds() {
+	for _, h := range m.s.Groups() {
 		if p := m.parts[h.Terms.Parent]; p != nil {
 			p.holds = append(p.holds, h.Name)
 		}
@@ -111,9 +114,9 @@ func (f *family) sums(name string) (spent, claim money.Amount) {
 // takes are what a hold has cost, and what it may cost in all: its worst case while it is
 // open, what its parts may still cost when it is closed, and nothing while it waits for approval.
 func (f *family) takes(name string) (spent, most money.Amount) {
-	h := f.m.s.Hold(name)
+	h := f.m.s.Group(name)
 	spent, most = f.sums(name)
-	if h.Phase == state.HoldOpen || f.m.faults.Keeps && h.Phase == state.HoldOver {
+	if h.Phase == state.GroupOpen || f.m.faults.Keeps && h.Closed() {
 		if most = h.Worst; most.Cmp(spent) < 0 {
 			most = spent
 		}
@@ -124,95 +127,115 @@ func (f *family) takes(name string) (spent, most money.Amount) {
 // held adds what holds take to the accounts: those that no other holds.
 func (m *Machine) held(b *budget.Accounts, t time.Time) {
 	f := m.family(t)
-	for _, h := range m.s.Holds() {
-		if h.Terms.Parent != "" {
+	for _, h := range m.s.Groups() {
+		if h.Terms.Parent != "" || !h.Terms.HasBudget {
 			continue
 		}
-		j := weighedHold(h)
+		j := weighedGroup(h)
 		j.Spent, j.Most = f.takes(h.Name)
-		j.AwaitsApproval = h.Phase == state.HoldAwaits && t.Before(h.Approval.Until)
+		j.AwaitsApproval = h.Phase == state.GroupAwaits && t.Before(h.Approval.Until)
 		if j.AwaitsApproval || j.Most.Cmp(j.Spent) > 0 {
 			b.Live = append(b.Live, j)
 		}
 	}
 }
 
-// weighedHold is a hold as limits see it.
-func weighedHold(h *state.HoldRecord) budget.Job {
-	return budget.Job{ID: h.Name, Owner: h.Terms.Owner, User: h.User(), Most: h.Worst, Bounded: true, GPUBounded: true,
+// weighedGroup is a hold as limits see it.
+func weighedGroup(h *state.Group) budget.Job {
+	return budget.Job{ID: h.Name, Owner: h.Terms.Owner, User: h.User(), Most: h.Worst, Bounded: h.Terms.HasBudget, GPUBounded: true,
 		Kind: budget.Hold}
 }
 
-func (m *Machine) takeHold(b Body) {
+func (m *Machine) takeGroup(b Body) {
 	switch b := b.(type) {
-	case HoldOpened:
-		m.openHold(b)
-	case HoldReviewed:
-		m.reviewHold(b)
-	case HoldClosed:
-		m.closeHold(b.Hold)
+	case GroupOpened:
+		m.openGroup(b)
+	case GroupReviewed:
+		m.reviewGroup(b)
+	case GroupClosed:
+		m.endGroup(b.Group, ClosedByUser, "", b.Members)
+	case Proposed:
+		m.proposals.take(m, b)
 	case Spawn:
 		m.spawn(b)
 	}
 }
 
-// openHold begins a study, a pipeline or a schedule, where there is room for its worst case.
-func (m *Machine) openHold(b HoldOpened) {
-	if m.s.Hold(b.Hold) != nil {
+// openGroup begins an array, a study, a pipeline or a schedule, where there is room for its worst case.
+func (m *Machine) openGroup(b GroupOpened) {
+	if m.s.Group(b.Group) != nil {
 		return
 	}
-	v := m.verdict(b.Hold)
+	v := m.verdict(b.Group)
 	if v.no != nil {
 		m.turnDown(v.no)
 		return
 	}
-	m.fact(state.HoldGranted{Hold: b.Hold, Worst: m.worst(b.Terms), Asking: v.asking})
-	m.parts[b.Hold] = &parts{}
-	if p := m.parts[b.Terms.Parent]; p != nil {
-		p.holds = append(p.holds, b.Hold)
+	t := b.Terms
+	if v.bound != nil {
+		t.Budget, t.HasBudget = *v.bound, true
 	}
+	m.fact(state.GroupGranted{Group: b.Group, Worst: m.worst(t), Budget: v.bound, Asking: v.asking})
+	m.parts[b.Group] = &parts{}
+	if p := m.parts[b.Terms.Parent]; p != nil {
+		p.holds = append(p.holds, b.Group)
+	}
+	m.dependOn(b.Group, b.Terms.After)
+	m.proposals.due(b.Group)
 }
 
-// worst is the most that a hold can cost: each part that runs when its budget is spent goes on
+// worst is the most that a group can cost: each member that runs when its budget is spent goes on
 // for its grace, and has the longest minimum charge of what is for sale.
-func (m *Machine) worst(t state.HoldTerms) money.Amount {
-	most := t.Budget
+func (m *Machine) worst(t state.GroupTerms) money.Amount {
+	if !t.HasBudget {
+		return money.Amount{}
+	}
+	most, at := t.Budget, t.AtOnce
+	if t.Kind == groups.Array {
+		at = min(at, m.cfg().MaxRunning)
+	}
 	rate := m.highestRate(&Terms{Need: plan.Need{MaxRate: t.Rate}})
 	each := rate.Until(t.Grace + m.s.MinimumCharge())
-	for range t.AtOnce {
+	for range at {
 		most = most.Add(each)
 	}
 	return most
 }
 
-// reviewHold lets a hold that waits for approval begin, or closes it.
-func (m *Machine) reviewHold(b HoldReviewed) {
-	h := m.s.Hold(b.Hold)
-	if h == nil || h.Phase != state.HoldAwaits {
+// reviewGroup lets a group that waits for approval begin, or closes it.
+func (m *Machine) reviewGroup(b GroupReviewed) {
+	g := m.s.Group(b.Group)
+	if g == nil || g.Phase != state.GroupAwaits {
 		return
 	}
-	switch v := m.verdict(b.Hold); {
-	case !m.now().Before(h.Approval.Until):
-		m.fact(state.HoldEnded{Hold: b.Hold, Why: ApprovalExpired})
+	switch v := m.verdict(b.Group); {
+	case !m.now().Before(g.Approval.Until):
+		m.endGroup(b.Group, ApprovalExpired, "", state.CancelMembers)
 	case !b.Approved:
-		m.fact(state.HoldEnded{Hold: b.Hold, Why: HoldRejected})
+		m.endGroup(b.Group, Rejected, b.Reason, state.CancelMembers)
 	case v.no != nil:
 		m.turnDown(v.no)
 	default:
-		m.fact(state.HoldGranted{Hold: b.Hold})
+		m.fact(state.GroupGranted{Group: b.Group})
+		m.proposals.due(b.Group)
 	}
 }
 
-// closeHold closes a hold and those that take from it: they get no more parts, and what is
-// held for parts that have not come is given up.
-func (m *Machine) closeHold(name string) {
-	h := m.s.Hold(name)
-	if h == nil || h.Phase == state.HoldOver {
+// endGroup closes a group and those that take from it: they get no more members, and what is
+// held for members that have not come is given up. Those that it has end as ends says.
+func (m *Machine) endGroup(name, why, detail string, ends state.EndMembers) {
+	g := m.s.Group(name)
+	if g == nil || g.Phase == state.GroupOver || g.Phase == state.GroupEnding && (ends == g.Ends || ends == state.LetMembers) {
 		return
 	}
-	m.fact(state.HoldEnded{Hold: name, Why: HoldDone})
+	if g.Phase == state.GroupEnding { // its members went on, or were saving
+		m.fact(state.MembersEnding{Group: name, Members: ends})
+	} else {
+		m.fact(state.GroupEnded{Group: name, Why: why, Detail: detail, Members: ends})
+	}
+	m.proposals.due(name)
 	for _, child := range m.parts[name].holds {
-		m.closeHold(child)
+		m.endGroup(child, why, detail, ends)
 	}
 }
 
@@ -225,9 +248,7 @@ func (m *Machine) spawn(b Spawn) {
 	}
 	for i, p := range b.Parts {
 		m.fact(state.JobQueued{Job: p.Job, Bound: v.bounds[i]})
-		j := m.s.Job(p.Job)
-		m.classOf(j)
-		m.queue.add(j)
+		m.enqueue(m.s.Job(p.Job))
 	}
 }
 
@@ -240,25 +261,44 @@ func spawnKey(b Spawn) string {
 }
 
 // opening weighs a hold that is to begin.
-func (w *weighing) opening(b *HoldOpened, user string) (v verdict) {
+func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 	m := w.m
 	refuse := func(why RefusalReason, err error) verdict {
-		return verdict{no: &Refusal{Job: b.Hold, Why: why, Err: err}}
+		return verdict{no: &Refusal{Job: b.Group, Why: why, Err: err}}
 	}
-	if err := state.ParseHold(b.Hold); err != nil {
-		return refuse(NoHold, err)
+	t := b.Terms
+	if err := state.ParseGroup(b.Group, t.Kind); err != nil {
+		return refuse(NoGroup, err)
 	}
-	if t := b.Terms; t.AtOnce < 1 || t.AtOnce > 10_000 || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
-		return refuse(NoHold, errors.New("give a budget of zero or more, and parts that run at once, from 1 to 10,000"))
+	if m.s.Job(b.Group) != nil {
+		return refuse(NoGroup, errors.New("a job has that name"))
 	}
-	if err := m.rules().Tags.Check(b.Terms.Owner); err != nil {
+	if t.AtOnce < 1 || t.AtOnce > MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
+		return refuse(NoGroup, errors.New("give a budget of zero or more, and members that run at once, from 1 to 10,000"))
+	}
+	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > MaxMembers ||
+		a.Step < 1 || a.From < 0 || a.Step > MaxIndex || a.From > MaxIndex) {
+		return refuse(NoGroup, errors.New("an array has from 1 to 10,000 members, with indexes of zero or more"))
+	}
+	if no := m.noDependency(b.Group, t.After); no != nil {
+		return verdict{no: no}
+	}
+	rules := m.rules()
+	if err := rules.Tags.Check(t.Owner); err != nil {
 		return refuse(TagMissing, err)
 	}
-	worst := m.worst(b.Terms)
-	if b.Terms.Parent != "" {
-		return verdict{no: w.inHold(b.Hold, b.Terms.Parent, b.Terms.Owner, user, worst)}
+	if !t.HasBudget && t.Kind == groups.Array && budget.Capped(rules.Limits, t.Owner, user) {
+		rate := m.highestRate(t.Member) * money.Rate(t.Member.Most())
+		if most, known := budget.Bound(t.Member.Work, rate); known {
+			most = most.Times(t.Array.Members)
+			v.bound, t.Budget, t.HasBudget = &most, most, true
+		}
 	}
-	j := weighedHold(&state.HoldRecord{Name: b.Hold, Terms: b.Terms, Worst: worst, By: user})
+	worst := m.worst(t)
+	if b.Terms.Parent != "" {
+		return verdict{no: w.inHold(b.Group, b.Terms.Parent, b.Terms.Owner, user, worst)}
+	}
+	j := weighedGroup(&state.Group{Name: b.Group, Terms: t, Worst: worst, By: user})
 	if v.no = w.weigh(j, &Terms{}); v.no != nil {
 		return v
 	}
@@ -268,9 +308,9 @@ func (w *weighing) opening(b *HoldOpened, user string) (v verdict) {
 	return v
 }
 
-// reviewedHold weighs a hold that waited for approval: it took nothing meanwhile.
-func (w *weighing) reviewedHold(h *state.HoldRecord) *Refusal {
-	j := weighedHold(h)
+// reviewedGroup weighs a hold that waited for approval: it took nothing meanwhile.
+func (w *weighing) reviewedGroup(h *state.Group) *Refusal {
+	j := weighedGroup(h)
 	no := w.weigh(j, &Terms{})
 	if no == nil {
 		w.take(j)
@@ -280,24 +320,27 @@ func (w *weighing) reviewedHold(h *state.HoldRecord) *Refusal {
 
 // inHold says why something does not fit into a hold, or takes so much of it.
 func (w *weighing) inHold(id, parent string, o ledger.Owner, user string, takes money.Amount) *Refusal {
-	h := w.m.s.Hold(parent)
+	h := w.m.s.Group(parent)
 	refuse := func(why RefusalReason, format string, a ...any) *Refusal {
 		return &Refusal{Job: id, Why: why, Err: fmt.Errorf(format, a...)}
 	}
-	for up := h; ; up = w.m.s.Hold(up.Terms.Parent) {
+	for up := h; ; up = w.m.s.Group(up.Terms.Parent) {
 		if up == nil {
-			return refuse(NoHold, "there is no hold %s", parent)
+			return refuse(NoGroup, "there is no group %s", parent)
 		}
-		if up.Phase != state.HoldOpen {
-			return refuse(NoHold, "hold %s is %s", up.Name, up.Phase)
+		if up.Phase != state.GroupOpen {
+			return refuse(NoGroup, "group %s is %s", up.Name, up.Phase)
 		}
 		if up.Terms.Parent == "" {
 			break
 		}
 	}
+	if !h.Terms.HasBudget {
+		return refuse(NoGroup, "group %s has no budget that others could take from", parent)
+	}
 	if u := h.Terms.Owner; u.Team != o.Team || u.Project != o.Project || h.User() != user ||
 		len(u.Tags)+len(o.Tags) > 0 && !reflect.DeepEqual(u.Tags, o.Tags) {
-		return refuse(NoHold, "hold %s is of another team, project or user, or has other tags", parent)
+		return refuse(NoGroup, "group %s is of another team, project or user, or has other tags", parent)
 	}
 	if w.family == nil {
 		w.family = w.m.family(w.t)
@@ -306,7 +349,7 @@ func (w *weighing) inHold(id, parent string, o ledger.Owner, user string, takes 
 	taken = taken.Add(w.taken[parent])
 	if taken.Add(takes).Cmp(h.Terms.Budget) > 0 {
 		usd := func(a money.Amount) string { return money.Short(a, money.USD) }
-		return refuse(HoldFull, "hold %s: of %s, %s is taken, and the part can cost %s", parent, usd(h.Terms.Budget),
+		return refuse(GroupFull, "group %s: of %s, %s is taken, and the part can cost %s", parent, usd(h.Terms.Budget),
 			usd(taken), usd(takes))
 	}
 	if w.taken == nil {
@@ -323,7 +366,7 @@ func (w *weighing) parts(b *Spawn, user string) (v verdict) {
 		p := b.Parts[i]
 		if p.Job == "" || seen[p.Job] || w.m.s.Job(p.Job) != nil || p.Terms.Parent != b.Parent || p.Asking != nil ||
 			p.From != nil {
-			return verdict{no: &Refusal{Job: p.Job, Why: NoHold,
+			return verdict{no: &Refusal{Job: p.Job, Why: NoGroup,
 				Err: errors.New("the part has no name of its own, or another parent")}}
 		}
 		seen[p.Job] = true
@@ -336,8 +379,8 @@ func (w *weighing) parts(b *Spawn, user string) (v verdict) {
 // part says why a part does not fit into its hold, where it takes so much of it.
 func (w *weighing) part(j budget.Job, t *Terms, takes money.Amount) *Refusal {
 	if !j.Bounded {
-		return &Refusal{Job: j.ID, Why: HoldFull,
-			Err: fmt.Errorf("hold %s: the most that the part can cost is unknown: give it a budget that comes first", t.Parent)}
+		return &Refusal{Job: j.ID, Why: GroupFull,
+			Err: fmt.Errorf("group %s: the most that the part can cost is unknown: give it a budget that comes first", t.Parent)}
 	}
 	return w.inHold(j.ID, t.Parent, t.Owner, j.User, takes)
 }

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scrimp/internal/decide/state"
+)
+
+// maxAfter is how many jobs and groups one may wait for.
+const maxAfter = 100
+
+// noDependency says what is wrong with what a job or a group is to come after.
+func (m *Machine) noDependency(id string, after []state.Dependency) *Refusal {
+	no := func(format string, a ...any) *Refusal {
+		return &Refusal{Job: id, Why: NoDependency, Err: fmt.Errorf(format, a...)}
+	}
+	if len(after) > maxAfter {
+		return no("it waits for %d jobs: name at most %d, or a group of them", len(after), maxAfter)
+	}
+	for _, d := range after {
+		switch done, met := m.dependency(d); {
+		case m.s.Job(d.On) == nil && m.s.Group(d.On) == nil:
+			return no("there is no job or group %s", d.On)
+		case done && !met:
+			return no("%s is over and did not succeed: resume it first, or write %s:any", d.On, d.On)
+		}
+	}
+	return nil
+}
+
+// dependency reports whether what is waited for is over, and as it was to be.
+func (m *Machine) dependency(d state.Dependency) (done, met bool) {
+	if g := m.s.Group(d.On); g != nil {
+		done, met = g.Phase == state.GroupOver, g.Succeeded()
+	} else if j := m.s.Job(d.On); j != nil {
+		done, met = j.State().Over(), j.State() == Succeeded
+	}
+	return done, done && (met || d.Any)
+}
+
+// dependOn has a new job or group wait for what is not over yet.
+func (m *Machine) dependOn(id string, after []state.Dependency) {
+	for _, d := range after {
+		if _, met := m.dependency(d); met {
+			m.fact(state.DependencyMet{Of: id, On: d.On})
+		} else {
+			m.waiters[d.On] = append(m.waiters[d.On], id)
+		}
+	}
+}
+
+// dependsAgain finds after a restart who waits for what.
+func (m *Machine) dependsAgain() {
+	for _, j := range m.s.Jobs() {
+		if !j.State().Over() {
+			for _, d := range j.Waits() {
+				m.waiters[d.On] = append(m.waiters[d.On], j.ID())
+			}
+		}
+	}
+	for _, g := range m.s.Groups() {
+		for _, d := range g.Waits {
+			m.waiters[d.On] = append(m.waiters[d.On], g.Name)
+		}
+		if g.Phase != state.GroupOver {
+			m.proposals.due(g.Name)
+		}
+	}
+}
+
+// settled lets those go on that waited for a job or a group that is over, or ends them.
+func (m *Machine) settled(id string) {
+	waiters := m.waiters[id]
+	delete(m.waiters, id)
+	for _, of := range waiters {
+		g, j := m.s.Group(of), m.s.Job(of)
+		waits := []state.Dependency(nil)
+		if g != nil && g.Phase != state.GroupOver {
+			waits = g.Waits
+		} else if j != nil && !j.State().Over() {
+			waits = j.Waits()
+		}
+		at := slices.IndexFunc(waits, func(d state.Dependency) bool { return d.On == id })
+		if at < 0 {
+			continue
+		}
+		_, met := m.dependency(waits[at])
+		switch detail := id + " did not succeed"; {
+		case met || m.faults.Heedless:
+			m.fact(state.DependencyMet{Of: of, On: id})
+			if g != nil {
+				m.proposals.due(of)
+			} else if j.State() == Queued {
+				m.works(j)
+				m.enqueue(j)
+			}
+		case g != nil:
+			m.endGroup(of, DependencyFailed, detail, state.CancelMembers)
+		default:
+			m.works(j)
+			m.finish(j, Cancelled, DependencyFailed, detail)
+		}
+	}
+}
+
+// enqueue gives a job that is queued its place, once nothing is left that it waits for.
+func (m *Machine) enqueue(j *Job) {
+	if m.classOf(j); len(j.Waits()) > 0 {
+		return
+	}
+	m.queue.add(j)
+}
+
+// waitsFor says in words what a job waits for.
+func waitsFor(list []state.Dependency) string {
+	names := make([]string, len(list))
+	for i, d := range list {
+		names[i] = d.On
+	}
+	return "waits for " + strings.Join(names, ", ")
+}

@@ -1,0 +1,246 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+)
+
+// The bounds of arrays.
+const (
+	MaxMembers = 10_000
+	MaxIndex   = 1_000_000_000
+)
+
+// membersAtOnce is how many members of groups one step ends at most.
+const membersAtOnce = 64
+
+// groupAgain is when a member that was not let in is tried again.
+const groupAgain = time.Minute
+
+// proposals is where the proposals of groups stand. It is not part of the state: after a restart each group that is
+// not over is asked about again.
+type proposals struct {
+	list  []string         // groups in which something has changed, in that order
+	in    map[string]bool  // that are in the list
+	asked map[string]bool  // that a proposal is awaited for
+	later []laterProposals // when to ask again, soonest first
+}
+
+type laterProposals struct {
+	at    time.Time
+	group string
+}
+
+func newProposals() proposals { return proposals{in: map[string]bool{}, asked: map[string]bool{}} }
+
+// due has a group looked at before the step is over, or in the next.
+func (p *proposals) due(group string) {
+	if group != "" && !p.in[group] {
+		p.in[group], p.list = true, append(p.list, group)
+	}
+}
+
+// again has it looked at later.
+func (p *proposals) again(group string, t time.Time) {
+	x := laterProposals{t, group}
+	n, found := slices.BinarySearchFunc(p.later, x, func(a, b laterProposals) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.group, b.group))
+	})
+	if !found {
+		p.later = slices.Insert(p.later, n, x)
+	}
+}
+
+// tendGroups asks what groups do next in which something has changed, and ends members of those that are being ended.
+func (m *Machine) tendGroups() {
+	p := &m.proposals
+	for len(p.later) > 0 && !p.later[0].at.After(m.now()) {
+		name := p.later[0].group
+		p.later = p.later[1:]
+		delete(p.asked, name) // it was lost
+		p.due(name)
+	}
+	if m.s.Undecided() || len(p.list) == 0 {
+		return
+	}
+	names := p.list
+	p.list = nil
+	clear(p.in)
+	for _, name := range names {
+		if g := m.s.Group(name); g != nil {
+			m.tendGroup(g)
+		}
+	}
+}
+
+func (m *Machine) tendGroup(g *state.Group) {
+	p := &m.proposals
+	switch {
+	case g.Phase == state.GroupAwaits && !m.now().Before(g.Approval.Until):
+		m.endGroup(g.Name, ApprovalExpired, "", state.CancelMembers)
+	case g.Phase == state.GroupAwaits:
+		p.again(g.Name, g.Approval.Until)
+	case g.Phase == state.GroupEnding:
+		m.endMembers(g)
+	case g.Phase == state.GroupOpen && len(g.Waits) == 0 && !p.asked[g.Name] && g.Terms.Kind == groups.Array:
+		p.asked[g.Name] = true
+		p.again(g.Name, m.now().Add(roundLost*m.roundEvery()))
+		m.out.Actions = append(m.out.Actions, Propose{Group: g.Name, Base: m.s.Seq()})
+	}
+}
+
+// endMembers ends the members of a group that is being ended, a few in each step, and the group with the last.
+func (m *Machine) endMembers(g *state.Group) {
+	left := membersAtOnce
+	for _, j := range slices.Clone(m.s.OpenMembers(g.Name)) {
+		if g.Ends == state.LetMembers || left == 0 {
+			break
+		}
+		if j.Ending() == state.Cancelled || g.Ends == state.StopMembers && j.Ending() != "" && j.Ending() != Paused {
+			continue // it is being ended
+		}
+		m.works(j)
+		m.end(j, g.Ends == state.StopMembers, g.Why, g.Detail)
+		left--
+	}
+	switch {
+	case left == 0:
+		m.proposals.due(g.Name)
+	case g.Open == 0:
+		m.groupOver(g, "")
+	}
+}
+
+// groupOver finishes a group whose members are all over.
+func (m *Machine) groupOver(g *state.Group, why string) {
+	m.fact(state.GroupFinished{Group: g.Name, Why: why})
+	m.settled(g.Name)
+}
+
+// take takes what a planner proposes: each move that still holds happens.
+func (p *proposals) take(m *Machine, b Proposed) {
+	g := m.s.Group(b.Group)
+	delete(p.asked, b.Group)
+	if g == nil {
+		return
+	}
+	w := weighing{m: m, t: m.now()}
+	for _, v := range b.Moves {
+		if g.Phase != state.GroupOpen || len(g.Waits) > 0 {
+			m.out.Stale++
+			continue
+		}
+		done := false
+		switch v.Do {
+		case groups.Start:
+			no := m.starts(&w, g, v)
+			if done = no == nil; no != nil && no.Job != "" {
+				m.notYet(g, no)
+				return
+			}
+		case groups.Finish:
+			if done = g.Began == g.Members() && g.Open == 0; done {
+				m.groupOver(g, AllOver)
+			}
+		}
+		if done {
+			m.out.Moved++
+		} else {
+			m.out.Stale++
+		}
+	}
+	if m.out.Moved > 0 {
+		p.due(b.Group)
+	}
+}
+
+// starts begins a member of an array, or says why not. A refusal that names no job is of a proposal that came too late.
+func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move) *Refusal {
+	if g.Terms.Kind != groups.Array || v.Member != g.Began || v.Member >= g.Members() ||
+		g.Open >= g.Terms.AtOnce && !m.faults.Crowded {
+		return &Refusal{Why: NoGroup}
+	}
+	b := g.Member(v.Member)
+	if g.Terms.HasBudget {
+		if b.Terms.Budget, b.Terms.HasBudget = m.shareOf(w, g), true; b.Terms.Budget.IsZero() && b.Terms.Work != 0 {
+			m.endGroup(g.Name, BudgetSpent, fmt.Sprintf("%d of %d members have begun", g.Began, g.Members()), state.LetMembers)
+			return nil
+		}
+	}
+	one := w.submission(b, g.User())
+	if one.no == nil && one.asking != nil { // without a budget nobody could approve the group as a whole
+		one.no = &Refusal{Job: b.Job, Why: NeedsApproval, Err: fmt.Errorf("%s: give the array a budget, which "+
+			"is approved once", one.asking)}
+	}
+	if one.no != nil {
+		return one.no
+	}
+	bound := one.bound
+	if g.Terms.HasBudget {
+		bound = &b.Terms.Budget
+	}
+	m.fact(state.JobQueued{Job: b.Job, Bound: bound})
+	m.enqueue(m.s.Job(b.Job))
+	return nil
+}
+
+// shareOf is the budget of the next member: what is left of the group's, divided by the members that have not begun.
+func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
+	if w.family == nil {
+		w.family = m.family(w.t)
+	}
+	_, taken := w.family.sums(g.Name)
+	left := g.Terms.Budget.Sub(taken.Add(w.taken[g.Name]))
+	if left.Sign() <= 0 {
+		return money.Amount{}
+	}
+	return left.Over(g.Members() - g.Began)
+}
+
+// notYet says why a member may not begin, and has it tried again later.
+func (m *Machine) notYet(g *state.Group, no *Refusal) {
+	if detail := no.Err.Error(); g.Why != string(no.Why) || g.Detail != detail {
+		m.fact(state.GroupWaits{Group: g.Name, Why: string(no.Why), Detail: detail})
+	}
+	m.proposals.again(g.Name, m.now().Add(groupAgain))
+}
+
+// wakeForGroups is when a group is to be looked at; zero: something has to change first.
+func (m *Machine) wakeForGroups() time.Time {
+	p := &m.proposals
+	switch {
+	case m.s.Undecided():
+	case len(p.list) > 0:
+		return m.now()
+	case len(p.later) > 0:
+		return p.later[0].at
+	}
+	return time.Time{}
+}
+
+// GroupSnapshot is what a planner sees of a group.
+func (m *Machine) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
+	g := m.s.Group(name)
+	if g == nil {
+		return s, false
+	}
+	return groups.Snapshot{Group: name, Kind: g.Terms.Kind, Base: m.s.Seq(), Members: g.Members(), Began: g.Began,
+		Open: g.Open, AtOnce: g.Terms.AtOnce}, true
+}
+
+// GroupSpent is what the members of a group have cost by t.
+func (m *Machine) GroupSpent(g *state.Group, t time.Time) money.Amount {
+	spent := g.Archived
+	for n := range g.Began {
+		if j := m.s.Job(state.MemberOf(g.Name, g.Terms.Array.Index(n))); j != nil {
+			spent = spent.Add(j.Spent(t))
+		}
+	}
+	return spent
+}
