@@ -49,15 +49,19 @@ func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err e
 // Submit submits a job. With a Key it can be repeated: the same key submits once, and so Submit repeats it itself, for
 // four seconds, where the connection breaks before the answer has come.
 func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
+	return submitted[Job](ctx, c, "/v1/jobs", s)
+}
+
+func submitted[T any](ctx context.Context, c *Client, path string, s Submission) (T, error) {
 	for pause := firstPause; ; pause *= 2 {
-		j, err := ask[Job](ctx, c, http.MethodPost, "/v1/jobs", s)
+		v, err := ask[T](ctx, c, http.MethodPost, path, s)
 		if s.Key == "" || pause > 8*firstPause || ctx.Err() != nil || !isCutOff(err) {
-			return j, err
+			return v, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return j, err
+			return v, err
 		}
 	}
 }

@@ -25,6 +25,12 @@ type Submission struct {
 	Rerun string            `json:"rerun,omitempty"` // job whose work folder is taken instead of Folder
 	// From is JOB or JOB@CHECKPOINT, from which it begins: the job's newest checkpoint, or that one
 	From string `json:"from,omitempty"`
+	// Array is FROM-TO, FROM-TO:STEP or either with %N behind it, of POST /v1/groups: the indexes of the members, of
+	// which at most N are open at once
+	Array string `json:"array,omitempty"`
+	// After is what must be over before it may have a machine: JOB or GROUP, which must succeed, or either with :any
+	// behind it
+	After []string `json:"after,omitempty"`
 	// AcceptUnproven lets a run of more than two hours go on spot although no earlier run of its name was
 	// seen to go on from a checkpoint
 	AcceptUnproven bool `json:"accept_unproven,omitempty"`
@@ -145,6 +151,9 @@ type Job struct {
 	User           string             `json:"user,omitempty"`     // who submitted it
 	Quota          string             `json:"quota,omitempty"`    // limit for whose quota it waits
 	Approval       *Approval          `json:"approval,omitempty"` // that it waits for, or had to wait for
+	Group          string             `json:"group,omitempty"`    // of which it is a member
+	Index          *int               `json:"index,omitempty"`    // in an array
+	Waits          []string           `json:"waits,omitempty"`    // jobs and groups that must be over first
 }
 
 // LogLine is a line of a job's output.

@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
@@ -48,6 +49,11 @@ func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
 // ofSubmit is a handler of submissions.
 func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.submit, w, r) }
+}
+
+// ofGroups is a handler of groups of jobs.
+func ofGroups(do func(*groups.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.groups, w, r) }
 }
 
 // ofKept is a handler of what jobs have kept.

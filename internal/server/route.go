@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
@@ -74,7 +75,7 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 
 // table is every route there is, and who may use it.
 func table() []route {
-	return slices.Concat(serverRoutes(), jobRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
+	return slices.Concat(serverRoutes(), jobRoutes(), groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
 // serverRoutes say how the server and its market are.
@@ -141,6 +142,28 @@ func serverRoutes() []route {
 	}
 }
 
+// groupRoutes are about groups of jobs.
+func groupRoutes() []route {
+	return []route{
+		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
+			"Submit a job as an array: the same job, with each of its indexes", api.Submission{}, api.Group{}, "", nil,
+			ofSubmit((*submit.Desk).Group)},
+		{"GET", "/v1/groups", identity.Viewer, anywhere, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
+			ofGroups((*groups.Desk).List)},
+		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,
+			ofGroups((*groups.Desk).Get)},
+		{"GET", "/v1/groups/{id}/receipt", identity.Viewer, ofJob, true, "Show what a group cost, by member", nil,
+			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
+		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
+			api.Group{}, "", nil, ofGroups((*groups.Desk).End)},
+		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",
+			api.Review{}, api.Group{}, "", nil, ofGroups((*groups.Desk).Approve)},
+		{"POST", "/v1/groups/{id}/reject", identity.Operator, ofJob, false,
+			"End a group that waits for approval, and say why", api.Review{}, api.Group{}, "", nil,
+			ofGroups((*groups.Desk).Reject)},
+	}
+}
+
 // jobRoutes are about jobs.
 func jobRoutes() []route {
 	return []route{
@@ -159,7 +182,8 @@ func jobRoutes() []route {
 				"limit: jobs at most, 1 to 1000; all where it is not given, with before 1000", "live: 1 for those that wait or run",
 				"state: of these states, with commas between: held, queued, running, paused, succeeded, failed, stopped or " +
 					"cancelled", "user: who submitted them", "team: whose they are",
-				"name: pattern of their name or id, such as lm-*", "tag: KEY or KEY=VALUE that they have; may be repeated",
+				"name: pattern of their name or id, such as lm-*", "group: array whose members they are",
+				"tag: KEY or KEY=VALUE that they have; may be repeated",
 				"since: submitted at that time of the wall or later, such as 2026-12-01T18:00:00Z",
 				"before: id of the job that a page ends before; empty for a page of the newest"}, ofJobs((*jobs.Desk).List)},
 		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil,

@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/front"
+	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
@@ -121,6 +122,7 @@ type Server struct {
 	kept      *kept.Kept
 	agents    *agents.Desk
 	jobs      *jobs.Desk
+	groups    *groups.Desk
 	submit    *submit.Desk
 	outbox    *outbox.Outbox
 	odds      forecast.Forecaster
@@ -361,9 +363,10 @@ func (s *Server) furnish() {
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
 		Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
+	s.groups = &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs}
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
-		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs,
+		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
 		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
 	}
 }

@@ -295,7 +295,7 @@ func (t *twin) inTurn(f state.AllocationRequested) {
 			continue
 		}
 		if j, known := t.w.known(other.id); known && !j.State().Over() && j.State() != core.Held && j.State() != core.Paused &&
-			j.Reopened() == 0 && !t.limited() {
+			len(j.Waits()) == 0 && j.Reopened() == 0 && !t.limited() {
 			t.w.breaks("order: %s was launched before %s, which is more urgent", f.Job, other.id)
 		}
 	}

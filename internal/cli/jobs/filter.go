@@ -23,6 +23,7 @@ import (
 type filterFlags struct {
 	status, tags                  []string
 	user, team, name, since, sort string
+	group                         string
 	mine                          bool
 }
 
@@ -34,6 +35,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.team, "team", "", "of this `team` (default: of all that you see)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "with this tag, as `KEY` or KEY=VALUE (may be repeated; default: any)")
 	flags.StringVar(&f.name, "name", "", "whose name or id matches this `pattern`, as 'sweep-*' (default: any)")
+	flags.StringVar(&f.group, "group", "", "members of this `array` (default: of any, and of none)")
 	flags.StringVar(&f.since, "since", "", "submitted in this `span` until now, as 24h or 7d, or since a time such as "+
 		"2026-12-01T18:00:00Z (default: at any time)")
 	flags.StringVar(&f.sort, "sort", "", "by this `key`: "+strings.Join(sortKeys(), ", ")+" (default: in order of "+
@@ -45,7 +47,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc("status", command.Words(states...))
 	_ = cmd.RegisterFlagCompletionFunc("sort", command.Words(sortKeys()...))
-	for _, name := range []string{"user", "team", "tag", "name", "since"} {
+	for _, name := range []string{"user", "team", "tag", "name", "since", "group"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }
@@ -78,7 +80,7 @@ func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Tim
 		}
 		q.Set("since", at.UTC().Format(time.RFC3339))
 	}
-	for name, value := range map[string]string{"user": f.user, "team": f.team, "name": f.name} {
+	for name, value := range map[string]string{"user": f.user, "team": f.team, "name": f.name, "group": f.group} {
 		if value != "" {
 			q.Set(name, value)
 		}

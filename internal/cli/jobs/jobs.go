@@ -32,7 +32,7 @@ func (a *app) statusCmd() *cobra.Command {
 			a.Waiting(ctx, c)
 			j, err := c.Job(ctx, args[0])
 			if err != nil {
-				return err
+				return orGroup(ctx, c, args[0], err, a.printGroup)
 			}
 			if a.JSON {
 				return a.Print(j)
@@ -48,7 +48,13 @@ func (a *app) attachCmd() *cobra.Command {
 		Long: "Shows a job's progress until it is over, and then its receipt, as scrimp run does. Progress goes to " +
 			"stderr, the receipt to stdout. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded or " +
 			"detached, 1 error, 3 the job failed or was stopped.",
-		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error { return a.follow(ctx, c, args[0]) })}
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			_, err := c.Job(ctx, args[0])
+			if err == nil {
+				return a.follow(ctx, c, args[0])
+			}
+			return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.followGroup(ctx, c, args[0]) })
+		})}
 }
 
 func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
@@ -67,7 +73,7 @@ const severalJobs = " Of several jobs each is done, what fails is said, and the 
 func (a *app) end(ctx context.Context, c *command.Client, job string, save bool) error {
 	var j api.Job
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/end"), api.End{Save: save}, &j); err != nil {
-		return err
+		return orGroup(ctx, c, job, err, func(api.Group) error { return a.endGroup(ctx, c, job, save) })
 	}
 	if a.JSON {
 		return a.Print(j)
@@ -98,6 +104,9 @@ func (a *app) receiptCmd() *cobra.Command {
 			"strings." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			r, err := c.Receipt(ctx, args[0])
+			if err != nil && page == "" {
+				return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.groupReceipt(ctx, c, args[0]) })
+			}
 			if err != nil {
 				return err
 			}

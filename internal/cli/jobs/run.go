@@ -29,6 +29,7 @@ import (
 func (a *app) runCmd() *cobra.Command {
 	var f jobfile.Flags
 	var yes, detach, force bool
+	var t together
 	cmd := &cobra.Command{
 		Use:   "run job.yaml | run -- COMMAND [ARG ...]",
 		Short: "Run a job to its deadline for the least money",
@@ -55,11 +56,12 @@ Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the jo
 			"  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach, force)
+			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, t, yes, detach, force)
 		},
 	}
 	f.Add(cmd)
 	f.AddTerms(cmd)
+	t.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent; what is not feasible is not run "+
 		"(default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
@@ -68,7 +70,8 @@ Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the jo
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags, yes, detach, force bool) error {
+func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags, t together,
+	yes, detach, force bool) error {
 	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
 		return err
 	}
@@ -105,7 +108,15 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if err := a.agreed(ctx, p, yes, force); err != nil {
 		return err
 	}
-	job, err := a.submit(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force}, j, folder)
+	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: t.array, After: t.after},
+		j, folder)
+	if err != nil {
+		return err
+	}
+	if t.array != "" {
+		return a.runArray(ctx, c, s, detach)
+	}
+	job, err := c.Submit(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -185,16 +196,26 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 	return nil
 }
 
-// submit sends the job, with its folder where the server is elsewhere; s says what is accepted. The job has what its
-// folder says of its model (learn.Modelled).
+// submit sends the job, as submission makes it.
 func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
 	job api.Job, err error) {
+	if s, err = a.submission(ctx, c, s, j, folder); err != nil {
+		return job, err
+	}
+	return c.Submit(ctx, s)
+}
+
+// submission is what is sent of the job, with its folder where the server is elsewhere; s says what is accepted. The
+// job has what its folder says of its model (learn.Modelled).
+func (a *app) submission(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
+	api.Submission, error) {
+	var err error
 	s.Key, s.Folder = jobfile.Key(), folder
 	j = learn.Given(j, folder)
 	if c.Far {
 		if s.Folder = ""; folder != "" {
 			if s.Work, err = c.SendFolder(ctx, folder); err != nil {
-				return job, err
+				return s, err
 			}
 		}
 	}
@@ -203,19 +224,19 @@ func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j
 			".scrimpignore to send it\n", strings.Join(list, ", "), list[0])
 	}
 	if s.Spec, err = j.Encode(); err != nil {
-		return job, err
+		return s, err
 	}
 	if s.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
-		return job, err
+		return s, err
 	}
 	if s.Shell, err = jobfile.Shell(j, c.Far); err != nil {
-		return job, err
+		return s, err
 	}
 	if c.Far && (os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "") {
 		a.Notef("note: the server is elsewhere: nothing of this shell is passed on, its Python environment neither; name " +
 			"what the program needs under setup\n")
 	}
-	return c.Submit(ctx, s)
+	return s, nil
 }
 
 // never reports whether nothing on the market can ever do for the job: a price

@@ -55,6 +55,9 @@ func (a *app) wait(ctx context.Context, c *command.Client, names []string, most 
 	for _, name := range names { // one that is not known is said before anything is waited for
 		j, err := c.Job(ctx, name)
 		if err != nil {
+			err = orGroup(ctx, c, name, err, func(g api.Group) error { j.ID = g.ID; return nil })
+		}
+		if err != nil {
 			return err
 		}
 		if !slices.Contains(w.left, j.ID) {
@@ -121,7 +124,10 @@ func (w *waiting) round(ctx context.Context) error {
 	for _, id := range slices.Clone(w.left) {
 		j, err := w.c.Job(ctx, id)
 		if err != nil {
-			return err
+			if err = orGroup(ctx, w.c, id, err, w.group); err != nil {
+				return err
+			}
+			continue
 		}
 		if !j.Closed {
 			if state := j.State + j.Machine + j.Phase; state != w.shown[id] {
@@ -139,6 +145,24 @@ func (w *waiting) round(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// group shows what has changed of a group.
+func (w *waiting) group(g api.Group) error {
+	if !g.Closed {
+		if line := show.GroupProgress(g, w.a.Line()); line != w.shown[g.ID] {
+			w.shown[g.ID] = line
+			w.a.Notef("%s\n", line)
+		}
+		return nil
+	}
+	w.left = slices.DeleteFunc(w.left, func(s string) bool { return s == g.ID })
+	w.bad = w.bad || g.Succeeded < g.Members
+	if !w.a.JSON {
+		w.a.Printf("%s\n", show.GroupProgress(g, w.a.Line()))
+		return nil
+	}
+	return w.a.Print(g)
 }
 
 // outstanding says which jobs are not over.

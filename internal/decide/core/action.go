@@ -136,6 +136,8 @@ func (m *Machine) wanted(f Fact) Action {
 		return m.drainOf(m.s.Attempt(f.Attempt))
 	case state.ProbeAsked:
 		return Probe{Job: f.Job, Offer: f.Offer, Count: m.s.Job(f.Job).Probes()}
+	case state.GroupFinished:
+		return Notify{Job: f.Group, State: State(state.GroupOver), Why: m.s.Group(f.Group).Why}
 	case state.JobHeld:
 		return m.notifyOf(m.s.Job(f.Job))
 	case state.JobOver:

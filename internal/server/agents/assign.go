@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
 )
 
 // assign is what the agent of a rank of the attempt has to do.
@@ -33,6 +34,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		env[k] = v
 	}
 	maps.Copy(env, divided(j.Model))
+	d.indexed(env, &job)
 	command, args := j.Command, slices.Clone(j.Args)
 	for i, v := range j.AnyOf {
 		if a.Variant() != "" && terms.Variant(j, i) == a.Variant() {
@@ -62,7 +64,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Metric:   j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
-	d.values(&as, &j, a.Provider())
+	d.values(&as, &j, a.Provider(), job.Inputs())
 	d.join(&as, &a, node)
 	if p := a.Portion(); p != nil {
 		as.Part = &api.Part{CPUs: p.CPUs, Memory: p.Memory, Devices: slices.Clone(p.Devices)}
@@ -75,7 +77,8 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		as.Checkpoint.Seeded = job.Source() != nil
 		lender, _ := d.Lender(j.Checkpoint.Store, job.ID())
 		as.Checkpoint.Lent = lender != nil
-		as.WorkLent = lender != nil && !d.Here(a.Provider()) // beside the server a bucket is a detour
+		as.WorkLent = lender != nil && !d.Here(a.Provider()) && // beside the server a bucket is a detour
+			job.Terms().Group == "" // whose members share one folder
 	}
 	return as, nil
 }
@@ -157,8 +160,8 @@ func quoted(args []string) string {
 
 // values are what was kept for the job apart from the log. What is of the submitter's shell reaches
 // the engine's machines only where they share the submitter's files.
-func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string) {
-	v, err := d.Vault.Open(as.Job)
+func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
+	v, err := d.Vault.Open(kept)
 	if err != nil {
 		d.Errors.Error("secrets not read", "job", as.Job, "error", err)
 	}
@@ -167,4 +170,22 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string) {
 	} else {
 		as.Withheld = slices.Clone(j.Inherit)
 	}
+}
+
+// indexed tells the program of an array's member its index, by our names and by those of Slurm.
+func (d *Desk) indexed(env map[string]string, job *core.Job) {
+	name := job.Terms().Group
+	d.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(name)
+		if g == nil || g.Terms.Kind != groups.Array {
+			return
+		}
+		a := g.Terms.Array
+		env["SCRIMP_ARRAY_ID"], env["SLURM_ARRAY_JOB_ID"] = name, name
+		for what, n := range map[string]int{"INDEX": job.Terms().Index, "COUNT": a.Members, "MIN": a.From,
+			"MAX": a.Index(a.Members - 1), "STEP": a.Step} {
+			env["SCRIMP_ARRAY_"+what] = strconv.Itoa(n)
+			env["SLURM_ARRAY_TASK_"+map[bool]string{true: "ID", false: what}[what == "INDEX"]] = strconv.Itoa(n)
+		}
+	})
 }

@@ -53,6 +53,16 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 	return job, live
 }
 
+// inputsOf is the name under which the work folder of an attempt that is live is kept.
+func (d *Desk) inputsOf(attempt string) (name string, live bool) {
+	d.Control.Read(func(m *core.Machine) {
+		if a, ok := m.Attempt(attempt); ok {
+			name, live = m.State().Job(a.Job()).Inputs(), true
+		}
+	})
+	return name, live
+}
+
 // keeper serves the blobs of the job whose agent asks, and nothing else. Of a gang all machines
 // read them; those of ranks above 0 write their outputs and their parts only.
 func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
@@ -177,7 +187,7 @@ func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
 // Work sends the job's work folder. Who was cut off asks for what follows.
 func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 	d.moving(w, r, func(attempt string, _ int) error {
-		job, live := d.jobOfAttempt(attempt)
+		job, live := d.inputsOf(attempt)
 		if !live {
 			return httpblob.ErrOver
 		}

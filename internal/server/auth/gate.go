@@ -285,6 +285,9 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 		team, user := "", ""
 		// they never change
 		known, err := g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
+		if !known && err == nil {
+			team, user, known = g.ownerOfGroup(id)
+		}
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs cannot be read now", "ask again in a minute", err)
@@ -361,4 +364,14 @@ func (g *Gate) acted(a identity.Act, outcome string) core.Event {
 func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 	return core.Event{At: g.Control.Now(), Schema: core.Schema, Tenant: g.Control.Tenant(),
 		Actor: Actor(CallerOf(r).User), Body: b}
+}
+
+// ownerOfGroup is whose a group is. No job has its name.
+func (g *Gate) ownerOfGroup(id string) (team, user string, known bool) {
+	g.Control.ReadUncommitted(func(m *core.Machine) {
+		if of := m.State().Group(id); of != nil {
+			team, user, known = of.Terms.Owner.Team, of.User(), true
+		}
+	})
+	return team, user, known
 }

@@ -15,6 +15,7 @@ import (
 type filter struct {
 	states     []core.State
 	user, team string
+	group      string
 	name       string            // pattern of path.Match
 	tags       map[string]string // "": of any value
 	since      time.Time         // submitted then or later, market time
@@ -22,7 +23,7 @@ type filter struct {
 
 // filterOf reads a filter, or says what is wrong with which field; market is a time of the wall as market time.
 func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
-	f = filter{user: q.Get("user"), team: q.Get("team"), name: q.Get("name"), tags: map[string]string{}}
+	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"), name: q.Get("name"), tags: map[string]string{}}
 	for _, list := range q["state"] {
 		for name := range strings.SplitSeq(list, ",") {
 			if name == "" {
@@ -72,6 +73,7 @@ func (f *filter) takes(j *core.Job) bool {
 	case len(f.states) > 0 && !slices.Contains(f.states, j.State()),
 		f.user != "" && f.user != j.User(),
 		f.team != "" && f.team != t.Owner.Team,
+		f.group != "" && f.group != t.Group,
 		f.older(j):
 		return false
 	}

@@ -109,6 +109,9 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
 		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j),
 	}
+	if v.Group = j.Terms().Group; v.Group != "" {
+		v.Index = new(j.Terms().Index)
+	}
 	d.waits(m, j, &v)
 	pauses(j, &v)
 	if rate := j.Rate(); rate > 0 {

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
@@ -105,8 +106,10 @@ func (d *Desk) notHeld(w http.ResponseWriter, j core.Job) {
 }
 
 // approval is what a job waits for, or waited for, as people see it.
-func (d *Desk) approval(j *core.Job) *api.Approval {
-	a := j.Approval()
+func (d *Desk) approval(j *core.Job) *api.Approval { return d.ApprovalOf(j.Approval()) }
+
+// ApprovalOf is an approval as people see it; nil where there is none.
+func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
 	if a == nil {
 		return nil
 	}
@@ -129,7 +132,13 @@ func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
 		return
 	}
 	says := []string{}
-	if limit, detail, ok := m.Waits(j); ok {
+	for _, on := range j.Waits() {
+		v.Waits = append(v.Waits, on.On)
+	}
+	if len(v.Waits) > 0 {
+		v.Why = "waits_for_others"
+		says = append(says, "waits until "+strings.Join(v.Waits, ", ")+" is over")
+	} else if limit, detail, ok := m.Waits(j); ok {
 		v.Why, v.Quota = "over_quota", limit
 		says = append(says, "waits: "+detail)
 	} else if running, most, full := m.Full(); full && j.State() == core.Queued && v.Why == "" {

@@ -63,9 +63,9 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	}
 	j, err := spec.Decode(raw)
 	if err == nil && j.Notify != "" {
-		user := ""
-		o.Control.Job(n.Job, func(_ *core.Machine, j *core.Job) { user = j.User() })
-		err := o.Hooks.Deliver(ctx, webhook.Address(j.Notify, o.secrets(n.Job)), user, n.Job, n.Key(),
+		user, inputs := "", n.Job
+		o.Control.Job(n.Job, func(_ *core.Machine, j *core.Job) { user, inputs = j.User(), j.Inputs() })
+		err := o.Hooks.Deliver(ctx, webhook.Address(j.Notify, o.secrets(inputs)), user, n.Job, n.Key(),
 			word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why})
 		switch {
 		case ctx.Err() != nil:

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/isolate"
 )
 
@@ -87,6 +88,9 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 		}
 		for job := range sealed { // a server that was killed may not have come to it
 			if j, ok := m.Job(job); ok && (!j.State().Over() || due(j)) {
+				delete(sealed, job)
+			}
+			if g := m.State().Group(job); g != nil && g.Phase != state.GroupOver {
 				delete(sealed, job)
 			}
 		}

@@ -210,7 +210,15 @@ func (q *Quota) known(job string) (team string) {
 		return team
 	}
 	if !q.Control.Job(job, func(_ *core.Machine, j *core.Job) { team = j.Terms().Owner.Team }) {
-		return "" // it may come
+		known := false
+		q.Control.Read(func(m *core.Machine) {
+			if g := m.State().Group(job); g != nil {
+				team, known = g.Terms.Owner.Team, true
+			}
+		})
+		if !known {
+			return "" // it may come
+		}
 	}
 	if q.teams == nil {
 		q.teams = map[string]string{}

@@ -14,6 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/auth"
@@ -162,6 +163,14 @@ func (t *taking) owner(id string) (*owner, error) {
 		o.over = j.State().Over() && !j.Costs()
 		o.ended = t.d.Control.Clock().ToWall(j.Finished())
 	})
+	if !o.known {
+		t.d.Control.Read(func(m *core.Machine) {
+			if g := m.State().Group(id); g != nil {
+				o.known, o.over = true, g.Phase == state.GroupOver
+				o.ended = t.d.Control.Clock().ToWall(g.Finished)
+			}
+		})
+	}
 	if !o.known && t.d.Control.Lost() {
 		return nil, control.ErrStopping // nobody can say which jobs there are
 	}

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
@@ -49,7 +50,15 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
 		return "", unread(err)
 	}
-	body, ok := first.Body.(core.JobSubmitted)
+	name := ""
+	var text json.RawMessage
+	ok := false
+	switch body := first.Body.(type) {
+	case core.JobSubmitted:
+		name, text, ok = body.Job, body.Spec, b.Array == ""
+	case core.GroupOpened:
+		name, text, ok = body.Group, body.Spec, b.Array != ""
+	}
 	if !ok {
 		return "", &reply.Refusal{Status: http.StatusConflict, Title: "the key was used for something else",
 			Fix: "send another key"}
@@ -57,19 +66,19 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 	same := false
 	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
 		a, ok := next.Body.(core.Audited)
-		if alone := ok && a.Act.Object == body.Job && strings.HasPrefix(a.Act.Detail, asksFor); alone {
+		if alone := ok && a.Act.Object == name && strings.HasPrefix(a.Act.Detail, asksFor); alone {
 			same = a.Act.Detail == fingerprint(b)
 		} else { // one of a batch, which has its job file and nothing besides
-			text, err := json.Marshal(b.Spec) // as the log has it
-			same = err == nil && bytes.Equal(text, body.Spec) && !besides(b)
+			sent, err := json.Marshal(b.Spec) // as the log has it
+			same = err == nil && bytes.Equal(sent, text) && !besides(b)
 		}
 	}
 	if !same {
 		return "", &reply.Refusal{Status: http.StatusConflict, Field: "key",
-			Title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job),
+			Title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", name),
 			Fix:   "send another key with another submission"}
 	}
-	return body.Job, nil
+	return name, nil
 }
 
 // besides reports whether a submission has more than a job file.
@@ -102,7 +111,7 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 		return true
 	}
 	auth.CallOf(r).Act.Object = job
-	v, ok := d.Jobs.Visible(auth.CallerOf(r), job)
+	v, ok := d.seen(auth.CallerOf(r), job, b.Array != "")
 	if !ok {
 		hiddenKey("key").Answer(w)
 		return true
@@ -110,6 +119,14 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 	auth.CallOf(r).Written = true // the first time
 	reply.JSON(w, v)
 	return true
+}
+
+// seen is the job or the group of that name as the caller sees it, where they may.
+func (d *Desk) seen(c identity.Caller, name string, group bool) (v any, ok bool) {
+	if group {
+		return d.Groups.Visible(c, name)
+	}
+	return d.Jobs.Visible(c, name)
 }
 
 // Many submits many jobs in one transaction. What is wrong with one of them
@@ -229,18 +246,22 @@ func (b *batch) again(i int, seq uint64) *reply.Refusal {
 }
 
 // one takes a new job.
-func (b *batch) one(i int, now time.Time) *reply.Refusal {
+func (b *batch) one(i int, now time.Time) (no *reply.Refusal) {
 	id, done, err := b.d.name(b.r.Context(), b.jobs[i].Name)
 	if err != nil {
 		return unread(err)
 	}
 	b.held = append(b.held, done)
 	b.ids[i] = id
+	t := b.d.terms(b.jobs[i], now)
+	if t.After, no = b.d.after(b.r, b.list[i].After); no != nil {
+		return no
+	}
 	b.all.Write(b.list[i].Spec)
 	b.events = append(b.events, core.Event{
 		At: now, Schema: core.Schema, Tenant: b.d.Control.Tenant(), Actor: auth.Actor(auth.CallerOf(b.r).User),
 		Key:  b.list[i].Key,
-		Body: core.JobSubmitted{Job: id, Terms: b.d.terms(b.jobs[i], now), Spec: b.list[i].Spec},
+		Body: core.JobSubmitted{Job: id, Terms: t, Spec: b.list[i].Spec},
 	})
 	return nil
 }
@@ -297,6 +318,9 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 		j, no := d.jobOf(b)
 		switch {
 		case no != nil:
+		case b.Array != "":
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "array",
+				Title: "an array is in the batch", Fix: "submit it alone, with POST /v1/groups"}
 		case besides(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
@@ -39,6 +40,7 @@ type Desk struct {
 	Uploads *workdir.Uploads
 	Kept    *kept.Kept
 	Jobs    *jobs.Desk
+	Groups  *groups.Desk
 	// Quota takes room for the work folder of a job of a team, or says why there is none.
 	Quota   func(ctx context.Context, team, job string) error
 	Settled func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are

@@ -40,50 +40,62 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	if !ok || d.crowded(w, r) {
 		return
 	}
-	j, no := d.jobOf(&b)
-	if no != nil {
-		no.Answer(w)
+	if b.Array != "" {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "array", "an array is not one job",
+			"submit it with POST /v1/groups", nil)
 		return
 	}
-	if no = shellOf(r, b, j); no != nil {
-		no.Answer(w)
-		return
-	}
-	c := auth.CallerOf(r)
-	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
-		return
-	}
-	if no = d.keepsElsewhere(c, j); no != nil {
-		no.Answer(w)
-		return
-	}
-	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b, j.Team) {
-		return
-	}
-	if b.Key, ok = keyOf(w, r, b.Key); !ok {
-		return
-	}
-	if b.Key != "" {
-		defer d.Turns.Alone("key " + b.Key)()
-		if d.again(w, r, b) {
-			return
-		}
-	}
-	if no = d.proven(r.Context(), c, b, j); no == nil {
-		no = d.unsold(b, j)
-	}
-	if no != nil {
-		no.Answer(w)
-		return
-	}
-	id, no := d.takeIn(r, b, j)
-	if no != nil {
-		no.Answer(w)
+	id, ok := d.take(w, r, b, d.takeIn)
+	if !ok {
 		return
 	}
 	var v api.Job
 	d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Jobs.Show(m, j) })
 	reply.JSON(w, v)
+}
+
+// take takes a submission in, where nothing is wrong with it and its key was not used before, or answers.
+func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
+	in func(*http.Request, api.Submission, spec.Job) (string, *reply.Refusal)) (id string, ok bool) {
+	j, no := d.jobOf(&b)
+	if no == nil {
+		no = shellOf(r, b, j)
+	}
+	if no != nil {
+		no.Answer(w)
+		return "", false
+	}
+	c := auth.CallerOf(r)
+	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+		return "", false
+	}
+	if no = d.keepsElsewhere(c, j); no != nil {
+		no.Answer(w)
+		return "", false
+	}
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b, j.Team) {
+		return "", false
+	}
+	if b.Key, ok = keyOf(w, r, b.Key); !ok {
+		return "", false
+	}
+	if b.Key != "" {
+		defer d.Turns.Alone("key " + b.Key)()
+		if d.again(w, r, b) {
+			return "", false
+		}
+	}
+	if no = d.proven(r.Context(), c, b, j); no == nil {
+		no = d.unsold(b, j)
+	}
+	if no == nil {
+		id, no = in(r, b, j)
+	}
+	if no != nil {
+		no.Answer(w)
+		return "", false
+	}
+	return id, true
 }
 
 // keyOf is the caller's own key of a submission, "" for none, or it answers what is wrong with it.
@@ -108,6 +120,9 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 	defer done()
 	c, now := auth.CallerOf(r), d.Control.Now()
 	body := core.JobSubmitted{Job: id, Terms: d.terms(j, now), Spec: b.Spec}
+	if body.Terms.After, no = d.after(r, b.After); no != nil {
+		return id, no
+	}
 	e := core.Event{At: now, Schema: core.Schema, Tenant: d.Control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
 	if no = d.Settled(r.Context()); no == nil && (b.From != "" || b.Folder != "") {
 		e.Body = body
@@ -267,7 +282,10 @@ func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []b
 	var free []string
 	d.Control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
 		for k := range taken {
-			if _, taken[k] = m.Job(numbered(wanted, n+k)); !taken[k] {
+			if _, taken[k] = m.Job(numbered(wanted, n+k)); taken[k] {
+				continue
+			}
+			if taken[k] = m.State().Group(numbered(wanted, n+k)) != nil; !taken[k] {
 				free = append(free, numbered(wanted, n+k))
 			}
 		}

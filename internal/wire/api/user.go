@@ -12,6 +12,7 @@ import "scrimp/client"
 //	GET  /v1/market                       -> Market
 //	GET  /v1/history                      -> History
 //	POST /v1/jobs              Submission -> Job
+//	POST /v1/groups            Submission -> Group
 //	GET  /v1/jobs                         -> []Job, newest last
 //	GET  /v1/jobs/{id}                    -> Job
 //	GET  /v1/jobs/{id}/watch              -> a Job a line, at each change, until it is closed
@@ -34,6 +35,10 @@ import "scrimp/client"
 // The types are declared in client, where programs of others find them.
 type (
 	Submission   = client.Submission
+	Group        = client.Group
+	GroupReceipt = client.GroupReceipt
+	GroupMember  = client.GroupMember
+	Indexes      = client.Indexes
 	Checkpoint   = client.Checkpoint
 	Outputs      = client.Outputs
 	Work         = client.Work

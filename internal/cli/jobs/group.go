@@ -1,0 +1,170 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/wait"
+)
+
+// together is how jobs belong together that run submits.
+type together struct {
+	array string
+	after []string
+}
+
+func (t *together) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.array, "array", "", "submit the job once for each of these `indexes`, as 0-99, every second as "+
+		"0-98:2, or 0-99%8 for at most 8 at once (default: one job)")
+	cmd.Flags().StringSliceVar(&t.after, "after", nil, "begin after this `job` or array has succeeded, or, as JOB:any, is "+
+		"over (may be repeated)")
+	_ = cmd.RegisterFlagCompletionFunc("array", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
+}
+
+// orGroup is err, unless it says that there is no such job and there is such a group: then what do makes of that.
+func orGroup(ctx context.Context, c *command.Client, id string, err error, do func(api.Group) error) error {
+	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.JobUnknown {
+		return err
+	}
+	g, no := c.Group(ctx, id)
+	if no != nil {
+		return err
+	}
+	return do(g)
+}
+
+func (a *app) groupsCmd() *cobra.Command {
+	return &cobra.Command{Use: "groups", Short: "List arrays of jobs with what they have spent",
+		Args: command.Takes(), GroupID: command.GroupLook,
+		Long: "Lists the arrays that scrimp run --array has submitted: how many members they have, how many of these have " +
+			"succeeded or ended otherwise, and what they have spent together. The commands status, wait, receipt, stop, " +
+			"cancel, approve and reject take an array as they take a job; scrimp jobs --group lists its " +
+			"members." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			list, err := c.Groups(ctx)
+			if err != nil {
+				return err
+			}
+			if !a.JSON {
+				a.Printf("%s", show.Groups(list, a.Place()))
+				return nil
+			}
+			for _, g := range list {
+				if err := a.Print(g); err != nil {
+					return err
+				}
+			}
+			return nil
+		})}
+}
+
+// runArray submits a job as an array.
+func (a *app) runArray(ctx context.Context, c *command.Client, s api.Submission, detach bool) error {
+	g, err := c.SubmitGroup(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case detach:
+		a.Waiting(ctx, c)
+		return a.printGroup(g)
+	}
+	return a.followGroup(ctx, c, g.ID)
+}
+
+// printGroup shows a group.
+func (a *app) printGroup(g api.Group) error {
+	if a.JSON {
+		return a.Print(g)
+	}
+	a.Printf("%s", show.Group(g, a.Place()))
+	return nil
+}
+
+// endGroup ends a group.
+func (a *app) endGroup(ctx context.Context, c *command.Client, id string, save bool) error {
+	g, err := c.EndGroup(ctx, id, save)
+	if err != nil {
+		return err
+	}
+	return a.printGroup(g)
+}
+
+// reviewGroup approves or rejects a group.
+func (a *app) reviewGroup(ctx context.Context, c *command.Client, id, what, reason string) error {
+	var g api.Group
+	err := c.Do(ctx, http.MethodPost, "/v1/groups/"+url.PathEscape(id)+"/"+what, api.Review{Reason: reason}, &g)
+	if err != nil {
+		return err
+	}
+	return a.printGroup(g)
+}
+
+// groupReceipt shows what a group has cost.
+func (a *app) groupReceipt(ctx context.Context, c *command.Client, id string) error {
+	r, err := c.GroupReceipt(ctx, id)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.Print(r)
+	}
+	a.Printf("%s", show.GroupReceipt(r, a.Place()))
+	return nil
+}
+
+// followGroup shows the progress of a group until it is closed, and then its receipt.
+func (a *app) followGroup(ctx context.Context, c *command.Client, id string) error {
+	shown := ""
+	for failed := 0; ; {
+		g, err := c.Group(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			a.Notef("\nDetached: %s goes on. scrimp wait %s waits for it, scrimp stop %s ends it.\n", id, id, id)
+			return nil
+		case err != nil:
+			if failed++; failed > 20 {
+				return fmt.Errorf("follow %s: %w", id, err)
+			}
+			if failed%4 == 0 { // another takes over
+				if another, err := a.Ensure(ctx, ""); err == nil {
+					c = another
+				}
+			}
+		default:
+			failed = 0
+			state := fmt.Sprint(g.State, g.Succeeded, g.Open, show.GroupProgress(g, show.Place{Width: 40}))
+			if state != shown {
+				shown = state
+				if a.JSON {
+					err = a.Print(g)
+				} else {
+					a.Notef("%s\n", show.GroupProgress(g, a.Line()))
+				}
+			}
+			if err != nil || g.Closed {
+				return a.groupOver(ctx, c, g, err)
+			}
+		}
+		_ = wait.For(ctx, time.Second)
+	}
+}
+
+func (a *app) groupOver(ctx context.Context, c *command.Client, g api.Group, err error) error {
+	if err == nil && !a.JSON {
+		err = a.groupReceipt(ctx, c, g.ID)
+	}
+	if err == nil && g.Succeeded < g.Members {
+		return command.JobFailed
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// Groups is the table of groups.
+func Groups(list []api.Group, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No groups. scrimp run job.yaml --array 0-9 submits a job as an array of ten.", p.width())
+	}
+	var rows [][]string
+	for _, g := range list {
+		budget := "-"
+		if g.Budget != nil {
+			budget = money.Short(*g.Budget, g.Currency)
+		}
+		rows = append(rows, []string{clean(g.ID), words(g.State), draw.Short(int64(g.Members)),
+			draw.Short(int64(g.Succeeded)), draw.Short(int64(bad(g))), draw.Short(int64(g.Open)),
+			money.Format(g.Spent, g.Currency, 4), budget, p.when(g.Submitted), words(g.Why)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ID", Key: true}, {Name: "STATE"}, {Name: "MEMBERS", Right: true}, {Name: "SUCCEEDED", Right: true},
+		{Name: "FAILED", Right: true}, {Name: "OPEN", Right: true, Leaves: 3}, {Name: "SPENT", Right: true},
+		{Name: "BUDGET", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
+	}, rows, p.width())
+}
+
+// bad is how many members have ended otherwise than well.
+func bad(g api.Group) int { return g.Failed + g.Stopped + g.Cancelled }
+
+// GroupProgress is a group in one line.
+func GroupProgress(g api.Group, p Place) string {
+	items := []string{fmt.Sprintf("%s is %s", clean(g.ID), words(g.State)),
+		fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members)}
+	if n := bad(g); n > 0 {
+		items = append(items, fmt.Sprintf("%d did not", n))
+	}
+	if g.Open > 0 {
+		items = append(items, fmt.Sprintf("%d wait or run", g.Open))
+	}
+	if len(g.Waits) > 0 {
+		items = append(items, "waits until "+clean(strings.Join(g.Waits, ", "))+" is over")
+	}
+	spent := money.Format(g.Spent, g.Currency, 4)
+	if g.Budget != nil {
+		spent += " of " + money.Short(*g.Budget, g.Currency)
+	}
+	line := strings.Join(append(items, spent), ", ")
+	if p.Width > 0 {
+		line = draw.Cut(line, p.Width)
+	}
+	return line
+}
+
+// Group is the page of a group.
+func Group(g api.Group, p Place) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", GroupProgress(g, p))
+	if g.Array != nil {
+		text := fmt.Sprintf("%d to %d", g.Array.From, g.Array.From+(g.Members-1)*g.Array.Step)
+		if g.Array.Step > 1 {
+			text += fmt.Sprintf(", every %d", g.Array.Step)
+		}
+		p.fact(&b, "indexes", "%s; at most %d wait or run at once", text, g.AtOnce)
+	}
+	p.fact(&b, "submitted", "%s by %s", p.when(g.Submitted), g.User)
+	if g.Finished != nil {
+		p.fact(&b, "finished", "%s", p.when(*g.Finished))
+	}
+	if g.Rate != nil {
+		p.fact(&b, "burns", "%s", rate(*g.Rate, g.Currency))
+	}
+	if g.Why != "" {
+		p.fact(&b, "why", "%s", strings.TrimSuffix(words(g.Why)+": "+g.Detail, ": "))
+	}
+	if v := g.Approval; v != nil && v.At == nil {
+		p.fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.until(v.Until))
+	}
+	id := clean(g.ID)
+	for _, line := range [][2]string{{"jobs --group ", "its members"}, {"receipt ", "what they cost"},
+		{"stop ", "saves a checkpoint of each and ends it"}} {
+		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("jobs --group ")+len(id), line[0]+id, line[1])
+	}
+	return b.String()
+}
+
+// GroupReceipt is what a group has cost, a line for each member, and their sum.
+func GroupReceipt(r api.GroupReceipt, p Place) string {
+	var b strings.Builder
+	g := r.Group
+	var rows [][]string
+	for _, m := range r.Members {
+		took := "-"
+		if m.Started != nil && m.Finished != nil {
+			took = draw.Span(m.Finished.Sub(*m.Started).Round(time.Second))
+		}
+		rows = append(rows, []string{clean(m.ID), words(m.State), took, fmt.Sprint(m.Attempts), fmt.Sprint(m.Interruptions),
+			money.Format(m.Cost, g.Currency, 6), amountOrDash(m.OnDemand, g.Currency), words(m.Why)})
+	}
+	b.WriteString(draw.Grid([]draw.Column{
+		{Name: "MEMBER", Key: true}, {Name: "STATE"}, {Name: "TOOK", Right: true, Leaves: 2},
+		{Name: "ATTEMPTS", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Right: true, Leaves: 3},
+		{Name: "COST", Right: true}, {Name: "ON-DEMAND", Right: true, Leaves: 5}, {Name: "WHY", Least: 6, Leaves: 1},
+	}, rows, p.width()))
+	fmt.Fprintf(&b, "\n%s: %d of %d members have begun, %d succeeded, %d did not\n", clean(g.ID), g.Began, g.Members,
+		g.Succeeded, bad(g))
+	usd := func(a money.Amount) string { return money.Format(a, g.Currency, 6) }
+	cost := usd(r.Cost)
+	if g.Budget != nil {
+		cost += " of a budget of " + money.Short(*g.Budget, g.Currency)
+	}
+	p.fact(&b, "cost", "%s", cost)
+	p.fact(&b, "spent on", "useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost), usd(r.Idle))
+	if r.OnDemand != nil {
+		p.fact(&b, "on-demand", "%s for the same work", usd(*r.OnDemand))
+	}
+	p.fact(&b, "interruptions", "%d", r.Interruptions)
+	return b.String()
+}
+
+func amountOrDash(a *money.Amount, c money.Currency) string {
+	if a == nil {
+		return "-"
+	}
+	return money.Format(*a, c, 6)
+}

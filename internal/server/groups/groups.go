@@ -1,0 +1,211 @@
+// Package groups shows groups of jobs and ends them.
+package groups
+
+import (
+	"net/http"
+
+	"scrimp/internal/control"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+)
+
+// Desk is where groups are asked for.
+type Desk struct {
+	Gate    *auth.Gate
+	Control *control.Control
+	Jobs    *jobs.Desk
+}
+
+// List lists the groups that the caller sees, by name.
+func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+	list, c := []api.Group{}, auth.CallerOf(r)
+	d.Control.Read(func(m *core.Machine) {
+		for _, g := range m.State().Groups() {
+			if sees(c, g) && g.Terms.Member != nil {
+				list = append(list, d.show(m, g))
+			}
+		}
+	})
+	reply.JSON(w, list)
+}
+
+func sees(c identity.Caller, g *state.Group) bool {
+	return c.Role(g.Terms.Owner.Team) >= identity.Viewer
+}
+
+// Visible is a group as the caller sees it, where they may.
+func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
+	d.Control.Read(func(m *core.Machine) {
+		if g := m.State().Group(id); g != nil && sees(c, g) && g.Terms.Member != nil {
+			v, ok = d.show(m, g), true
+		}
+	})
+	return v, ok
+}
+
+// Get shows a group.
+func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+	if v, ok := d.group(w, r); ok {
+		reply.JSON(w, v)
+	}
+}
+
+func (d *Desk) group(w http.ResponseWriter, r *http.Request) (v api.Group, ok bool) {
+	id := r.PathValue("id")
+	if v, ok = d.Visible(auth.CallerOf(r), id); !ok {
+		reply.UnknownJob(w, "", id)
+	}
+	return v, ok
+}
+
+// End ends a group with its members.
+func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
+	v, ok := d.group(w, r)
+	if !ok {
+		return
+	}
+	b, ok := reply.Body[api.End](w, r)
+	if !ok {
+		return
+	}
+	if v.State == string(state.GroupOver) {
+		auth.CallOf(r).Written = true // nothing of it is left to end
+		reply.JSON(w, v)
+		return
+	}
+	ends := state.CancelMembers
+	if b.Save {
+		ends = state.StopMembers
+	}
+	if err := d.Gate.Propose(r, v.ID, d.Gate.Event(r, core.GroupClosed{Group: v.ID, Members: ends})); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	d.Get(w, r)
+}
+
+// Review approves a group that waits for approval, or ends it.
+func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
+	v, ok := d.group(w, r)
+	if !ok {
+		return
+	}
+	b, ok := reply.Body[api.Review](w, r)
+	if !ok {
+		return
+	}
+	if v.State != string(state.GroupAwaits) {
+		reply.Problem(w, http.StatusConflict, "group "+v.ID+" does not wait for approval", "scrimp groups lists them", nil)
+		return
+	}
+	if approved && v.User == auth.CallerOf(r).User && auth.CallerOf(r).Role(v.Team) < identity.Admin {
+		reply.Problem(w, http.StatusForbidden, "who submitted a group does not approve it",
+			"ask another operator of the team, or an admin", nil)
+		return
+	}
+	e := d.Gate.Event(r, core.GroupReviewed{Group: v.ID, Approved: approved, Reason: b.Reason})
+	if err := d.Gate.Propose(r, v.ID, e); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	d.Get(w, r)
+}
+
+// Approve lets a group begin that waits for approval.
+func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) { d.review(w, r, true) }
+
+// Reject ends a group that waits for approval.
+func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) { d.review(w, r, false) }
+
+func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
+	clock, now, t := d.Control.Clock(), d.Control.Now(), &g.Terms
+	v := api.Group{ID: g.Name, Kind: string(t.Kind), State: string(g.Phase), Why: g.Why, Detail: g.Detail,
+		Members: g.Members(), Began: g.Began, Open: g.Open, AtOnce: t.AtOnce, Succeeded: g.Ended.Succeeded,
+		Failed: g.Ended.Failed, Stopped: g.Ended.Stopped, Cancelled: g.Ended.Cancelled,
+		Submitted: clock.ToWall(g.Opened), Spent: m.GroupSpent(g, now), Tags: t.Owner.Tags, Team: t.Owner.Team,
+		Project: t.Owner.Project, User: g.User(), Approval: d.Jobs.ApprovalOf(g.Approval),
+		Name: t.Member.Name, Currency: t.Member.Currency}
+	if t.Kind == groups.Array {
+		v.Array = &api.Indexes{From: t.Array.From, Step: t.Array.Step}
+	}
+	for _, on := range g.Waits {
+		v.Waits = append(v.Waits, on.On)
+	}
+	if t.HasBudget {
+		v.Budget = new(t.Budget)
+	}
+	v.Closed = g.Phase == state.GroupOver
+	rate := money.Rate(0)
+	for n := range g.Began {
+		if j := m.State().Job(g.Member(n).Job); j != nil {
+			v.Closed = v.Closed && jobs.Closed(j)
+			if a := j.Live(); a != nil {
+				rate += a.Rate()
+			}
+		}
+	}
+	if rate > 0 {
+		v.Rate = &rate
+	}
+	if !g.Finished.IsZero() {
+		v.Finished = new(clock.ToWall(g.Finished))
+	}
+	return v
+}
+
+// Receipt shows what a group has cost, by member.
+func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
+	v, ok := d.group(w, r)
+	if !ok {
+		return
+	}
+	rec := api.GroupReceipt{Group: v, Members: []api.GroupMember{}, OnDemand: new(money.Amount{})}
+	uses := map[ledger.Use]money.Amount{}
+	for n := range v.Began {
+		index := v.Array.From + n*v.Array.Step
+		d.Control.Job(state.MemberOf(v.ID, index), func(_ *core.Machine, j *core.Job) {
+			rec.Members = append(rec.Members, d.line(j, index, uses))
+		})
+	}
+	for _, m := range rec.Members {
+		rec.Cost, rec.Interruptions = rec.Cost.Add(m.Cost), rec.Interruptions+m.Interruptions
+		if m.OnDemand == nil {
+			rec.OnDemand = nil
+		} else if rec.OnDemand != nil {
+			rec.OnDemand = new(rec.OnDemand.Add(*m.OnDemand))
+		}
+	}
+	rec.Useful, rec.Lost = uses[ledger.Useful], uses[ledger.Lost]
+	rec.StartUp, rec.Idle = uses[ledger.StartUp], uses[ledger.Idle]
+	reply.JSON(w, rec)
+}
+
+// line is what a member has cost; uses gets what for.
+func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) api.GroupMember {
+	clock := d.Control.Clock()
+	m := api.GroupMember{ID: j.ID(), Index: index, State: string(j.State()), Why: j.Why(), Attempts: len(j.Attempts()),
+		Cost: j.Spent(d.Control.Now()), OnDemand: j.OnDemand(), Exit: j.Exit()}
+	for n, a := range j.Attempts() {
+		if n == 0 && !a.From().IsZero() {
+			m.Started = new(clock.ToWall(a.From()))
+		}
+		if a.Taken() {
+			m.Interruptions++
+		}
+		for use, amount := range a.Uses() {
+			uses[use] = uses[use].Add(amount)
+		}
+	}
+	if !j.Finished().IsZero() {
+		m.Finished = new(clock.ToWall(j.Finished()))
+	}
+	return m
+}

@@ -1,0 +1,164 @@
+package submit
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+)
+
+// arrayForm is FROM-TO, FROM-TO:STEP or either with %N behind it.
+var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
+
+// Array reads the indexes of an array, and how many members may be open at once: all of them, where it does not say.
+func Array(text string) (a state.Array, atOnce int, err error) {
+	m := arrayForm.FindStringSubmatch(text)
+	if m == nil {
+		return a, 0, fmt.Errorf("%q names no indexes: write them as 0-99, every second as 0-98:2, and 0-99%%8 for at most "+
+			"8 members at once", text)
+	}
+	number := func(i, otherwise int) int {
+		if m[i] == "" {
+			return otherwise
+		}
+		n, _ := strconv.Atoi(m[i]) // of ten digits
+		return n
+	}
+	to := number(2, 0)
+	a = state.Array{From: number(1, 0), Step: number(3, 1)}
+	switch {
+	case to > core.MaxIndex:
+		return a, 0, fmt.Errorf("%q ends above %d", text, core.MaxIndex)
+	case a.From > to:
+		return a, 0, fmt.Errorf("%q has no member: it begins above its end", text)
+	case a.Step == 0:
+		return a, 0, fmt.Errorf("%q has a step of 0: write 1 or more", text)
+	}
+	if a.Members = (to-a.From)/a.Step + 1; a.Members > core.MaxMembers {
+		return a, 0, fmt.Errorf("%q has %d members, and at most %d may be: submit several arrays", text, a.Members,
+			core.MaxMembers)
+	}
+	if atOnce = number(4, min(a.Members, openAtOnce)); atOnce == 0 {
+		return a, 0, fmt.Errorf("%q lets 0 members run at once: write 1 or more, or leave %%0 out", text)
+	}
+	return a, min(atOnce, a.Members), nil
+}
+
+// openAtOnce is how many members of an array wait or run at once where it does not say: others begin as these end, so
+// that a large array takes little memory.
+const openAtOnce = 1000
+
+// Group submits a job as an array.
+func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
+	b, ok := sent(w, r)
+	if !ok || d.crowded(w, r) {
+		return
+	}
+	array, atOnce, err := Array(b.Array)
+	field := "array"
+	if err == nil && b.From != "" {
+		field, err = "from", fmt.Errorf("the members of an array begin from nothing: submit a job of its own from %s", b.From)
+	}
+	if err != nil {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "the array is not valid", "correct "+field, err)
+		return
+	}
+	id, ok := d.take(w, r, b, func(r *http.Request, b api.Submission, j spec.Job) (string, *reply.Refusal) {
+		return d.openGroup(r, b, j, array, atOnce)
+	})
+	if !ok {
+		return
+	}
+	v, _ := d.Groups.Visible(auth.CallerOf(r), id)
+	reply.JSON(w, v)
+}
+
+// openGroup gives an array a name, keeps its work folder, lets it in and writes it.
+func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array state.Array, atOnce int) (id string,
+	no *reply.Refusal) {
+	id, done, err := d.name(r.Context(), j.Name)
+	if err != nil {
+		return id, unread(err)
+	}
+	defer done()
+	member := d.terms(j, d.Control.Now())
+	if member.HasBudget && member.DeadlineFirst {
+		return id, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "first",
+			Title: "the budget of an array comes before its deadline", Fix: "leave out first: deadline, or the budget"}
+	}
+	t := core.GroupTerms{Kind: groups.Array, Owner: member.Owner, Budget: member.Budget, HasBudget: member.HasBudget,
+		AtOnce: atOnce, Grace: member.Grace, Rate: member.Need.MaxRate, Array: array, Member: &member}
+	if t.After, no = d.after(r, b.After); no != nil {
+		return id, no
+	}
+	member.Budget, member.HasBudget = core.Terms{}.Budget, false // each gets its share
+	c := auth.CallerOf(r)
+	e := d.Gate.Event(r, core.GroupOpened{Group: id, Terms: t, Spec: b.Spec})
+	e.Key = b.Key
+	if no = d.Settled(r.Context()); no == nil {
+		no = d.wouldRefuse(c, e)
+	}
+	if no == nil {
+		no = d.keepWork(r, id, j.Team, b)
+	}
+	lost := false // whether it will be there nobody knows
+	if no == nil {
+		auth.CallOf(r).Act.Detail = fingerprint(b)
+		if err := d.Gate.Propose(r, id, e); err != nil {
+			no = budgets.Denied(c, err, "the array was not written", "submit it again with the same key")
+			lost = no.Status >= http.StatusInternalServerError
+		}
+	}
+	if no != nil && !lost {
+		_ = d.Uploads.Store.Drop(id) // the next of that name takes its place else
+		d.Forget(id)
+	}
+	return id, no
+}
+
+// after reads what a submission is to come after. What is over already, as it was to be, is left out.
+func (d *Desk) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
+	wrong := func(format string, a ...any) *reply.Refusal {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after",
+			Title: "it cannot come after that", Fix: "name jobs or groups as scrimp jobs lists them, such as prep-2 or prep-2:any",
+			Err: fmt.Errorf(format, a...)}
+	}
+	for _, text := range list {
+		on, how, said := strings.Cut(text, ":")
+		if said && how != "ok" && how != "any" {
+			return nil, wrong("%q: write %s, which must succeed, or %s:any", text, on, on)
+		}
+		if slices.ContainsFunc(after, func(d state.Dependency) bool { return d.On == on }) {
+			return nil, wrong("%s is named twice", on)
+		}
+		dep := state.Dependency{On: on, Any: how == "any"}
+		c := auth.CallerOf(r)
+		if _, seen := d.Groups.Visible(c, on); seen {
+			after = append(after, dep)
+			continue
+		}
+		v, seen := d.Jobs.Visible(c, on)
+		var here bool
+		d.Control.Read(func(m *core.Machine) { _, here = m.Job(on) })
+		switch {
+		case !seen:
+			return nil, wrong("there is no job or group %q", on)
+		case here:
+			after = append(after, dep)
+		case v.State != string(core.Succeeded) && !dep.Any:
+			return nil, wrong("%s is over and did not succeed: resume it first, or write %s:any", on, on)
+		}
+	}
+	return after, nil
+}
