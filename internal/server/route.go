@@ -11,7 +11,6 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
-	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
@@ -139,28 +138,6 @@ func serverRoutes() []route {
 			ofBudgets((*budgets.Desk).Show)},
 		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
 			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
-	}
-}
-
-// groupRoutes are about groups of jobs.
-func groupRoutes() []route {
-	return []route{
-		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
-			"Submit a job as an array: the same job, with each of its indexes", api.Submission{}, api.Group{}, "", nil,
-			ofSubmit((*submit.Desk).Group)},
-		{"GET", "/v1/groups", identity.Viewer, anywhere, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
-			ofGroups((*groups.Desk).List)},
-		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,
-			ofGroups((*groups.Desk).Get)},
-		{"GET", "/v1/groups/{id}/receipt", identity.Viewer, ofJob, true, "Show what a group cost, by member", nil,
-			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
-		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
-			api.Group{}, "", nil, ofGroups((*groups.Desk).End)},
-		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",
-			api.Review{}, api.Group{}, "", nil, ofGroups((*groups.Desk).Approve)},
-		{"POST", "/v1/groups/{id}/reject", identity.Operator, ofJob, false,
-			"End a group that waits for approval, and say why", api.Review{}, api.Group{}, "", nil,
-			ofGroups((*groups.Desk).Reject)},
 	}
 }
 

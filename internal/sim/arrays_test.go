@@ -52,6 +52,7 @@ func (w *World) drawArrays(gpus int) {
 	last.terms.After = []state.Dependency{{On: "sweep", Any: rng.IntN(2) == 0}}
 	last.asks, last.by = 0, ""
 	w.after(at+time.Duration(rng.IntN(30*60))*time.Minute, func() { w.submitsLast(last) })
+	w.after(at+120*time.Hour, func() { w.giveUp("last") }) // nothing for sale may do
 }
 
 // opensArray opens the array, unless what it is to come after is over and did not succeed.

@@ -23,10 +23,10 @@ type together struct {
 }
 
 func (t *together) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.array, "array", "", "submit the job once for each of these `indexes`, as 0-99, every second as "+
-		"0-98:2, or 0-99%8 for at most 8 at once (default: one job)")
-	cmd.Flags().StringSliceVar(&t.after, "after", nil, "begin after this `job` or array has succeeded, or, as JOB:any, is "+
-		"over (may be repeated)")
+	cmd.Flags().StringVar(&t.array, "array", "", "submit the job once for each of these `indexes`, as 0-99, every second "+
+		"as 0-98:2, or 0-99%8 for at most 8 at once (default: one job)")
+	cmd.Flags().StringSliceVar(&t.after, "after", nil, "begin after this `job` or array has succeeded, or, as JOB:any, "+
+		"is over (may be repeated)")
 	_ = cmd.RegisterFlagCompletionFunc("array", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
 }

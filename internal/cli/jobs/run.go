@@ -108,8 +108,8 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if err := a.agreed(ctx, p, yes, force); err != nil {
 		return err
 	}
-	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: t.array, After: t.after},
-		j, folder)
+	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: t.array,
+		After: t.after}, j, folder)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,8 @@ func GroupReceipt(r api.GroupReceipt, p Place) string {
 		cost += " of a budget of " + money.Short(*g.Budget, g.Currency)
 	}
 	p.fact(&b, "cost", "%s", cost)
-	p.fact(&b, "spent on", "useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost), usd(r.Idle))
+	p.fact(&b, "spent on",
+		"useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost), usd(r.Idle))
 	if r.OnDemand != nil {
 		p.fact(&b, "on-demand", "%s for the same work", usd(*r.OnDemand))
 	}

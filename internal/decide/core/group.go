@@ -142,8 +142,8 @@ func (m *Machine) held(b *budget.Accounts, t time.Time) {
 
 // weighedGroup is a hold as limits see it.
 func weighedGroup(h *state.Group) budget.Job {
-	return budget.Job{ID: h.Name, Owner: h.Terms.Owner, User: h.User(), Most: h.Worst, Bounded: h.Terms.HasBudget, GPUBounded: true,
-		Kind: budget.Hold}
+	return budget.Job{ID: h.Name, Owner: h.Terms.Owner, User: h.User(), Most: h.Worst, Bounded: h.Terms.HasBudget,
+		GPUBounded: true, Kind: budget.Hold}
 }
 
 func (m *Machine) takeGroup(b Body) {
@@ -225,7 +225,8 @@ func (m *Machine) reviewGroup(b GroupReviewed) {
 // held for members that have not come is given up. Those that it has end as ends says.
 func (m *Machine) endGroup(name, why, detail string, ends state.EndMembers) {
 	g := m.s.Group(name)
-	if g == nil || g.Phase == state.GroupOver || g.Phase == state.GroupEnding && (ends == g.Ends || ends == state.LetMembers) {
+	if g == nil || g.Phase == state.GroupOver ||
+		g.Phase == state.GroupEnding && (ends == g.Ends || ends == state.LetMembers) {
 		return
 	}
 	if g.Phase == state.GroupEnding { // its members went on, or were saving
@@ -274,7 +275,7 @@ func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 		return refuse(NoGroup, errors.New("a job has that name"))
 	}
 	if t.AtOnce < 1 || t.AtOnce > MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
-		return refuse(NoGroup, errors.New("give a budget of zero or more, and members that run at once, from 1 to 10,000"))
+		return refuse(NoGroup, errors.New("give a budget of zero or more, and from 1 to 10,000 members at once"))
 	}
 	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > MaxMembers ||
 		a.Step < 1 || a.From < 0 || a.Step > MaxIndex || a.From > MaxIndex) {

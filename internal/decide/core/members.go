@@ -174,9 +174,9 @@ func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move) *Refusal {
 		}
 	}
 	one := w.submission(b, g.User())
-	if one.no == nil && one.asking != nil { // without a budget nobody could approve the group as a whole
-		one.no = &Refusal{Job: b.Job, Why: NeedsApproval, Err: fmt.Errorf("%s: give the array a budget, which "+
-			"is approved once", one.asking)}
+	if one.no == nil && one.asking != nil && g.Approval == nil { // a limit that came later
+		one.no = &Refusal{Job: b.Job, Why: NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that it is "+
+			"approved as a whole", one.asking)}
 	}
 	if one.no != nil {
 		return one.no

@@ -368,27 +368,6 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 }
 
-// ReservedRule marks what a reservation cost and nobody used.
-const ReservedRule = "reserved"
-
-func isCost(a ledger.Account) bool { _, _, ok := a.IsCost(); return ok }
-
-// costOf is what a posting adds to what was spent: nothing where it only says
-// otherwise what the cost was for.
-func costOf(p *ledger.Posting) money.Amount {
-	part := money.Amount{}
-	if isCost(p.To) {
-		part = part.Add(p.Amount)
-	}
-	if isCost(p.From) {
-		part = part.Sub(p.Amount)
-	}
-	return part
-}
-
-// CostOf is what a posting adds to what was spent.
-func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }
-
 // Replay takes an event of the log, by its number, with what was decided about it then:
 // no rule is run. Numbers may be missing, of samples that were dropped.
 func (s *State) Replay(seq uint64, e Event, facts []Fact, postings []ledger.Posting) {

@@ -185,3 +185,24 @@ func (s *State) postStray(i *Instance, cost money.Amount) {
 		st.Used = st.Used.Add(i.r.Machine.Owned(cost))
 	}
 }
+
+// ReservedRule marks what a reservation cost and nobody used.
+const ReservedRule = "reserved"
+
+func isCost(a ledger.Account) bool { _, _, ok := a.IsCost(); return ok }
+
+// costOf is what a posting adds to what was spent: nothing where it only says
+// otherwise what the cost was for.
+func costOf(p *ledger.Posting) money.Amount {
+	part := money.Amount{}
+	if isCost(p.To) {
+		part = part.Add(p.Amount)
+	}
+	if isCost(p.From) {
+		part = part.Sub(p.Amount)
+	}
+	return part
+}
+
+// CostOf is what a posting adds to what was spent.
+func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }

@@ -2,7 +2,9 @@
 package groups
 
 import (
+	"context"
 	"net/http"
+	"strings"
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
@@ -11,8 +13,10 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/turn"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 )
@@ -22,6 +26,8 @@ type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Jobs    *jobs.Desk
+	Turns   *turn.Turns
+	Settled func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
 }
 
 // List lists the groups that the caller sees, by name.
@@ -92,7 +98,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	d.Get(w, r)
 }
 
-// Review approves a group that waits for approval, or ends it.
+// review approves a group that waits for approval, or ends it.
 func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	v, ok := d.group(w, r)
 	if !ok {
@@ -102,18 +108,32 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	if !ok {
 		return
 	}
-	if v.State != string(state.GroupAwaits) {
-		reply.Problem(w, http.StatusConflict, "group "+v.ID+" does not wait for approval", "scrimp groups lists them", nil)
-		return
+	defer d.Turns.Alone("approve " + v.ID)() // a second approval is not weighed beside the first
+	var approval *state.Approval
+	d.Control.Read(func(m *core.Machine) {
+		if g := m.State().Group(v.ID); g.Phase == state.GroupAwaits {
+			approval = g.Approval
+		}
+	})
+	no := d.Settled(r.Context())
+	switch {
+	case approval == nil:
+		no = &reply.Refusal{Status: http.StatusConflict, Title: v.ID + " does not wait for approval",
+			Fix: "scrimp status " + v.ID + " shows how it is"}
+	case approved && no == nil:
+		no = jobs.MayApprove(auth.CallerOf(r), approval, v.User, v.Team)
+	case !approved && strings.TrimSpace(b.Reason) == "":
+		no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "reason", Title: "a rejection says why",
+			Fix: "send a reason: its submitter reads it"}
 	}
-	if approved && v.User == auth.CallerOf(r).User && auth.CallerOf(r).Role(v.Team) < identity.Admin {
-		reply.Problem(w, http.StatusForbidden, "who submitted a group does not approve it",
-			"ask another operator of the team, or an admin", nil)
-		return
+	if no == nil {
+		e := d.Gate.Event(r, core.GroupReviewed{Group: v.ID, Approved: approved, Reason: b.Reason})
+		if err := d.Gate.Propose(r, v.ID, e); err != nil {
+			no = budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
+		}
 	}
-	e := d.Gate.Event(r, core.GroupReviewed{Group: v.ID, Approved: approved, Reason: b.Reason})
-	if err := d.Gate.Propose(r, v.ID, e); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	if no != nil {
+		no.Answer(w)
 		return
 	}
 	d.Get(w, r)

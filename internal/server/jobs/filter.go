@@ -23,7 +23,8 @@ type filter struct {
 
 // filterOf reads a filter, or says what is wrong with which field; market is a time of the wall as market time.
 func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
-	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"), name: q.Get("name"), tags: map[string]string{}}
+	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"), name: q.Get("name"),
+		tags: map[string]string{}}
 	for _, list := range q["state"] {
 		for name := range strings.SplitSeq(list, ",") {
 			if name == "" {

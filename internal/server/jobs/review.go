@@ -33,18 +33,21 @@ func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.review(w, r, b, true, func(j core.Job) *reply.Refusal {
-		c := auth.CallerOf(r)
-		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin,
-			c.Role(identity.Everywhere) >= identity.Operator) {
-		case budget.OwnJob:
-			return &reply.Refusal{Status: http.StatusForbidden, Title: "who submitted a job does not approve it",
-				Fix: "ask another operator of the team, or an admin"}
-		case budget.NotForAll:
-			return &reply.Refusal{Status: http.StatusForbidden, Title: "a limit of all teams asks for this approval",
-				Fix: "ask an operator of all teams", Err: errors.New(j.Approval().String())}
-		}
-		return nil
+		return MayApprove(auth.CallerOf(r), j.Approval(), j.User(), j.Terms().Owner.Team)
 	})
+}
+
+// MayApprove says why the caller does not approve what that user of the team has submitted; nil: they may.
+func MayApprove(c identity.Caller, a *state.Approval, user, team string) *reply.Refusal {
+	switch a.May(c.User, user, c.Role(team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
+	case budget.OwnJob:
+		return &reply.Refusal{Status: http.StatusForbidden, Title: "who submitted a job does not approve it",
+			Fix: "ask another operator of the team, or an admin"}
+	case budget.NotForAll:
+		return &reply.Refusal{Status: http.StatusForbidden, Title: "a limit of all teams asks for this approval",
+			Fix: "ask an operator of all teams", Err: errors.New(a.String())}
+	}
+	return nil
 }
 
 // Reject ends a job that waits for approval.

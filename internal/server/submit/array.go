@@ -131,8 +131,8 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array st
 func (d *Desk) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
 	wrong := func(format string, a ...any) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after",
-			Title: "it cannot come after that", Fix: "name jobs or groups as scrimp jobs lists them, such as prep-2 or prep-2:any",
-			Err: fmt.Errorf(format, a...)}
+			Title: "it cannot come after that", Err: fmt.Errorf(format, a...),
+			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does"}
 	}
 	for _, text := range list {
 		on, how, said := strings.Cut(text, ":")

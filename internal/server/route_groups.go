@@ -1,0 +1,30 @@
+package server
+
+import (
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/groups"
+	"scrimp/internal/server/submit"
+	"scrimp/internal/wire/api"
+)
+
+// groupRoutes are about groups of jobs.
+func groupRoutes() []route {
+	return []route{
+		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
+			"Submit a job as an array: the same job, with each of its indexes", api.Submission{}, api.Group{}, "", nil,
+			ofSubmit((*submit.Desk).Group)},
+		{"GET", "/v1/groups", identity.Viewer, anywhere, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
+			ofGroups((*groups.Desk).List)},
+		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,
+			ofGroups((*groups.Desk).Get)},
+		{"GET", "/v1/groups/{id}/receipt", identity.Viewer, ofJob, true, "Show what a group cost, by member", nil,
+			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
+		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
+			api.Group{}, "", nil, ofGroups((*groups.Desk).End)},
+		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",
+			api.Review{}, api.Group{}, "", nil, ofGroups((*groups.Desk).Approve)},
+		{"POST", "/v1/groups/{id}/reject", identity.Operator, ofJob, false,
+			"End a group that waits for approval, and say why", api.Review{}, api.Group{}, "", nil,
+			ofGroups((*groups.Desk).Reject)},
+	}
+}
