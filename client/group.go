@@ -100,3 +100,9 @@ func (c *Client) EndGroup(ctx context.Context, id string, save bool) (Group, err
 func (c *Client) GroupReceipt(ctx context.Context, id string) (GroupReceipt, error) {
 	return ask[GroupReceipt](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(id)+"/receipt", nil)
 }
+
+// Dependency is a job or a group that must be over before another begins.
+type Dependency struct {
+	On  string `json:"on"`
+	Any bool   `json:"any,omitempty"` // however it ends; otherwise it must succeed, a group with all of its members
+}

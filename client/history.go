@@ -74,12 +74,18 @@ type PastJob struct {
 // Terms is what the core needs to know of a job. It is made from the job file
 // once, at submission, so that the core depends on no file format.
 type Terms struct {
-	Name     string `json:"name"`
-	Owner    Owner  `json:"owner"`
-	JobKind  string `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
-	Variant  string `json:"variant,omitempty"`
-	Parent   string `json:"parent,omitempty"`
-	Priority int    `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
+	Name    string `json:"name"`
+	Owner   Owner  `json:"owner"`
+	JobKind string `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
+	Variant string `json:"variant,omitempty"`
+	// Group is the group of which it is a member, Index its index in an array, and Parent the group whose budget it
+	// takes from, which is the same where that has one.
+	Group  string `json:"group,omitempty"`
+	Index  int    `json:"index,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// After is what must be over before it may have a machine.
+	After    []Dependency `json:"after,omitempty"`
+	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
 	// Nodes is how many machines it runs on at once, at most; LeastNodes how many at least, where
 	// that is less. Its work and speed are those on all of them. 0: one.
 	Nodes      int  `json:"nodes,omitempty"`

@@ -131,6 +131,10 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 			t.Fatalf("%s: %+v", name, p)
 		}
 	}
+	array := strings.Replace(costing("array", "a", `,"tags":{"ticket":"7"},"budget":{"dollars":"20"}`), "{", `{"array":"0-1",`, 1)
+	if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, array); rec.Code != 200 {
+		t.Fatalf("array: %+v", p)
+	}
 	for _, id := range w.booting(1) {
 		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
 	}
@@ -176,6 +180,9 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 		ids := []string{"plain", "held", "rich"}
 		if strings.HasPrefix(r.Path, "/v1/engines/") {
 			ids = []string{w.engines[0].Name}
+		}
+		if strings.HasPrefix(r.Path, "/v1/groups/") {
+			ids = []string{"array"}
 		}
 		for _, id := range ids {
 			ask("GET", strings.ReplaceAll(r.Path, "{id}", id), r.Path, "")

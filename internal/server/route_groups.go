@@ -28,3 +28,7 @@ func groupRoutes() []route {
 			ofGroups((*groups.Desk).Reject)},
 	}
 }
+
+func (s *Server) groupDesk() *groups.Desk {
+	return &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
+}

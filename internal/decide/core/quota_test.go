@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/work/propose"
 )
 
 var waiting = flag.Int("waiting", 1_000_000, "how many jobs wait in the benchmark of quotas")
@@ -85,6 +86,9 @@ func (y *yard) step(actor string, b core.Body) {
 			}
 			y.step("", core.LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 1e12, From: y.now})
 			y.step("", core.AttemptStarted{Attempt: a.Allocation, Message: 1})
+		case core.Propose:
+			s, _ := y.m.GroupSnapshot(a.Group)
+			y.step("", core.Proposed{Group: a.Group, Base: s.Base, Moves: propose.Moves(s)})
 		case core.Terminate:
 			y.step("", core.InstanceEnded{Instance: a.Instance, Until: y.now, Cause: "terminated"})
 		}
