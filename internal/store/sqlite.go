@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -58,13 +59,18 @@ func Open(dir string) (*SQLite, error) {
 	return s, nil
 }
 
+// address is a database's file as SQLite takes it with options: whatever characters its folder's name has.
+func address(path, options string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + options
+}
+
 func (s *SQLite) open() (err error) {
 	path := filepath.Join(s.dir, databaseName)
-	if s.write, err = sql.Open("sqlite", "file:"+path+pragmas+"&_txlock=immediate"); err != nil {
+	if s.write, err = sql.Open("sqlite", address(path, pragmas+"&_txlock=immediate")); err != nil {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
-	if s.reads, err = sql.Open("sqlite", "file:"+path+pragmas); err != nil {
+	if s.reads, err = sql.Open("sqlite", address(path, pragmas)); err != nil {
 		return err
 	}
 	s.reads.SetMaxIdleConns(32) // of many readers each would open the file anew

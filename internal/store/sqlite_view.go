@@ -68,11 +68,11 @@ func openView(dir string) (v sqliteView, err error) {
 var errViewForm = errors.New("its tables have another form")
 
 func useView(path string) (v sqliteView, err error) {
-	if v.write, err = sql.Open("sqlite", "file:"+path+viewPragmas+"&_txlock=immediate"); err != nil {
+	if v.write, err = sql.Open("sqlite", address(path, viewPragmas+"&_txlock=immediate")); err != nil {
 		return v, err
 	}
 	v.write.SetMaxOpenConns(1)
-	if v.reads, err = sql.Open("sqlite", "file:"+path+viewPragmas); err != nil {
+	if v.reads, err = sql.Open("sqlite", address(path, viewPragmas)); err != nil {
 		return v, err
 	}
 	v.reads.SetMaxIdleConns(8)

@@ -28,7 +28,7 @@ const groupAgain = time.Minute
 type proposals struct {
 	list  []string         // groups in which something has changed, in that order
 	in    map[string]bool  // that are in the list
-	asked map[string]bool  // that a proposal is awaited for
+	asked map[string]bool  // that a proposal is awaited for: true where something has changed since it was asked for
 	later []laterProposals // when to ask again, soonest first
 }
 
@@ -44,6 +44,12 @@ func (p *proposals) due(group string) {
 	if group != "" && !p.in[group] {
 		p.in[group], p.list = true, append(p.list, group)
 	}
+}
+
+// awaits reports whether a proposal for the group was asked for and has not come.
+func (p *proposals) awaits(group string) bool {
+	_, is := p.asked[group]
+	return is
 }
 
 // again has it looked at later.
@@ -88,8 +94,11 @@ func (m *Machine) tendGroup(g *state.Group) {
 		p.again(g.Name, g.Approval.Until)
 	case g.Phase == state.GroupEnding:
 		m.endMembers(g)
-	case g.Phase == state.GroupOpen && len(g.Waits) == 0 && !p.asked[g.Name] && g.Terms.Kind == groups.Array:
+	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || g.Terms.Kind != groups.Array:
+	case p.awaits(g.Name):
 		p.asked[g.Name] = true
+	default:
+		p.asked[g.Name] = false
 		p.again(g.Name, m.now().Add(roundLost*m.roundEvery()))
 		m.out.Actions = append(m.out.Actions, Propose{Group: g.Name, Base: m.s.Seq()})
 	}
@@ -126,6 +135,9 @@ func (m *Machine) groupOver(g *state.Group, why string) {
 // take takes what a planner proposes: each move that still holds happens.
 func (p *proposals) take(m *Machine, b Proposed) {
 	g := m.s.Group(b.Group)
+	if p.asked[b.Group] { // the planner did not see it
+		p.due(b.Group)
+	}
 	delete(p.asked, b.Group)
 	if g == nil {
 		return

@@ -96,6 +96,34 @@ func TestArray_SharesItsBudget(t *testing.T) {
 	}
 }
 
+// A member that ends while a planner is at work has the planner asked again.
+func TestProposed_IsAskedForAgainWhereSomethingHasChangedMeanwhile(t *testing.T) {
+	y := newYard(t, 10)
+	step := func(b core.Body) (asked bool) {
+		out := y.m.Step(core.Event{At: y.now, Schema: core.Schema, Tenant: "t", Body: b})
+		for _, a := range out.Actions {
+			_, is := a.(core.Propose)
+			asked = asked || is
+		}
+		return asked
+	}
+	step(array("sweep", 3, 1, nil))
+	seen, _ := y.m.GroupSnapshot("sweep")
+	if !step(core.Proposed{Group: "sweep", Base: seen.Base, Moves: propose.Moves(seen)}) {
+		t.Fatal("nobody asks what comes after the first member")
+	}
+	seen, _ = y.m.GroupSnapshot("sweep") // it is open
+	if step(core.JobEnded{Job: "sweep.10"}) {
+		t.Error("it is asked for twice at once")
+	}
+	if moves := propose.Moves(seen); len(moves) > 0 {
+		t.Fatalf("with a member open, it proposes %v", moves)
+	}
+	if !step(core.Proposed{Group: "sweep", Base: seen.Base}) {
+		t.Error("the next member would wait until the proposal counts as lost")
+	}
+}
+
 // A group is ended a few members a step, and a restart in between goes on with it.
 func TestArray_EndsItsMembersAFewEachStep(t *testing.T) {
 	y := newYard(t, 2)
