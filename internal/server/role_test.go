@@ -32,6 +32,9 @@ var wanted = map[string]string{
 	"GET /v1/jobs/{id}/outputs": "viewer of the job",
 	"POST /v1/jobs":             "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
 	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
+	"POST /v1/groups": "submitter anywhere", "GET /v1/groups": "viewer anywhere", "GET /v1/groups/{id}": "viewer of the job",
+	"GET /v1/groups/{id}/receipt": "viewer of the job", "POST /v1/groups/{id}/end": "submitter of their job",
+	"POST /v1/groups/{id}/approve": "operator of the job", "POST /v1/groups/{id}/reject": "operator of the job",
 	"POST /v1/jobs/{id}/approve": "operator of the job", "POST /v1/jobs/{id}/reject": "operator of the job",
 	"POST /v1/jobs/{id}/end": "submitter of their job", "GET /v1/jobs/{id}/log": "viewer of the job",
 	"PATCH /v1/jobs/{id}": "submitter of their job", "POST /v1/jobs/{id}/pause": "submitter of their job",
@@ -100,6 +103,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 
 	w.must("POST", "/v1/jobs", aJob("seen", "vision"), nil)
 	w.must("POST", "/v1/jobs/seen/end", api.End{}, nil)
+	w.must("POST", "/v1/groups", inArray("array", "vision", "0-1", ""), nil)
 	asked := 0
 	for _, r := range table() {
 		rule, ok := wanted[r.Method+" "+r.Path]
@@ -108,7 +112,11 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 			continue
 		}
 		for _, c := range callers {
-			path := strings.ReplaceAll(r.Path, "{id}", "seen")
+			id := "seen"
+			if strings.HasPrefix(r.Path, "/v1/groups/") {
+				id = "array"
+			}
+			path := strings.ReplaceAll(r.Path, "{id}", id)
 			if r.Path == "/v1/agent/logs" && r.Method == "POST" {
 				path += "?offset=0"
 			}

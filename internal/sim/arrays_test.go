@@ -29,7 +29,7 @@ func (w *World) drawArrays(gpus int) {
 	members := 1 + rng.IntN(6)
 	b := core.GroupOpened{Group: "sweep", Spec: one.spec, Terms: core.GroupTerms{Kind: groups.Array, Owner: one.terms.Owner,
 		AtOnce: 1 + rng.IntN(3), Grace: 3 * time.Minute, Member: &one.terms,
-		Array: state.Array{From: rng.IntN(3), Step: 1 + rng.IntN(4), Members: members}}}
+		Array: groups.Indexes{From: rng.IntN(3), Step: 1 + rng.IntN(4), Members: members}}}
 	if rng.IntN(2) == 0 {
 		b.Terms.HasBudget = true
 		b.Terms.Budget = usd(one.terms.Work.Hours() * float64(members) * (0.5 + 3*rng.Float64()))

@@ -22,6 +22,7 @@ import (
 type Flags struct {
 	Env    []string
 	Market string
+	Array  string // the indexes of an array; "": one job
 	Terms  Terms
 }
 

@@ -17,17 +17,11 @@ import (
 )
 
 // together is how jobs belong together that run submits.
-type together struct {
-	array string
-	after []string
-}
+type together struct{ after []string }
 
 func (t *together) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.array, "array", "", "submit the job once for each of these `indexes`, as 0-99, every second "+
-		"as 0-98:2, or 0-99%8 for at most 8 at once (default: one job)")
 	cmd.Flags().StringSliceVar(&t.after, "after", nil, "begin after this `job` or array has succeeded, or, as JOB:any, "+
 		"is over (may be repeated)")
-	_ = cmd.RegisterFlagCompletionFunc("array", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
 }
 

@@ -61,6 +61,7 @@ Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the jo
 	}
 	f.Add(cmd)
 	f.AddTerms(cmd)
+	f.AddArray(cmd)
 	t.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent; what is not feasible is not run "+
 		"(default: ask at a terminal)")
@@ -72,7 +73,11 @@ Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the jo
 
 func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags, t together,
 	yes, detach, force bool) error {
-	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
+	j, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()) // before a server is started for it
+	if err == nil {
+		_, _, err = f.Member(j)
+	}
+	if err != nil {
 		return err
 	}
 	c, err := a.Ensure(ctx, f.Market)
@@ -96,7 +101,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 			"it takes\n", j.Checkpoint.Dir)
 	}
 	j, from := learn.From(ctx, a.App, c, j)
-	p, err := a.foretell(ctx, c, j, v, from, args, dash, force)
+	p, err := a.foretell(ctx, c, j, v, from, args, dash, f, force)
 	if err != nil {
 		return err
 	}
@@ -108,12 +113,12 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if err := a.agreed(ctx, p, yes, force); err != nil {
 		return err
 	}
-	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: t.array,
+	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: f.Array,
 		After: t.after}, j, folder)
 	if err != nil {
 		return err
 	}
-	if t.array != "" {
+	if f.Array != "" {
 		return a.runArray(ctx, c, s, detach)
 	}
 	job, err := c.Submit(ctx, s)
@@ -131,11 +136,16 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 
 // foretell shows what the job would cost; without force it refuses one that nothing fits.
 func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string, args []string,
-	dash int, force bool) (show.Plan, error) {
-	p, err := cliplan.Predict(ctx, a.App, c, j, v)
+	dash int, f jobfile.Flags, force bool) (show.Plan, error) {
+	member, whole, err := f.Member(j)
+	if err != nil {
+		return show.Plan{}, err
+	}
+	p, err := cliplan.Predict(ctx, a.App, c, member, v)
 	if err != nil {
 		return p, err
 	}
+	p = whole(p)
 	if p.WorkFrom = from; dash >= 0 {
 		p = p.OfCommand(j.Checkpoint.Dir)
 	}

@@ -149,10 +149,15 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 				return err
 			}
 			j, from := learn.From(ctx, a.App, c, j)
-			p, q, err := predict(ctx, a.App, c, j, v)
+			member, whole, err := f.Member(j)
 			if err != nil {
 				return err
 			}
+			p, q, err := predict(ctx, a.App, c, member, v)
+			if err != nil {
+				return err
+			}
+			p = whole(p)
 			if p.Known {
 				p.Engines = q.compare(j)
 			}
@@ -164,8 +169,10 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 	}
 	f.Add(cmd)
 	f.AddTerms(cmd)
+	f.AddArray(cmd)
 	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic "+
 		"(docs/plan.md) (default: simulate it on the server's market)")
+	cmd.MarkFlagsMutuallyExclusive("array", "catalog")
 	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file` (default: no drawing)")
 	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
 	return cmd

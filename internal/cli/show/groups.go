@@ -42,11 +42,14 @@ func GroupProgress(g api.Group, p Place) string {
 	if n := bad(g); n > 0 {
 		items = append(items, fmt.Sprintf("%d did not", n))
 	}
+	if n := g.Members - g.Began; n > 0 && g.Finished != nil {
+		items = append(items, fmt.Sprintf("%d never began", n))
+	}
 	if g.Open > 0 {
 		items = append(items, fmt.Sprintf("%d wait or run", g.Open))
 	}
 	if len(g.Waits) > 0 {
-		items = append(items, "waits until "+clean(strings.Join(g.Waits, ", "))+" is over")
+		items = append(items, "waits for "+clean(strings.Join(g.Waits, ", ")))
 	}
 	spent := money.Format(g.Spent, g.Currency, 4)
 	if g.Budget != nil {

@@ -47,6 +47,43 @@ type Plan struct {
 	BeginS   *float64 `json:"begin_s,omitempty"`
 	// Engines is how the job would go on each engine by itself, where it may run on several.
 	Engines []EnginePlan `json:"engines,omitempty"`
+	// Array is all members together, where the plan is of one of them; null: it is no array.
+	Array *ArrayPlan `json:"array,omitempty"`
+}
+
+// ArrayPlan is an array as its member's plan has it. null: not known.
+type ArrayPlan struct {
+	Members int           `json:"members"`
+	AtOnce  int           `json:"at_once"`
+	CostUSD *float64      `json:"cost_usd"` // the median of a member, so many times
+	FinishS *float64      `json:"finish_s"` // the same, one after another where not all run at once; market seconds
+	Budget  *money.Amount `json:"budget"`   // of all together
+}
+
+// OfArray is the plan of a member with what so many come to.
+func (v Plan) OfArray(members, atOnce int, budget *money.Amount) Plan {
+	v.Array = &ArrayPlan{Members: members, AtOnce: atOnce, Budget: budget}
+	if v.Known && v.CostUSD != nil && !v.never() {
+		v.Array.CostUSD = new(float64(members) * v.CostUSD[1])
+	}
+	if v.Known && v.FinishS != nil && !v.never() {
+		v.Array.FinishS = new(float64((members+atOnce-1)/atOnce) * v.FinishS[1])
+	}
+	return v
+}
+
+func (a *ArrayPlan) text() string {
+	items := []string{fmt.Sprintf("%d members like this one, at most %d at once", a.Members, a.AtOnce)}
+	if a.CostUSD != nil {
+		items = append(items, "about "+usd(*a.CostUSD)+" together")
+	}
+	if a.FinishS != nil {
+		items = append(items, "done after about "+seconds(*a.FinishS)+" where so many find a machine")
+	}
+	if a.Budget != nil {
+		items = append(items, "at most "+money.Short(*a.Budget, money.USD)+" together, the budget, from which each gets a share")
+	}
+	return strings.Join(items, "; ")
 }
 
 // EnginePlan is a job played forward on one engine, or on one zone of it. null: not known, or it cannot be done there.
@@ -102,6 +139,9 @@ func (v Plan) Text(p Place) string {
 	}
 	for _, e := range v.Engines {
 		p.fact(&b, "on "+e.Engine, "%s", e.text())
+	}
+	if v.Array != nil {
+		p.fact(&b, "array", "%s", v.Array.text())
 	}
 	for _, r := range v.Reasons {
 		p.fact(&b, "note", "%s", r)

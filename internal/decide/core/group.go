@@ -274,11 +274,11 @@ func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 	if m.s.Job(b.Group) != nil {
 		return refuse(NoGroup, errors.New("a job has that name"))
 	}
-	if t.AtOnce < 1 || t.AtOnce > MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
+	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return refuse(NoGroup, errors.New("give a budget of zero or more, and from 1 to 10,000 members at once"))
 	}
-	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > MaxMembers ||
-		a.Step < 1 || a.From < 0 || a.Step > MaxIndex || a.From > MaxIndex) {
+	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
+		a.Step < 1 || a.From < 0 || a.Step > groups.MaxIndex || a.From > groups.MaxIndex) {
 		return refuse(NoGroup, errors.New("an array has from 1 to 10,000 members, with indexes of zero or more"))
 	}
 	if no := m.noDependency(b.Group, t.After); no != nil {

@@ -11,12 +11,6 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// The bounds of arrays.
-const (
-	MaxMembers = 10_000
-	MaxIndex   = 1_000_000_000
-)
-
 // membersAtOnce is how many members of groups one step ends at most.
 const membersAtOnce = 64
 

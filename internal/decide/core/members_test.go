@@ -18,7 +18,7 @@ import (
 // array is what opens an array of so many members with indexes from 10 in steps of 5.
 func array(name string, members, atOnce int, change func(*core.GroupTerms)) core.GroupOpened {
 	t := core.GroupTerms{Kind: groups.Array, Owner: ledger.Owner{Team: "a"}, AtOnce: atOnce,
-		Array:  state.Array{From: 10, Step: 5, Members: members},
+		Array:  groups.Indexes{From: 10, Step: 5, Members: members},
 		Member: &core.Terms{Name: name, Currency: money.USD, Priority: 1, Restart: time.Minute, Owner: ledger.Owner{Team: "a"}}}
 	if change != nil {
 		change(&t)
@@ -209,7 +209,7 @@ func TestGroupOpened_RefusesWhatCannotBe(t *testing.T) {
 	many := make([]state.Dependency, 101)
 	for name, b := range map[string]core.GroupOpened{
 		"no member":          array("s", 0, 1, nil),
-		"too many members":   array("s", core.MaxMembers+1, 1, nil),
+		"too many members":   array("s", groups.MaxMembers+1, 1, nil),
 		"none at once":       array("s", 1, 0, nil),
 		"a step of 0":        array("s", 1, 1, func(t *core.GroupTerms) { t.Array.Step = 0 }),
 		"no job":             array("s", 1, 1, func(t *core.GroupTerms) { t.Member = nil }),
@@ -261,17 +261,17 @@ func BenchmarkProposed(b *testing.B) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		m.Step(event(array("sweep", core.MaxMembers, core.MaxMembers, nil)))
-		for n := 0; m.State().Group("sweep").Began < core.MaxMembers; n++ {
+		m.Step(event(array("sweep", groups.MaxMembers, groups.MaxMembers, nil)))
+		for n := 0; m.State().Group("sweep").Began < groups.MaxMembers; n++ {
 			s, _ := m.GroupSnapshot("sweep")
 			m.Step(event(core.Proposed{Group: "sweep", Base: s.Base, Moves: propose.Moves(s)}))
 		}
 		b.StopTimer()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/core.MaxMembers, "B/member")
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/groups.MaxMembers, "B/member")
 		b.StartTimer()
 		runtime.KeepAlive(m)
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(core.MaxMembers/propose.MovesAtOnce), "µs/proposal")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(groups.MaxMembers/propose.MovesAtOnce), "µs/proposal")
 }

@@ -28,19 +28,9 @@ type GroupTerms struct {
 	Rate      money.Rate    `json:"rate,omitempty"`     // the highest at which one is rented; 0: the highest for sale
 	After     []Dependency  `json:"after,omitempty"`    // what must be over before a member begins
 	// Array and Member say what the members of an array are: the same job, each with its index.
-	Array  Array  `json:"array,omitzero"`
-	Member *Terms `json:"member,omitempty"`
+	Array  groups.Indexes `json:"array,omitzero"`
+	Member *Terms         `json:"member,omitempty"`
 }
-
-// Array is the indexes of the members of an array: From, From+Step and so on, Members in all.
-type Array struct {
-	From    int `json:"from"`
-	Step    int `json:"step"`
-	Members int `json:"members"`
-}
-
-// Index is that of the n-th member, from 0.
-func (a Array) Index(n int) int { return a.From + n*a.Step }
 
 // What can happen to groups.
 type (

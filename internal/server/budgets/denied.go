@@ -34,9 +34,12 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 	case core.NeverApproved:
 		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s was never approved", no.Job),
 			Fix: "submit it anew with scrimp rerun " + no.Job}
-	case core.NoGroup, core.GroupFull, core.NoDependency:
-		return &reply.Refusal{Status: http.StatusConflict, Title: "the hold does not let it in", Err: no.Err,
-			Fix: "open a hold with more, or wait until its parts are over"}
+	case core.NoDependency:
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after", Title: "it cannot come after that",
+			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does", Err: no.Err}
+	case core.NoGroup, core.GroupFull:
+		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
+			Fix: "give the group a larger budget, or wait until others of its members are over"}
 	case core.LimitReached:
 	}
 	return overLimit(c, no.Limit)

@@ -140,7 +140,7 @@ func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
 	}
 	if len(v.Waits) > 0 {
 		v.Why = "waits_for_others"
-		says = append(says, "waits until "+strings.Join(v.Waits, ", ")+" is over")
+		says = append(says, "waits for "+strings.Join(v.Waits, ", "))
 	} else if limit, detail, ok := m.Waits(j); ok {
 		v.Why, v.Quota = "over_quota", limit
 		says = append(says, "waits: "+detail)

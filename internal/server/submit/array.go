@@ -3,9 +3,7 @@ package submit
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"scrimp/internal/decide/core"
@@ -18,54 +16,13 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// arrayForm is FROM-TO, FROM-TO:STEP or either with %N behind it.
-var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
-
-// Array reads the indexes of an array, and how many members may be open at once: all of them, where it does not say.
-func Array(text string) (a state.Array, atOnce int, err error) {
-	m := arrayForm.FindStringSubmatch(text)
-	if m == nil {
-		return a, 0, fmt.Errorf("%q names no indexes: write them as 0-99, every second as 0-98:2, and 0-99%%8 for at most "+
-			"8 members at once", text)
-	}
-	number := func(i, otherwise int) int {
-		if m[i] == "" {
-			return otherwise
-		}
-		n, _ := strconv.Atoi(m[i]) // of ten digits
-		return n
-	}
-	to := number(2, 0)
-	a = state.Array{From: number(1, 0), Step: number(3, 1)}
-	switch {
-	case to > core.MaxIndex:
-		return a, 0, fmt.Errorf("%q ends above %d", text, core.MaxIndex)
-	case a.From > to:
-		return a, 0, fmt.Errorf("%q has no member: it begins above its end", text)
-	case a.Step == 0:
-		return a, 0, fmt.Errorf("%q has a step of 0: write 1 or more", text)
-	}
-	if a.Members = (to-a.From)/a.Step + 1; a.Members > core.MaxMembers {
-		return a, 0, fmt.Errorf("%q has %d members, and at most %d may be: submit several arrays", text, a.Members,
-			core.MaxMembers)
-	}
-	if atOnce = number(4, min(a.Members, openAtOnce)); atOnce == 0 {
-		return a, 0, fmt.Errorf("%q lets 0 members run at once: write 1 or more, or leave %%0 out", text)
-	}
-	return a, min(atOnce, a.Members), nil
-}
-
-// openAtOnce is how many members of an array wait or run at once where it does not say: others begin as these end, so
-// that a large array takes little memory.
-const openAtOnce = 1000
-
 // Group submits a job as an array.
 func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
 	if !ok || d.crowded(w, r) {
 		return
 	}
-	array, atOnce, err := Array(b.Array)
+	array, atOnce, err := groups.ParseIndexes(b.Array)
 	field := "array"
 	if err == nil && b.From != "" {
 		field, err = "from", fmt.Errorf("the members of an array begin from nothing: submit a job of its own from %s", b.From)
@@ -85,7 +42,7 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 }
 
 // openGroup gives an array a name, keeps its work folder, lets it in and writes it.
-func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array state.Array, atOnce int) (id string,
+func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array groups.Indexes, atOnce int) (id string,
 	no *reply.Refusal) {
 	id, done, err := d.name(r.Context(), j.Name)
 	if err != nil {

@@ -1,0 +1,64 @@
+package groups
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Indexes are those of the members of an array: From, From+Step and so on, Members in all.
+type Indexes struct {
+	From    int `json:"from"`
+	Step    int `json:"step"`
+	Members int `json:"members"`
+}
+
+// The bounds of arrays.
+const (
+	MaxMembers = 10_000
+	MaxIndex   = 1_000_000_000
+)
+
+// Index is that of the n-th member, from 0.
+func (x Indexes) Index(n int) int { return x.From + n*x.Step }
+
+// arrayForm is FROM-TO, FROM-TO:STEP or either with %N behind it.
+var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
+
+// ParseIndexes reads the indexes of an array, and how many members may be open at once: all of them, where it does not say.
+func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
+	m := arrayForm.FindStringSubmatch(text)
+	if m == nil {
+		return a, 0, fmt.Errorf("%q names no indexes: write them as 0-99, every second as 0-98:2, and 0-99%%8 for at most "+
+			"8 members at once", text)
+	}
+	number := func(i, otherwise int) int {
+		if m[i] == "" {
+			return otherwise
+		}
+		n, _ := strconv.Atoi(m[i]) // of ten digits
+		return n
+	}
+	to := number(2, 0)
+	a = Indexes{From: number(1, 0), Step: number(3, 1)}
+	switch {
+	case to > MaxIndex:
+		return a, 0, fmt.Errorf("%q ends above %d", text, MaxIndex)
+	case a.From > to:
+		return a, 0, fmt.Errorf("%q has no member: it begins above its end", text)
+	case a.Step == 0:
+		return a, 0, fmt.Errorf("%q has a step of 0: write 1 or more", text)
+	}
+	if a.Members = (to-a.From)/a.Step + 1; a.Members > MaxMembers {
+		return a, 0, fmt.Errorf("%q has %d members, and at most %d may be: submit several arrays", text, a.Members,
+			MaxMembers)
+	}
+	if atOnce = number(4, min(a.Members, openAtOnce)); atOnce == 0 {
+		return a, 0, fmt.Errorf("%q lets 0 members run at once: write 1 or more, or leave %%0 out", text)
+	}
+	return a, min(atOnce, a.Members), nil
+}
+
+// openAtOnce is how many members of an array wait or run at once where it does not say: others begin as these end, so
+// that a large array takes little memory.
+const openAtOnce = 1000
