@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/cli/show"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
 )
 
@@ -17,19 +17,25 @@ func (f *Flags) AddArray(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("array", cobra.NoFileCompletions)
 }
 
-// Member is a member of the array that the flags ask for: the job with its share of the budget; and what turns the
-// member's plan into that of the array. Without such a flag it is the job and its plan.
-func (f *Flags) Member(j spec.Job) (member spec.Job, whole func(show.Plan) show.Plan, err error) {
+// Array is the array that the flags ask for.
+type Array struct {
+	groups.Indexes
+	AtOnce int
+	Budget *money.Amount // of all members together; nil: none
+}
+
+// Member is a member of the array that the flags ask for: the job with its share of the budget. Without such a flag it
+// is the job, of no array.
+func (f *Flags) Member(j spec.Job) (member spec.Job, a *Array, err error) {
 	if f.Array == "" {
-		return j, func(p show.Plan) show.Plan { return p }, nil
+		return j, nil, nil
 	}
-	x, atOnce, err := groups.ParseIndexes(f.Array)
-	if err != nil {
+	a = &Array{Budget: j.Budget.Dollars}
+	if a.Indexes, a.AtOnce, err = groups.ParseIndexes(f.Array); err != nil {
 		return j, nil, fmt.Errorf("--array: %w", err)
 	}
-	budget := j.Budget.Dollars
-	if budget != nil {
-		j.Budget.Dollars = new(budget.Over(x.Members))
+	if a.Budget != nil {
+		j.Budget.Dollars = new(a.Budget.Over(a.Members))
 	}
-	return j, func(p show.Plan) show.Plan { return p.OfArray(x.Members, atOnce, budget) }, nil
+	return j, a, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +22,6 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/server/workdir"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -137,7 +135,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 // foretell shows what the job would cost; without force it refuses one that nothing fits.
 func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string, args []string,
 	dash int, f jobfile.Flags, force bool) (show.Plan, error) {
-	member, whole, err := f.Member(j)
+	member, array, err := f.Member(j)
 	if err != nil {
 		return show.Plan{}, err
 	}
@@ -145,7 +143,9 @@ func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api
 	if err != nil {
 		return p, err
 	}
-	p = whole(p)
+	if array != nil {
+		p = p.OfArray(array.Members, array.AtOnce, array.Budget)
+	}
 	if p.WorkFrom = from; dash >= 0 {
 		p = p.OfCommand(j.Checkpoint.Dir)
 	}
@@ -204,49 +204,6 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 	}
 	a.Printf("%s", show.Next(j.ID))
 	return nil
-}
-
-// submit sends the job, as submission makes it.
-func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
-	job api.Job, err error) {
-	if s, err = a.submission(ctx, c, s, j, folder); err != nil {
-		return job, err
-	}
-	return c.Submit(ctx, s)
-}
-
-// submission is what is sent of the job, with its folder where the server is elsewhere; s says what is accepted. The
-// job has what its folder says of its model (learn.Modelled).
-func (a *app) submission(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
-	api.Submission, error) {
-	var err error
-	s.Key, s.Folder = jobfile.Key(), folder
-	j = learn.Given(j, folder)
-	if c.Far {
-		if s.Folder = ""; folder != "" {
-			if s.Work, err = c.SendFolder(ctx, folder); err != nil {
-				return s, err
-			}
-		}
-	}
-	if list := workdir.Secrets(folder); folder != "" && len(list) > 0 {
-		a.Notef("note: %s stays here, by a name that secrets have: name values under secrets, or write !%s into "+
-			".scrimpignore to send it\n", strings.Join(list, ", "), list[0])
-	}
-	if s.Spec, err = j.Encode(); err != nil {
-		return s, err
-	}
-	if s.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
-		return s, err
-	}
-	if s.Shell, err = jobfile.Shell(j, c.Far); err != nil {
-		return s, err
-	}
-	if c.Far && (os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "") {
-		a.Notef("note: the server is elsewhere: nothing of this shell is passed on, its Python environment neither; name " +
-			"what the program needs under setup\n")
-	}
-	return s, nil
 }
 
 // never reports whether nothing on the market can ever do for the job: a price

@@ -11,12 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
@@ -89,93 +85,6 @@ func unknown(j spec.Job, m api.Market, v api.Server) error {
 		return list
 	}
 	return nil
-}
-
-func (a *app) planCmd() *cobra.Command {
-	var f jobfile.Flags
-	var ranked bool
-	var svg string
-	var most int
-	cmd := &cobra.Command{
-		Use:   "plan job.yaml | plan -- COMMAND [ARG ...]",
-		Short: "Show what a job would cost and when it finishes; spends nothing",
-		Long: `Makes 200 simulated runs of the job with the production code, on markets drawn from what is known of the
-offers, and prints the cost (10 %, median, 90 %), the finish, the chance to meet the deadline, and why
-each offer is taken or not. It rents nothing. Amounts are in the offers' currency.
-
-With --catalog, or where the job asks for an accelerator that the market of the data folder does not
-sell, it ranks the offers of the catalogue instead, by expected cost, finish and chance to be on time,
-says why each other one is rejected and what would be cheaper, and simulates the first (docs/plan.md).
-
-Exit status: 0 feasible, 2 not feasible, 1 error.`,
-		Example: "  scrimp plan job.yaml\n  scrimp plan --catalog job.yaml --svg frontier.svg\n" +
-			"  scrimp plan --json job.yaml --env STEPS=100",
-		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			j, folder, notes, err := jobfile.Load(spec.Rank, args, cmd.ArgsLenAtDash(), f, a.Now())
-			if err != nil {
-				return err
-			}
-			if kind := j.Resources.Accelerator; kind != "" && !ranked && f.Market == "" && len(j.Places()) == 0 &&
-				!a.sells(ctx, kind) {
-				if kind == spec.AnyAccelerator {
-					kind = "GPU"
-				}
-				a.Notef("note: the market of the data folder sells no %s: the catalogue is ranked instead (--catalog)\n", kind)
-				ranked = true
-			}
-			if ranked {
-				jobfile.Note(a.App, notes)
-				return a.rankPlan(ctx, j, folder, svg, most)
-			}
-			if _, _, _, err := jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f, a.Now()); err != nil {
-				return err // before a server is started for it
-			}
-			c, err := a.Ensure(ctx, f.Market)
-			if err != nil {
-				return err
-			}
-			v, err := c.Server(ctx)
-			if err != nil {
-				return err
-			}
-			j, folder, notes, err = jobfile.Load(spec.Run, args, cmd.ArgsLenAtDash(), f, v.Market.Now)
-			if err != nil {
-				return err
-			}
-			jobfile.Note(a.App, notes)
-			if j, err = learn.Modelled(j, folder); err != nil {
-				return err
-			}
-			j, from := learn.From(ctx, a.App, c, j)
-			member, whole, err := f.Member(j)
-			if err != nil {
-				return err
-			}
-			p, q, err := predict(ctx, a.App, c, member, v)
-			if err != nil {
-				return err
-			}
-			p = whole(p)
-			if p.Known {
-				p.Engines = q.compare(j)
-			}
-			if p.WorkFrom = from; cmd.ArgsLenAtDash() >= 0 {
-				p = p.OfCommand(j.Checkpoint.Dir)
-			}
-			return a.shows(ctx, p)
-		},
-	}
-	f.Add(cmd)
-	f.AddTerms(cmd)
-	f.AddArray(cmd)
-	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic "+
-		"(docs/plan.md) (default: simulate it on the server's market)")
-	cmd.MarkFlagsMutuallyExclusive("array", "catalog")
-	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file` (default: no drawing)")
-	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
-	return cmd
 }
 
 // shows prints a plan, and says by its error whether it can be kept.

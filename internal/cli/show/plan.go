@@ -81,7 +81,7 @@ func (a *ArrayPlan) text() string {
 		items = append(items, "done after about "+seconds(*a.FinishS)+" where so many find a machine")
 	}
 	if a.Budget != nil {
-		items = append(items, "at most "+money.Short(*a.Budget, money.USD)+" together, the budget, from which each gets a share")
+		items = append(items, "at most "+money.Short(*a.Budget, money.USD)+" together, from which each gets a share")
 	}
 	return strings.Join(items, "; ")
 }

@@ -36,7 +36,8 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 			Fix: "submit it anew with scrimp rerun " + no.Job}
 	case core.NoDependency:
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after", Title: "it cannot come after that",
-			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does", Err: no.Err}
+			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does",
+			Err: no.Err}
 	case core.NoGroup, core.GroupFull:
 		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
 			Fix: "give the group a larger budget, or wait until others of its members are over"}

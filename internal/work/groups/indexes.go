@@ -25,7 +25,8 @@ func (x Indexes) Index(n int) int { return x.From + n*x.Step }
 // arrayForm is FROM-TO, FROM-TO:STEP or either with %N behind it.
 var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
 
-// ParseIndexes reads the indexes of an array, and how many members may be open at once: all of them, where it does not say.
+// ParseIndexes reads the indexes of an array, and how many members may be open at once: all of them, where it does not
+// say, but at most 1,000.
 func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 	m := arrayForm.FindStringSubmatch(text)
 	if m == nil {

@@ -1,0 +1,57 @@
+package jobs
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/server/workdir"
+)
+
+// submit sends the job, as submission makes it.
+func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
+	job api.Job, err error) {
+	if s, err = a.submission(ctx, c, s, j, folder); err != nil {
+		return job, err
+	}
+	return c.Submit(ctx, s)
+}
+
+// submission is what is sent of the job, with its folder where the server is elsewhere; s says what is accepted. The
+// job has what its folder says of its model (learn.Modelled).
+func (a *app) submission(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
+	api.Submission, error) {
+	var err error
+	s.Key, s.Folder = jobfile.Key(), folder
+	j = learn.Given(j, folder)
+	if c.Far {
+		if s.Folder = ""; folder != "" {
+			if s.Work, err = c.SendFolder(ctx, folder); err != nil {
+				return s, err
+			}
+		}
+	}
+	if list := workdir.Secrets(folder); folder != "" && len(list) > 0 {
+		a.Notef("note: %s stays here, by a name that secrets have: name values under secrets, or write !%s into "+
+			".scrimpignore to send it\n", strings.Join(list, ", "), list[0])
+	}
+	if s.Spec, err = j.Encode(); err != nil {
+		return s, err
+	}
+	if s.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
+		return s, err
+	}
+	if s.Shell, err = jobfile.Shell(j, c.Far); err != nil {
+		return s, err
+	}
+	if c.Far && (os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "") {
+		a.Notef("note: the server is elsewhere: nothing of this shell is passed on, its Python environment neither; name " +
+			"what the program needs under setup\n")
+	}
+	return s, nil
+}
