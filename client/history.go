@@ -126,6 +126,8 @@ type Owner struct {
 	Project      string            `json:"project,omitempty"`
 	Environment  string            `json:"environment,omitempty"`
 	ModelVersion string            `json:"model_version,omitempty"`
+	Group        string            `json:"group,omitempty"` // of which the job is a member
+	Part         string            `json:"part,omitempty"`  // which member: the index in an array
 	Job          string            `json:"job,omitempty"`
 	Attempt      string            `json:"attempt,omitempty"`
 	Task         string            `json:"task,omitempty"`

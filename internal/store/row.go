@@ -38,6 +38,7 @@ const (
 	hasPrice
 	hasListPrice
 	hasTags
+	hasGroup
 )
 
 // pack writes what is no column of a posting.
@@ -55,6 +56,7 @@ func pack(p *ledger.Posting) []byte {
 		{hasPrice, p.Price.Known},
 		{hasListPrice, p.ListPrice.Known},
 		{hasTags, len(p.Owner.Tags) > 0},
+		{hasGroup, p.Owner.Group != ""},
 	} {
 		if f.is {
 			has |= f.flag
@@ -89,6 +91,9 @@ func pack(p *ledger.Posting) []byte {
 		for _, k := range slices.Sorted(maps.Keys(o.Tags)) {
 			b = packText(packText(b, k), o.Tags[k])
 		}
+	}
+	if o.Group != "" {
+		b = packText(packText(b, o.Group), o.Part)
 	}
 	return b
 }
@@ -147,6 +152,9 @@ func unpack(rest []byte, p *ledger.Posting) error {
 			k := r.text()
 			o.Tags[k] = r.text()
 		}
+	}
+	if has&hasGroup != 0 {
+		o.Group, o.Part = r.text(), r.text()
 	}
 	if r.broken || len(r.rest) > 0 {
 		return fmt.Errorf("posting %d of event %d cannot be read: it was changed after it was written", p.Line, p.Event)

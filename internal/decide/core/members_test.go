@@ -254,6 +254,59 @@ func TestGroupOpened_HoldsATeamsLimit(t *testing.T) {
 	}
 }
 
+// Of 64 arrays that come at once as many are let in as their team's limit has room for, whatever they and their members
+// do meanwhile, and together they never hold more.
+func TestGroupOpened_64ArraysAtOnceNeverHoldMoreThanTheLimit(t *testing.T) {
+	y := newYard(t, 100)
+	limit := money.Picos(20e12)
+	y.step("", core.BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Total, Dollars: &limit}}}})
+	in := 0
+	for n := range 64 {
+		name := fmt.Sprint("a", n)
+		b := array(name, 1+n%5, 1+n%3, func(t *core.GroupTerms) {
+			t.Budget, t.HasBudget = money.Picos(int64(1e11*(1+n%17))), true
+			t.Member.Work = time.Duration(1+n%7) * time.Minute
+		})
+		e := core.Event{At: y.now, Schema: core.Schema, Tenant: "t", Body: b}
+		admitted := y.m.Admit([]core.Event{e}) == nil
+		y.step("", b)
+		if is := y.group(name) != nil; is != admitted {
+			t.Fatalf("%s: admitted %v, and there is one: %v", name, admitted, is)
+		}
+		if n%4 == 3 {
+			y.tick(time.Minute)
+		}
+		if n%8 == 7 {
+			y.step("", core.GroupClosed{Group: fmt.Sprint("a", n-7), Members: state.CancelMembers})
+		}
+		held := money.Amount{}
+		for _, g := range y.m.State().Groups() { // the plain sum
+			spent, most := y.m.GroupSpent(g, y.now), money.Amount{}
+			if !g.Closed() {
+				most = g.Worst
+			}
+			for _, j := range y.m.State().OpenMembers(g.Name) {
+				if g.Closed() {
+					most = most.Add(j.Terms().Budget)
+				}
+			}
+			if most.Cmp(spent) < 0 {
+				most = spent
+			}
+			held = held.Add(most)
+		}
+		if held.Cmp(limit) > 0 {
+			t.Fatalf("after %s arrays hold %v of %v", name, held, limit)
+		}
+		if admitted {
+			in++
+		}
+	}
+	if in < 10 || in == 64 {
+		t.Errorf("%d of 64 are let in: the limit refuses none, or nearly all", in)
+	}
+}
+
 // BenchmarkProposed opens an array of 10,000 members and takes the proposals by which all of them begin.
 func BenchmarkProposed(b *testing.B) {
 	for b.Loop() {

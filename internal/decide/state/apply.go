@@ -199,6 +199,9 @@ func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
 		Event: s.seq, Waits: b.Terms.After,
 	}}
+	if j.r.Terms.Group == "" {
+		j.r.Terms.Group = b.Terms.Parent
+	}
 	switch b := e.Body.(type) {
 	case Spawn:
 		j.r.By = s.groups[b.Parent].By

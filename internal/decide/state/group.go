@@ -226,6 +226,7 @@ func (g *Group) member(job string) *JobSubmitted {
 	}
 	b := &JobSubmitted{Job: job, Terms: *g.Terms.Member}
 	b.Terms.Group, b.Terms.Index = g.Name, n
+	b.Terms.Owner.Group, b.Terms.Owner.Part = g.Name, index
 	if g.Terms.HasBudget {
 		b.Terms.Parent = g.Name
 	}

@@ -39,6 +39,7 @@ func sharesOwner(o, before *ledger.Owner) {
 	share(&o.Project, before.Project)
 	share(&o.Environment, before.Environment)
 	share(&o.ModelVersion, before.ModelVersion)
+	share(&o.Group, before.Group)
 	if o.Tags != nil && before.Tags != nil && maps.Equal(o.Tags, before.Tags) {
 		o.Tags = before.Tags
 	}
