@@ -94,7 +94,7 @@ func Ask(q Scenario) Forecast {
 			f.Endless++
 		}
 		for _, a := range all {
-			if a.Cause() == "interrupted" {
+			if a.Taken() { // also one that was given back once it was told
 				f.Interruptions++
 			}
 			if !a.Started().IsZero() && !slices.Contains(ways, a.Variant()) {

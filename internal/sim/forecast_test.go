@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -45,5 +46,30 @@ func TestAsk_EndsWithoutAnAnswerWhenItIsHalted(t *testing.T) {
 	q.Runs, q.Halt = 1000, func() bool { return true }
 	if f := Ask(q); !f.Halted || f.Runs != 0 {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A machine that is given back once its provider said that it takes it was interrupted too. The provider counts the same.
+func TestAsk_CountsEachInterruption(t *testing.T) {
+	for _, notice := range []time.Duration{0, 2 * time.Minute} {
+		q := longJob(30 * time.Hour)
+		o := &q.Offers[0]
+		o.Capacity, o.Notice = market.Spot, notice
+		o.ID = market.ID(*o)
+		q.Planner = plan.NewPlanner()
+		q.Quotes[0].Offer, q.Hazards, q.Runs = o.ID, map[market.OfferID]policy.Hazard{o.ID: {}}, 10
+		f := Ask(q)
+		taken := 0
+		for n := range q.Runs {
+			w, _ := play(q, uint64(n)+1)
+			for _, i := range w.instances {
+				if i.announced || i.cause == "interrupted" {
+					taken++
+				}
+			}
+		}
+		if want := float64(taken) / float64(q.Runs); f.Interruptions != want || want < 0.5 {
+			t.Errorf("with a notice of %v a run has %v interruptions, by its provider %v", notice, f.Interruptions, want)
+		}
 	}
 }
