@@ -23,6 +23,7 @@ var House = []Folder{
 	{Name: "store"},   // the log and its snapshots
 	{Name: "content"}, // checkpoints, outputs and work folders
 	{Name: "decide", Pure: true},
+	{Name: "work", Pure: true},     // what starts work by itself: searches
 	{Name: "job", Pure: true},      // the job file
 	{Name: "estimate", Pure: true}, // memory, time and dollars of a run
 	{Name: "market", Pure: true},   // offers and prices
