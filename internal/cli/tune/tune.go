@@ -65,7 +65,8 @@ Exit status: 0 done, 1 a table cannot be read.`,
 		Args: func(_ *cobra.Command, args []string) error { return f.check(args) },
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.simulate(cmd.Context(), f) },
 	}
-	cmd.Flags().StringSliceVar(&f.tables, "table", nil, "`folder` of a table; repeat it, or separate with commas")
+	cmd.Flags().StringSliceVar(&f.tables, "table", nil, "`folder` of a table; repeat it, or separate with commas"+
+		" (default: the folders named without a flag)")
 	cmd.Flags().StringSliceVar(&f.searchers, "searcher", nil, "`names` of searchers: "+
 		strings.Join(replay.Names(), ", ")+" (default all)")
 	cmd.Flags().IntVar(&f.seeds, "seeds", 30,
