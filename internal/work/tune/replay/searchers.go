@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"scrimp/internal/work/tune"
+	"scrimp/internal/work/tune/freeze"
 	"scrimp/internal/work/tune/rungs"
 )
 
@@ -19,6 +20,7 @@ var searchers = []struct {
 	{"asha-promo", rungs.AshaPromo},
 	{"hyperband-async", rungs.HyperbandAsync},
 	{"top-k", rungs.TopK},
+	{"default", freeze.New},
 }
 
 // Names are those of all searchers.
