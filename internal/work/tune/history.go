@@ -17,7 +17,8 @@ type History struct {
 	Runs      []Run
 	Order     []Trial // the trials in the order of their first start
 	Reports   []Report
-	Spent     float64
+	Spent     float64 // epochs in flight included
+	Cost      float64 // of all reports
 	Incumbent float64 // the smallest value so far, +Inf before the first
 	Last      []Trial // the trial that each worker trained last
 }
@@ -66,6 +67,7 @@ func (h *History) Add(r Report) bool {
 		run.Failed = true
 	}
 	h.Spent = math.Max(h.Spent, r.Spent)
+	h.Cost += r.Cost
 	h.Reports = append(h.Reports, r)
 	return true
 }
@@ -81,3 +83,6 @@ func (h *History) Fresh(t Trial) bool { return len(h.Runs[t].Values) == 0 && h.R
 
 // Epoch is how many epochs of a trial are done.
 func (h *History) Epoch(t Trial) int { return len(h.Runs[t].Values) }
+
+// Lose notes that an epoch in training was interrupted: the trial has not failed and may train the epoch again.
+func (h *History) Lose(t Trial) { h.Runs[t].Worker = None }

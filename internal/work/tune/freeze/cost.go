@@ -9,7 +9,6 @@ import (
 // costs predicts what an epoch of a trial costs: what its own epochs cost, or what the parameters say.
 type costs struct {
 	f     *features
-	log   []float64 // the mean of the logarithms of each trial's costs
 	epoch []float64 // the newest prediction by trial
 	known int       // started trials at the newest fit
 }

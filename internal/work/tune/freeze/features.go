@@ -59,6 +59,14 @@ func ranks(values []float64) []float64 {
 	return out
 }
 
+// distance is that of two trials in all parameters, squared.
+func (f *features) distance(i, j int) (r2 float64) {
+	for d := range f.equal {
+		r2 += f.apart(i, j, d)
+	}
+	return r2
+}
+
 // apart is the distance of two trials in one parameter, squared.
 func (f *features) apart(i, j, d int) float64 {
 	v := f.x[i][d] - f.x[j][d]

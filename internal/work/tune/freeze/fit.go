@@ -159,9 +159,9 @@ func (t *fitter) gradient(th, grad theta) {
 }
 
 // fit improves the parameters by steps whose size follows the sign of the gradient only, which no scale misleads.
-func (t *fitter) fit(from theta, steps int) (theta, float64) {
+func (t *fitter) fit(from theta, steps int) theta {
 	const most = 0.7
-	mean, spread := prior(len(from) - lengths)
+	mean, spread := priorOf(len(from) - lengths)
 	th, best := append(theta{}, from...), append(theta{}, from...)
 	grad, last, size := make(theta, len(th)), make(theta, len(th)), make(theta, len(th))
 	for i := range size {
@@ -193,7 +193,7 @@ func (t *fitter) fit(from theta, steps int) (theta, float64) {
 			th[i] = math.Max(mean[i]-4*spread[i], math.Min(mean[i]+4*spread[i], th[i]))
 		}
 	}
-	return best, top
+	return best
 }
 
 // cholesky fills in the lower l with l·lᵀ = k, and reports whether k is positive definite.

@@ -1,6 +1,6 @@
-// Package freeze is scrimp's default searcher. A model of all learning curves (their level, drop and bend by the
-// parameters) says what each trial will come to; each decision goes to the trial from which the model expects the
-// most improvement per unit of cost. It can leave any trial at any epoch, and come back to it.
+// Package freeze is scrimp's default searcher. A model of all learning curves says what each trial will come to: its
+// level, drop and bend go by the parameters. Each decision goes to the trial from which the model expects the most
+// improvement per cost. It can leave any trial at any epoch, and come back to it.
 package freeze
 
 import (
@@ -12,71 +12,71 @@ import (
 
 // Searcher is the default one.
 type Searcher struct {
-	f       *features
-	costs   *costs
-	model   *model
-	th      theta
-	power   float64
-	shape   shape
-	first   []tune.Trial // the design that it begins with
-	scale   scale
-	seen    int // reports that the model knows
-	fitted  int // reports at the newest fit
-	until   []int
-	planned map[int]float64 // the cost that was expected of each trial that runs
+	aims
+	f        *features
+	costs    *costs
+	model    *model
+	th       theta
+	shape    shape
+	scale    scale
+	first    []tune.Trial // the design that it begins with
+	seen     int          // reports that the model knows
+	fitted   int          // reports at the newest fit
+	until    []int        // the epochs to which a trial may be trained on
+	planned  []float64    // the cost that was expected of each trial's newest epoch
+	promises []promise
+	beaten   float64 // the best value at the last decision
 }
+
+// power is that by which curves fall, and ahead is how much further each epoch lies to which a trial may be trained on.
+const (
+	power = 0.5
+	ahead = 1.6
+)
 
 // New makes the default searcher.
 func New(s *tune.Search) tune.Searcher {
 	f := newFeatures(s)
-	th, _ := prior(len(s.Space.Params))
-	d := &Searcher{f: f, costs: newCosts(f), th: th, shape: newShape(s.Epochs, 0.5), power: 0.5, planned: map[int]float64{}}
-	d.first = design(s, f)
-	for e := 1.0; ; e *= 1.6 {
-		if t := int(e + 0.5); t < s.Epochs {
-			if len(d.until) == 0 || d.until[len(d.until)-1] < t {
-				d.until = append(d.until, t)
-			}
-			continue
+	th, _ := priorOf(len(s.Space.Params))
+	d := &Searcher{f: f, costs: newCosts(f), th: th, shape: newShape(s.Epochs, power), first: design(s, f),
+		planned: make([]float64, len(s.Trials))}
+	for e := 1.0; int(e+0.5) < s.Epochs; e *= ahead {
+		if t := int(e + 0.5); len(d.until) == 0 || d.until[len(d.until)-1] < t {
+			d.until = append(d.until, t)
 		}
-		d.until = append(d.until, s.Epochs)
-		break
 	}
+	d.until = append(d.until, s.Epochs)
 	return d
 }
 
-// starts is how many trials the design has.
-const starts = 8
+// starts is how many trials the design has, and crowd how many it is chosen from.
+const (
+	starts = 8
+	crowd  = 32
+)
 
-// design is the user's own values first, where a trial has them, and then the trials that differ most from those before.
+// design is the user's own values first, where a trial has them, and then the trials that differ most from those
+// before.
 func design(s *tune.Search, f *features) (list []tune.Trial) {
 	order := tune.Shuffled(len(s.Trials), s.Seed)
-	for t, values := range s.Trials {
-		if len(s.Space.Default) > 0 && slices.Equal(values, s.Space.Default) {
-			list = append(list, t)
-			break
-		}
-	}
-	if len(list) == 0 {
+	if own := slices.IndexFunc(s.Trials, func(v []tune.Value) bool { return slices.Equal(v, s.Space.Default) }); own >= 0 {
+		list = append(list, own)
+	} else if len(order) > 0 {
 		list = append(list, order[0])
 	}
 	for len(list) < min(starts, len(order)) {
-		best, far := tune.None, -1.0
-		for _, t := range order[:min(len(order), 4*starts)] {
+		best, far := tune.None, 0.0
+		for _, t := range order[:min(len(order), crowd)] {
 			near := math.Inf(1)
 			for _, o := range list {
-				r2 := 0.0
-				for d := range f.equal {
-					r2 += f.apart(t, o, d)
-				}
-				near = math.Min(near, r2)
+				near = math.Min(near, f.distance(t, o))
 			}
 			if near > far {
 				best, far = t, near
 			}
 		}
-		if best == tune.None || far <= 0 {
-			break
+		if best == tune.None {
+			break // the rest are the same
 		}
 		list = append(list, best)
 	}
@@ -93,19 +93,22 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 		}
 	}
 	d.learn(h)
+	d.aim(h)
 	best, top := tune.None, 0.0
 	for t := range h.Runs {
 		if !h.Free(t) || d.next(h, t) > room {
 			continue
 		}
-		if g := d.rate(h, t, room); best == tune.None || g > top {
+		if g := d.rate(h, t, d.target, d.model.sigma2, room); best == tune.None || g > top {
 			best, top = t, g
 		}
 	}
-	if best == tune.None {
-		return tune.Wait
+	c := tune.Wait
+	if best != tune.None {
+		c = d.train(h, best)
 	}
-	return d.train(h, best)
+	c.Stop = !d.pays(h, room)
+	return c
 }
 
 func (d *Searcher) train(h *tune.History, t tune.Trial) tune.Choice {
@@ -115,10 +118,7 @@ func (d *Searcher) train(h *tune.History, t tune.Trial) tune.Choice {
 
 // room is what is left of the budget when the epochs in flight have cost what was expected of them.
 func (d *Searcher) room(h *tune.History) float64 {
-	left := h.Budget
-	for _, r := range h.Reports {
-		left -= r.Cost
-	}
+	left := h.Budget - h.Cost
 	for t := range h.Runs {
 		if h.Runs[t].Worker != tune.None {
 			left -= d.planned[t]
@@ -127,43 +127,13 @@ func (d *Searcher) room(h *tune.History) float64 {
 	return left
 }
 
-// next is what the next epoch of a trial may cost: more than expected where the trial is not known.
+// careful is what a trial that was never trained may cost beyond what is expected.
+const careful = 1.2
+
+// next is what the next epoch of a trial may cost.
 func (d *Searcher) next(h *tune.History, t tune.Trial) float64 {
-	c := d.costs.epoch[t]
-	if n := h.Epoch(t); n > 0 {
-		return math.Max(c, h.Runs[t].Costs[n-1]) + h.Switch
+	if costs := h.Runs[t].Costs; len(costs) > 0 {
+		return math.Max(d.costs.epoch[t], costs[len(costs)-1]) + h.Switch
 	}
-	return 1.2*c + h.Switch
-}
-
-// rate is the expected improvement per cost of training on, to the epoch where it is largest.
-func (d *Searcher) rate(h *tune.History, t tune.Trial, room float64) float64 {
-	p, from, best := &d.model.post[t], h.Epoch(t), 0.0
-	moved := h.Switch
-	for _, e := range d.until {
-		if e <= from {
-			continue
-		}
-		cost := d.costs.epoch[t]*float64(e-from) + moved
-		if cost > room && e > from+1 {
-			break
-		}
-		m, v := p.at(&d.shape[e])
-		if g := improvement(m, math.Sqrt(v+d.model.sigma2)) / cost; g > best {
-			best = g
-		}
-	}
-	return best
-}
-
-// improvement is the mean of how far a Gaussian lies below 0.
-func improvement(mean, sd float64) float64 {
-	if sd <= 0 {
-		return math.Max(0, -mean)
-	}
-	u := -mean / sd
-	if u < -38 {
-		return 0
-	}
-	return -mean*0.5*math.Erfc(-u/math.Sqrt2) + sd*math.Exp(-u*u/2)/math.Sqrt(2*math.Pi)
+	return careful*d.costs.epoch[t] + h.Switch
 }

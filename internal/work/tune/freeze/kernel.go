@@ -28,8 +28,8 @@ var shared = [parts]float64{4, 4, 1}
 // theta is the parameters of a kernel.
 type theta []float64
 
-// prior is the mean and the standard deviation of each parameter before anything is seen.
-func prior(dims int) (mean, spread theta) {
+// priorOf is the mean and the standard deviation of each parameter before anything is seen.
+func priorOf(dims int) (mean, spread theta) {
 	mean = theta{math.Log(1.0), math.Log(0.5), math.Log(0.05), math.Log(0.3), math.Log(0.2), math.Log(0.05),
 		math.Log(0.02)}
 	spread = theta{1, 1, 1, 1, 1, 1, 1}

@@ -1,30 +1,42 @@
 package freeze
 
 import (
+	"cmp"
+	"slices"
+
 	"scrimp/internal/work/tune"
 )
 
-// most is how many rows the fit of the parameters takes.
-const most = 160
+// The fit of the kernel takes maxRows rows and fitSteps steps. It comes again when the history has grown by an eighth.
+const (
+	maxRows  = 160
+	fitSteps = 12
+	minRows  = 5
+	growth   = 8
+)
 
-// learn brings the model up to date. It fits the scale and the kernel anew each time the history has grown by a part.
+// learn brings the model up to date.
 func (d *Searcher) learn(h *tune.History) {
 	n := len(h.Reports)
-	if d.model != nil && n < d.fitted+max(6, d.fitted/8) {
-		for ; d.seen < n; d.seen++ {
-			r := h.Reports[d.seen]
+	if d.model != nil && n < d.fitted+max(6, d.fitted/growth) {
+		fresh := slices.Clone(h.Reports[d.seen:])
+		// Reports that come together come in any order.
+		slices.SortFunc(fresh, func(a, b tune.Report) int {
+			return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Epoch, b.Epoch))
+		})
+		for _, r := range fresh {
 			d.model.add(row{r.Trial, d.shape[r.Epoch], d.scale.of(r.Value), 1})
 		}
+		d.seen = n
 		return
 	}
 	d.scale = newScale(h)
-	rows := d.rows(h)
-	if len(rows) > 4 {
-		sub := rows
-		if len(sub) > most {
-			sub = d.part(h, rows)
-		}
-		d.th, _ = newFitter(d.f, sub).fit(d.th, 12)
+	var rows []row
+	for _, t := range h.Order {
+		rows = append(rows, d.curve(h, t)...)
+	}
+	if len(rows) >= minRows {
+		d.th = newFitter(d.f, thin(rows)).fit(d.th, fitSteps)
 	}
 	d.model = newModel(d.f, d.th)
 	for _, r := range rows {
@@ -33,14 +45,7 @@ func (d *Searcher) learn(h *tune.History) {
 	d.seen, d.fitted = n, n
 }
 
-// rows are the values of all trials; of a long curve those of neighbouring epochs are one.
-func (d *Searcher) rows(h *tune.History) (list []row) {
-	for _, t := range h.Order {
-		list = append(list, d.curve(h, t)...)
-	}
-	return list
-}
-
+// curve is the rows of a trial. In a long curve the values of neighbouring epochs are one row.
 func (d *Searcher) curve(h *tune.History, t tune.Trial) (list []row) {
 	values := h.Runs[t].Values
 	for from := 0; from < len(values); {
@@ -58,14 +63,11 @@ func (d *Searcher) curve(h *tune.History, t tune.Trial) (list []row) {
 	return list
 }
 
-// part is most rows, those of the trials that have trained longest and of those that began last first.
-func (d *Searcher) part(h *tune.History, rows []row) []row {
-	stride := (len(rows) + most - 1) / most
-	var list []row
-	for i := range rows {
-		if i%stride == 0 {
-			list = append(list, rows[i])
-		}
+// thin is every second row, or third and so on, so that maxRows are left at most.
+func thin(rows []row) (list []row) {
+	stride := (len(rows) + maxRows - 1) / maxRows
+	for i := 0; i < len(rows); i += stride {
+		list = append(list, rows[i])
 	}
 	return list
 }

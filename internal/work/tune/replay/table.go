@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 
@@ -45,7 +46,7 @@ func Read(name string, space, configs, curves io.Reader) (*Table, error) {
 	}
 	t := &Table{Task: task}
 	if t.Table == "" {
-		t.Table = name
+		t.Table = path.Base(name)
 	}
 	if err := t.readConfigs(configs, name+"/configs.csv"); err != nil {
 		return nil, err
