@@ -2,6 +2,7 @@ package freeze
 
 import (
 	"math"
+	"slices"
 
 	"scrimp/internal/work/tune"
 )
@@ -10,11 +11,16 @@ import (
 type costs struct {
 	f     *features
 	epoch []float64 // the newest prediction by trial
-	known int       // started trials at the newest fit
+	sum   []float64 // of each trial's own costs
+	count []float64
+	seen  int          // reports that are in the sums
+	order []tune.Trial // those that have trained
+	known int          // how many of them the newest fit knows
 }
 
 func newCosts(f *features) *costs {
-	c := &costs{f: f, epoch: make([]float64, len(f.x)), known: -1}
+	n := len(f.x)
+	c := &costs{f: f, epoch: make([]float64, n), sum: make([]float64, n), count: make([]float64, n)}
 	for i := range c.epoch {
 		c.epoch[i] = 1
 	}
@@ -44,30 +50,50 @@ func (c *costs) kernel(i, j int) float64 {
 	return k + costLike*m
 }
 
+// fitted is how many trials the prediction goes by at most.
+const fitted = 300
+
 // update learns from the history. Trials that have trained cost what they did.
 func (c *costs) update(h *tune.History) {
-	var trials []int
-	var logs []float64
-	for _, t := range h.Order {
-		sum, n := 0.0, 0.0
-		for _, v := range h.Runs[t].Costs {
-			if v > 0 {
-				sum, n = sum+v, n+1
-			}
+	for ; c.seen < len(h.Reports); c.seen++ {
+		r := h.Reports[c.seen]
+		own := h.Runs[r.Trial].Costs[r.Epoch-1]
+		if own <= 0 {
+			continue
 		}
-		if n > 0 {
-			trials, logs = append(trials, t), append(logs, math.Log(sum/n))
-			c.epoch[t] = sum / n
+		if c.count[r.Trial] == 0 {
+			c.order = append(c.order, r.Trial)
 		}
+		c.sum[r.Trial] += own
+		c.count[r.Trial]++
+		c.epoch[r.Trial] = c.sum[r.Trial] / c.count[r.Trial]
 	}
-	n := len(trials)
-	if n == c.known || n == 0 {
-		return
-	}
-	if n > 40 && n < c.known+5 {
+	if n := len(c.order); n < c.known+1+c.known/growth {
 		return // it has learned most of it
 	}
-	c.known = n
+	c.known = len(c.order)
+	trials := slices.Clone(c.order)
+	slices.Sort(trials)
+	for len(trials) > fitted {
+		trials = half(trials)
+	}
+	c.predict(trials)
+}
+
+// half is every second trial.
+func half(trials []tune.Trial) (list []tune.Trial) {
+	for i := 0; i < len(trials); i += 2 {
+		list = append(list, trials[i])
+	}
+	return list
+}
+
+// predict fits the costs of trials, and predicts those of the trials that were never trained.
+func (c *costs) predict(trials []tune.Trial) {
+	n, logs := len(trials), make([]float64, len(trials))
+	for i, t := range trials {
+		logs[i] = math.Log(c.epoch[t])
+	}
 	mean := 0.0
 	for _, v := range logs {
 		mean += v / float64(n)
@@ -97,7 +123,7 @@ func (c *costs) update(h *tune.History) {
 		alpha[i] = s / l[i*n+i]
 	}
 	for t := range c.epoch {
-		if h.Epoch(t) > 0 {
+		if c.count[t] > 0 {
 			continue
 		}
 		s := mean

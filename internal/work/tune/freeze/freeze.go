@@ -20,12 +20,14 @@ type Searcher struct {
 	shape    shape
 	scale    scale
 	first    []tune.Trial // the design that it begins with
+	order    []tune.Trial // in which trials that were never trained come into the model
 	seen     int          // reports that the model knows
 	fitted   int          // reports at the newest fit
 	until    []int        // the epochs to which a trial may be trained on
 	planned  []float64    // the cost that was expected of each trial's newest epoch
 	promises []promise
 	beaten   float64 // the best value at the last decision
+	paid     float64 // what was spent when going on paid last
 }
 
 // power is that by which curves fall, and ahead is how much further each epoch lies to which a trial may be trained on.
@@ -39,7 +41,7 @@ func New(s *tune.Search) tune.Searcher {
 	f := newFeatures(s)
 	th, _ := priorOf(len(s.Space.Params))
 	d := &Searcher{f: f, costs: newCosts(f), th: th, shape: newShape(s.Epochs, power), first: design(s, f),
-		planned: make([]float64, len(s.Trials))}
+		order: tune.Shuffled(len(s.Trials), s.Seed), planned: make([]float64, len(s.Trials))}
 	for e := 1.0; int(e+0.5) < s.Epochs; e *= ahead {
 		if t := int(e + 0.5); len(d.until) == 0 || d.until[len(d.until)-1] < t {
 			d.until = append(d.until, t)
@@ -95,7 +97,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	d.learn(h)
 	d.aim(h)
 	best, top := tune.None, 0.0
-	for t := range h.Runs {
+	for _, t := range d.model.trials {
 		if !h.Free(t) || d.next(h, t) > room {
 			continue
 		}

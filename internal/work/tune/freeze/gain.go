@@ -33,12 +33,12 @@ type aims struct {
 // reach.
 func (d *Searcher) aim(h *tune.History) {
 	d.aims = aims{now: d.scale.of(h.Incumbent)}
-	list := make([]float64, 0, 3*len(h.Runs))
-	for t := range h.Runs {
+	list := make([]float64, 0, 3*len(d.model.trials))
+	for i, t := range d.model.trials {
 		if h.Runs[t].Failed {
 			continue
 		}
-		m, v := d.model.post[t].at(&d.shape[h.Epochs])
+		m, v := d.model.post[i].at(&d.shape[h.Epochs])
 		sd := wide * math.Sqrt(v)
 		list = append(list, m, m-sd, m+sd)
 	}
@@ -48,9 +48,9 @@ func (d *Searcher) aim(h *tune.History) {
 	share := func(s float64) float64 { return list[int(s*float64(len(list)-1))] }
 	d.quarter, d.best = math.Min(share(quarter), noScale), math.Min(d.now, share(bestShare))
 	d.target = math.Min(d.now, share(goodShare))
-	for t := range h.Runs {
+	for i, t := range d.model.trials {
 		if e := h.Epoch(t); e > 0 && h.Runs[t].Worker != tune.None {
-			m, _ := d.model.post[t].at(&d.shape[min(h.Epochs, e+soon)])
+			m, _ := d.model.post[i].at(&d.shape[min(h.Epochs, e+soon)])
 			d.target = math.Min(d.target, m)
 		}
 	}
@@ -59,7 +59,7 @@ func (d *Searcher) aim(h *tune.History) {
 // rate is the expected improvement on a value per cost of training a trial on, to the epoch where it is largest. Errs
 // is the variance by which one value of the metric errs.
 func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, errs, room float64) float64 {
-	p, from, best := &d.model.post[t], h.Epoch(t), 0.0
+	p, from, best := d.model.of(t), h.Epoch(t), 0.0
 	for _, e := range d.until {
 		if e <= from {
 			continue

@@ -1,6 +1,10 @@
 package freeze
 
-import "math"
+import (
+	"math"
+
+	"scrimp/internal/work/tune"
+)
 
 // A posterior is level, drop and bend of a trial, given what was seen.
 type posterior struct {
@@ -29,11 +33,12 @@ func (p *posterior) between(s, u *[parts]float64) (c float64) {
 	return c
 }
 
-// model is a Gaussian process over the level, drop and bend of all trials. A row that is added changes all posteriors
+// model is a Gaussian process over the level, drop and bend of some trials. A row that is added changes all posteriors
 // at once, for the number of rows times the number of trials.
 type model struct {
 	f      *features
-	th     theta
+	trials []tune.Trial
+	place  []int // of each trial in trials, or -1
 	like   [parts]float64
 	own    [parts]float64
 	sigma2 float64
@@ -43,11 +48,18 @@ type model struct {
 	l      [][]float64 // of the rows' covariances, by row
 	b      []float64   // l⁻¹ z
 	v      [][]float64 // l⁻¹ × covariances with each trial's parts, by row
-	corr   map[int][]float64
+	corr   map[tune.Trial][]float64
 }
 
-func newModel(f *features, th theta) *model {
-	m := &model{f: f, th: th, sigma2: math.Exp(th[noise]), post: make([]posterior, len(f.x)), corr: map[int][]float64{}}
+func newModel(f *features, th theta, trials []tune.Trial) *model {
+	m := &model{f: f, trials: trials, place: make([]int, len(f.x)), sigma2: math.Exp(th[noise]),
+		post: make([]posterior, len(trials)), corr: map[tune.Trial][]float64{}}
+	for t := range m.place {
+		m.place[t] = -1
+	}
+	for i, t := range trials {
+		m.place[t] = i
+	}
 	for p := range parts {
 		m.like[p], m.own[p] = math.Exp(th[likeLevel+p]), math.Exp(th[ownLevel+p])
 	}
@@ -62,16 +74,24 @@ func newModel(f *features, th theta) *model {
 	return m
 }
 
+// of is the posterior of a trial, or nil where the model leaves the trial out.
+func (m *model) of(t tune.Trial) *posterior {
+	if m.place[t] < 0 {
+		return nil
+	}
+	return &m.post[m.place[t]]
+}
+
 // correlations are those of a trial with every trial.
-func (m *model) correlations(trial int) []float64 {
+func (m *model) correlations(trial tune.Trial) []float64 {
 	if c, ok := m.corr[trial]; ok {
 		return c
 	}
-	c := make([]float64, len(m.f.x))
-	for i := range c {
+	c := make([]float64, len(m.trials))
+	for i, o := range m.trials {
 		r2 := 0.0
 		for d, s := range m.inv {
-			r2 += s * m.f.apart(trial, i, d)
+			r2 += s * m.f.apart(trial, o, d)
 		}
 		c[i], _ = matern(r2)
 	}
@@ -79,8 +99,12 @@ func (m *model) correlations(trial int) []float64 {
 	return c
 }
 
-// add conditions all posteriors on a row.
+// add conditions all posteriors on a row. It ignores a row of a trial that the model leaves out.
 func (m *model) add(r row) {
+	at := m.place[r.trial]
+	if at < 0 {
+		return
+	}
 	c, n := m.correlations(r.trial), len(m.rows)
 	// The covariance with an earlier row, and the row of l.
 	l := make([]float64, n+1)
@@ -88,7 +112,7 @@ func (m *model) add(r row) {
 	for i := range m.post {
 		for p := range parts {
 			k := shared[p] + m.like[p]*c[i]
-			if i == r.trial {
+			if i == at {
 				k += m.own[p]
 			}
 			next[parts*i+p] = k * r.at[p]
@@ -97,7 +121,7 @@ func (m *model) add(r row) {
 	for q := range m.rows {
 		o, s := &m.rows[q], 0.0
 		for p := range parts {
-			s += next[parts*o.trial+p] * o.at[p]
+			s += next[parts*m.place[o.trial]+p] * o.at[p]
 		}
 		for k, v := range m.l[q][:q] {
 			s -= l[k] * v
@@ -106,7 +130,7 @@ func (m *model) add(r row) {
 	}
 	s := noiseOf(m.sigma2, &r)
 	for p := range parts {
-		s += next[parts*r.trial+p] * r.at[p]
+		s += next[parts*at+p] * r.at[p]
 	}
 	b := r.z
 	for k, v := range l[:n] {

@@ -20,13 +20,16 @@ const (
 	prior  = 15
 )
 
+// patience is the share of the spend over which going on must not have paid before the search stops.
+const patience = 0.15
+
 // pays reports whether going on is worth its cost. Without a value of a point it always is.
 func (d *Searcher) pays(h *tune.History, room float64) bool {
 	if h.PointValue <= 0 {
 		return true
 	}
 	beat, top := math.Min(d.now, d.quarter), 0.0
-	for t := range h.Runs {
+	for _, t := range d.model.trials {
 		if h.Free(t) || h.Runs[t].Worker != tune.None {
 			top = math.Max(top, d.rate(h, t, beat, 0, room))
 		}
@@ -48,5 +51,8 @@ func (d *Searcher) pays(h *tune.History, room float64) bool {
 	}
 	// Cost units per unit of the metric.
 	point := h.PointValue / math.Max(d.scale.value(d.quarter)-d.scale.value(d.best), 1e-12)
-	return h.Spent == 0 || point*rate*kept > 1
+	if point*rate*kept > 1 {
+		d.paid = h.Spent
+	}
+	return h.Spent <= d.paid*(1+patience)
 }

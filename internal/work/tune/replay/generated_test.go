@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/internal/work/tune"
 )
@@ -183,4 +184,20 @@ func twin(table *Table, halve bool, seed uint64) (res Result) {
 		}
 	}
 	return res
+}
+
+// A decision of the default searcher takes milliseconds, also with ten thousand trials of which most are started.
+func BenchmarkDefault_TenThousandTrials(b *testing.B) {
+	table := generate(b, plain, 1, 10_000, 9)
+	table.BudgetSeconds *= 250 // 2,000 full trainings, for 10,000 trials
+	for b.Loop() {
+		n := 0
+		start := time.Now()
+		res, err := Simulate(table, "default", 1, 0, func() error { n++; return nil })
+		if err != nil || res.Trials < 500 {
+			b.Fatal(res.Trials, err)
+		}
+		b.ReportMetric(float64(time.Since(start).Microseconds())/1000/float64(n), "ms/decision")
+		b.ReportMetric(float64(res.Trials), "trials")
+	}
 }
