@@ -26,7 +26,7 @@ type Searcher struct {
 	until    []int        // the epochs to which a trial may be trained on
 	planned  []float64    // the cost that was expected of each trial's newest epoch
 	promises []promise
-	beaten   float64 // the best value at the last decision
+	beaten   float64 // what a gain had to beat at the last decision
 	paid     float64 // what was spent when going on paid last
 }
 
@@ -101,7 +101,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 		if !h.Free(t) || d.next(h, t) > room {
 			continue
 		}
-		if g := d.rate(h, t, d.target, d.model.sigma2, room); best == tune.None || g > top {
+		if g := d.rate(h, t, d.target, math.Inf(1), d.model.sigma2, room); best == tune.None || g > top {
 			best, top = t, g
 		}
 	}

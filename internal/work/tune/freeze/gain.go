@@ -56,9 +56,9 @@ func (d *Searcher) aim(h *tune.History) {
 	}
 }
 
-// rate is the expected improvement on a value per cost of training a trial on, to the epoch where it is largest. Errs
-// is the variance by which one value of the metric errs.
-func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, errs, room float64) float64 {
+// rate is the expected improvement on a value, at most so much, per cost of training a trial on, to the epoch where it
+// is largest. Errs is the variance by which one value of the metric errs.
+func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room float64) float64 {
 	p, from, best := d.model.of(t), h.Epoch(t), 0.0
 	for _, e := range d.until {
 		if e <= from {
@@ -69,7 +69,7 @@ func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, errs, room float64)
 			break
 		}
 		m, v := p.at(&d.shape[e])
-		best = math.Max(best, improvement(m-beat, math.Sqrt(v+errs))/math.Max(cost, 1e-12))
+		best = math.Max(best, math.Min(most, improvement(m-beat, math.Sqrt(v+errs)))/math.Max(cost, 1e-12))
 	}
 	return best
 }
