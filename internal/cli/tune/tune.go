@@ -121,12 +121,16 @@ func unique(list []string) (out []string) {
 // read reads the table of a folder.
 func read(folder string) (*replay.Table, error) {
 	var files [3]*os.File
+	defer func() {
+		for _, f := range files {
+			_ = f.Close() // of those that were not opened it is an error
+		}
+	}()
 	for i, name := range []string{"space.json", "configs.csv", "curves.csv"} {
 		f, err := os.Open(filepath.Join(folder, name))
 		if err != nil {
 			return nil, fmt.Errorf("read --table: %w", err)
 		}
-		defer func() { _ = f.Close() }()
 		files[i] = f
 	}
 	return replay.Read(filepath.Clean(folder), files[0], files[1], files[2])

@@ -23,16 +23,6 @@ func (p *posterior) at(s *[parts]float64) (mean, variance float64) {
 	return mean, math.Max(variance, 0)
 }
 
-// between is the covariance of the curve at two epochs.
-func (p *posterior) between(s, u *[parts]float64) (c float64) {
-	for a := range parts {
-		for b := range parts {
-			c += p.cov[a][b] * s[a] * u[b]
-		}
-	}
-	return c
-}
-
 // model is a Gaussian process over the level, drop and bend of some trials. A row that is added changes all posteriors
 // at once, for the number of rows times the number of trials.
 type model struct {

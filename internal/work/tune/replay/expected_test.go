@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -24,14 +26,13 @@ func shared(t testing.TB) string {
 // load reads a table of a folder.
 func load(t testing.TB, dir string) *Table {
 	t.Helper()
-	var files [3]*os.File
+	var files [3]io.Reader
 	for i, name := range []string{"space.json", "configs.csv", "curves.csv"} {
-		f, err := os.Open(filepath.Join(dir, name))
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
-		files[i] = f
+		files[i] = bytes.NewReader(text)
 	}
 	table, err := Read(filepath.Base(dir), files[0], files[1], files[2])
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // a rule is a property of a searcher on a table. It returns what is wrong, "" for nothing.
-type rule func(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) string
+type rule func(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string
 
 // watched is a searcher with something before each choice.
 type watched struct {
@@ -29,9 +29,9 @@ func searchOf(table *Table, seed uint64) *tune.Search {
 }
 
 // choices plays a search and returns what was chosen, in order.
-func choices(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) (list []string, res Result, err error) {
+func choices(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) (list []string, res Result, err error) {
 	s := searchOf(table, seed)
-	by := watched{make(s), func(_ *tune.History, w int, c tune.Choice) tune.Choice {
+	by := watched{fresh(s), func(_ *tune.History, w int, c tune.Choice) tune.Choice {
 		list = append(list, fmt.Sprint(w, c.Trial))
 		return c
 	}}
@@ -40,10 +40,10 @@ func choices(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) (
 }
 
 // withinBudget: the search spends at most 0.1 % more than its budget, and at least 95 % of it.
-func withinBudget(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) string {
+func withinBudget(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string {
 	spent := 0.0
 	s := searchOf(table, seed)
-	by := watched{make(s), func(h *tune.History, _ int, c tune.Choice) tune.Choice {
+	by := watched{fresh(s), func(h *tune.History, _ int, c tune.Choice) tune.Choice {
 		spent = h.Spent
 		return c
 	}}
@@ -60,9 +60,9 @@ func withinBudget(table *Table, make func(*tune.Search) tune.Searcher, seed uint
 }
 
 // repeats: the same seed gives the same choices.
-func repeats(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) string {
-	a, _, err := choices(table, make, seed)
-	b, _, _ := choices(table, make, seed)
+func repeats(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string {
+	a, _, err := choices(table, fresh, seed)
+	b, _, _ := choices(table, fresh, seed)
 	if err != nil {
 		return err.Error()
 	}
@@ -73,8 +73,8 @@ func repeats(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) s
 }
 
 // allowed: no choice is a trial that runs, has diverged or is complete. Play refuses such a choice.
-func allowed(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) string {
-	if _, _, err := choices(table, make, seed); err != nil {
+func allowed(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string {
+	if _, _, err := choices(table, fresh, seed); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -82,10 +82,10 @@ func allowed(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) s
 
 // orderless: reports that come at the same time may come in any order. It plays rounds of two workers whose epochs end
 // together.
-func orderless(table *Table, make func(*tune.Search) tune.Searcher, seed uint64) string {
+func orderless(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string {
 	run := func(turn bool) (list []string) {
 		s := searchOf(table, seed)
-		h, by := tune.NewHistory(s), make(s)
+		h, by := tune.NewHistory(s), fresh(s)
 		for range 60 {
 			var reports []tune.Report
 			for w := range 2 {

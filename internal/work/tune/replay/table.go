@@ -54,21 +54,24 @@ func Read(name string, space, configs, curves io.Reader) (*Table, error) {
 	if err := t.readCurves(curves, name+"/curves.csv"); err != nil {
 		return nil, err
 	}
-	return t, t.measure(name + "/curves.csv")
+	if err := t.measure(name + "/curves.csv"); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // sheet is a CSV file with a header.
 type sheet struct {
-	*csv.Reader
+	csv     *csv.Reader
 	name    string
 	columns []int // of the header, in the order asked for
 	asked   []string
 }
 
 func open(r io.Reader, name string, columns ...string) (*sheet, error) {
-	s := &sheet{Reader: csv.NewReader(r), name: name, asked: columns}
-	s.ReuseRecord = true
-	header, err := s.Reader.Read()
+	s := &sheet{csv: csv.NewReader(r), name: name, asked: columns}
+	s.csv.ReuseRecord = true
+	header, err := s.csv.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s is empty: its first line names the columns", name)
 	}
@@ -87,7 +90,7 @@ func open(r io.Reader, name string, columns ...string) (*sheet, error) {
 
 // next is the cells of the next line in the order asked for, or io.EOF.
 func (s *sheet) next(cells []string) error {
-	record, err := s.Reader.Read()
+	record, err := s.csv.Read()
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
@@ -102,7 +105,7 @@ func (s *sheet) next(cells []string) error {
 
 // wrong is an error of a cell of the newest line.
 func (s *sheet) wrong(cell int, format string, args ...any) error {
-	line, _ := s.FieldPos(s.columns[cell])
+	line, _ := s.csv.FieldPos(s.columns[cell])
 	return fmt.Errorf("%s:%d: %s %s", s.name, line, s.asked[cell], fmt.Sprintf(format, args...))
 }
 
