@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -148,7 +147,7 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 			return err
 		}
 		runs = tick.OnNodes(runs, gang.nodes, gang.alone)
-		scores, err := replay.Deadline(cmd.Context(), runs, asked, a.Now, a.counter())
+		scores, err := replay.Deadline(cmd.Context(), runs, asked, a.Now, a.Counter())
 		if err != nil {
 			return err
 		}
@@ -203,7 +202,7 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 		if err != nil {
 			return fmt.Errorf("%s: %w", availability, err)
 		}
-		tell := a.counter()
+		tell := a.Counter()
 		var optima []money.Amount
 		if slices.Contains(asked, replay.Optimum) && len(rows) > 0 {
 			if optima, err = a.zoneOptima(cmd.Context(), rows[0].Runs, tell); err != nil {
@@ -277,23 +276,6 @@ func readZones(availability, prices string) ([]tick.ZoneWindow, error) {
 	}
 	defer func() { _ = pf.Close() }()
 	return tick.ReadZones(availability, af, prices, pf)
-}
-
-// counter shows how far a long computation is, on stderr, at most twice a second.
-func (a *app) counter() func(name string, done, of int) {
-	_, tty := command.Terminal(a.Err)
-	last := time.Time{}
-	return func(name string, done, of int) {
-		if !tty {
-			return
-		}
-		if a.Counting = done < of; !a.Counting {
-			a.Notef("\r\x1b[K")
-		} else if now := a.Now(); now.Sub(last) > 500*time.Millisecond {
-			last = now
-			a.Notef("\r\x1b[K%s: %d of %d runs", name, done, of)
-		}
-	}
 }
 
 // scores prints the table of a benchmark; left is how many pairs of group and window it lacks.

@@ -57,7 +57,7 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	tell := a.counter()
+	tell := a.Counter()
 	var rows []pastPolicy
 	for _, name := range names {
 		row, ok, err := p.play(ctx, name, tell)

@@ -131,7 +131,7 @@ func (s *stage) starts() []time.Duration {
 
 func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
 	p := played{stage: s, mind: plan.NewPlanner(), least: leasts{}}
-	tell := a.counter()
+	tell := a.Counter()
 	var rows []simulated
 	for _, name := range names {
 		if name == string(policy.OnDemand) && !s.steady {

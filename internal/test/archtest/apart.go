@@ -21,6 +21,7 @@ var neighbours = map[string][]string{
 	"cli/share":    {"cli/command", "cli/show"},
 	"cli/show":     {},
 	"cli/simulate": {"cli/command", "cli/jobfile", "cli/show", "server/forecast", "server/terms"},
+	"cli/tune":     {"cli/command"},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
 		"server/workblob", "server/workdir"},

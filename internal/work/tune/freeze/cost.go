@@ -1,0 +1,135 @@
+package freeze
+
+import (
+	"math"
+	"slices"
+
+	"scrimp/internal/work/tune"
+)
+
+// costs predicts what an epoch of a trial costs: what its own epochs cost, or what the parameters say.
+type costs struct {
+	f     *features
+	epoch []float64 // the newest prediction by trial
+	sum   []float64 // of each trial's own costs
+	count []float64
+	seen  int          // reports that are in the sums
+	order []tune.Trial // those that have trained
+	known int          // how many of them the newest fit knows
+}
+
+func newCosts(f *features) *costs {
+	n := len(f.x)
+	c := &costs{f: f, epoch: make([]float64, n), sum: make([]float64, n), count: make([]float64, n)}
+	for i := range c.epoch {
+		c.epoch[i] = 1
+	}
+	return c
+}
+
+// variances of the prior of a logarithm: of all, of a slope in a parameter, of similar trials, of one.
+const (
+	costLevel = 9.0
+	costSlope = 4.0
+	costLike  = 0.5
+	costOwn   = 0.01
+)
+
+func (c *costs) kernel(i, j int) float64 {
+	r2, k := 0.0, costLevel
+	for d := range c.f.equal {
+		a := c.f.apart(i, j, d)
+		r2 += a
+		if c.f.equal[d] {
+			k += costSlope * 0.25 * (1 - a)
+		} else {
+			k += costSlope * (c.f.x[i][d] - 0.5) * (c.f.x[j][d] - 0.5)
+		}
+	}
+	m, _ := matern(r2)
+	return k + costLike*m
+}
+
+// fitted is how many trials the prediction goes by at most.
+const fitted = 300
+
+// update learns from the history. Trials that have trained cost what they did.
+func (c *costs) update(h *tune.History) {
+	for ; c.seen < len(h.Reports); c.seen++ {
+		r := h.Reports[c.seen]
+		own := h.Runs[r.Trial].Costs[r.Epoch-1]
+		if own <= 0 {
+			continue
+		}
+		if c.count[r.Trial] == 0 {
+			c.order = append(c.order, r.Trial)
+		}
+		c.sum[r.Trial] += own
+		c.count[r.Trial]++
+		c.epoch[r.Trial] = c.sum[r.Trial] / c.count[r.Trial]
+	}
+	if n := len(c.order); n < c.known+1+c.known/growth {
+		return // it has learned most of it
+	}
+	c.known = len(c.order)
+	trials := slices.Clone(c.order)
+	slices.Sort(trials)
+	for len(trials) > fitted {
+		trials = half(trials)
+	}
+	c.predict(trials)
+}
+
+// half is every second trial.
+func half(trials []tune.Trial) (list []tune.Trial) {
+	for i := 0; i < len(trials); i += 2 {
+		list = append(list, trials[i])
+	}
+	return list
+}
+
+// predict fits the costs of trials, and predicts those of the trials that were never trained.
+func (c *costs) predict(trials []tune.Trial) {
+	n, logs := len(trials), make([]float64, len(trials))
+	for i, t := range trials {
+		logs[i] = math.Log(c.epoch[t])
+	}
+	mean := 0.0
+	for _, v := range logs {
+		mean += v / float64(n)
+	}
+	k, l, alpha := make([]float64, n*n), make([]float64, n*n), make([]float64, n)
+	for i := range n {
+		for j := 0; j <= i; j++ {
+			k[i*n+j] = c.kernel(trials[i], trials[j])
+		}
+		k[i*n+i] += costOwn
+	}
+	if !cholesky(k, l, n) {
+		return
+	}
+	for i := range n {
+		s := logs[i] - mean
+		for j := range i {
+			s -= l[i*n+j] * alpha[j]
+		}
+		alpha[i] = s / l[i*n+i]
+	}
+	for i := n - 1; i >= 0; i-- {
+		s := alpha[i]
+		for j := i + 1; j < n; j++ {
+			s -= l[j*n+i] * alpha[j]
+		}
+		alpha[i] = s / l[i*n+i]
+	}
+	for t := range c.epoch {
+		if c.count[t] > 0 {
+			continue
+		}
+		s := mean
+		for i, o := range trials {
+			s += alpha[i] * c.kernel(t, o)
+		}
+		c.epoch[t] = math.Exp(s)
+	}
+}

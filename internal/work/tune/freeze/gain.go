@@ -1,0 +1,87 @@
+package freeze
+
+import (
+	"math"
+	"slices"
+
+	"scrimp/internal/work/tune"
+)
+
+// The shares of all trials, the best first, that set a search's aims.
+const (
+	goodShare = 0.1  // a trial has to beat the value that this share of the trials will come to
+	quarter   = 0.25 // from here on a gain counts where the user values a point of r
+	bestShare = 0.01 // the best trial there is
+)
+
+// soon is how many epochs ahead a trial that runs counts as trained.
+const soon = 5
+
+// wide is where the two outer of three points lie that stand for a Gaussian, in standard deviations.
+const wide = 1.2
+
+// aims are values on the model's scale.
+type aims struct {
+	now     float64 // the best value so far
+	target  float64 // what a trial has to beat to be worth an epoch
+	quarter float64
+	best    float64
+}
+
+// aim finds the aims. To beat the best value so far is not enough: while that is poor, the quickest way to beat it is
+// a cheap and poor trial. A trial has to beat what a tenth of all trials will come to, and what runs now will soon
+// reach.
+func (d *Searcher) aim(h *tune.History) {
+	d.aims = aims{now: d.scale.of(h.Incumbent)}
+	list := make([]float64, 0, 3*len(d.model.trials))
+	for i, t := range d.model.trials {
+		if h.Runs[t].Failed {
+			continue
+		}
+		m, v := d.model.post[i].at(&d.shape[h.Epochs])
+		sd := wide * math.Sqrt(v)
+		list = append(list, m, m-sd, m+sd)
+	}
+	if slices.Sort(list); len(list) == 0 {
+		list = append(list, d.now)
+	}
+	share := func(s float64) float64 { return list[int(s*float64(len(list)-1))] }
+	d.quarter, d.best = math.Min(share(quarter), noScale), math.Min(d.now, share(bestShare))
+	d.target = math.Min(d.now, share(goodShare))
+	for i, t := range d.model.trials {
+		if e := h.Epoch(t); e > 0 && h.Runs[t].Worker != tune.None {
+			m, _ := d.model.post[i].at(&d.shape[min(h.Epochs, e+soon)])
+			d.target = math.Min(d.target, m)
+		}
+	}
+}
+
+// rate is the expected improvement on a value, at most so much, per cost of training a trial on, to the epoch where it
+// is largest. Errs is the variance by which one value of the metric errs.
+func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room float64) float64 {
+	p, from, best := d.model.of(t), h.Epoch(t), 0.0
+	for _, e := range d.until {
+		if e <= from {
+			continue
+		}
+		cost := d.costs.epoch[t]*float64(e-from) + h.Switch
+		if cost > room && e > from+1 {
+			break
+		}
+		m, v := p.at(&d.shape[e])
+		best = math.Max(best, math.Min(most, improvement(m-beat, math.Sqrt(v+errs)))/math.Max(cost, 1e-12))
+	}
+	return best
+}
+
+// improvement is the mean of how far a Gaussian lies below 0: for mean 0 and standard deviation 1 it is 0.399.
+func improvement(mean, sd float64) float64 {
+	if sd <= 0 {
+		return math.Max(0, -mean)
+	}
+	u := -mean / sd
+	if u < -38 {
+		return 0
+	}
+	return -mean*0.5*math.Erfc(-u/math.Sqrt2) + sd*math.Exp(-u*u/2)/math.Sqrt(2*math.Pi)
+}

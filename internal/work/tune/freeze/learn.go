@@ -1,0 +1,112 @@
+package freeze
+
+import (
+	"cmp"
+	"slices"
+
+	"scrimp/internal/work/tune"
+)
+
+// The fit of the kernel takes fitRows rows and fitSteps steps. It comes again when the history has grown by an eighth,
+// or by many reports.
+const (
+	fitRows  = 160
+	fitSteps = 12
+	minRows  = 5
+	growth   = 8
+	many     = 200
+)
+
+// Bounds of the model, so that a decision takes milliseconds however many trials there are.
+const (
+	maxRows  = 700  // at a fit
+	maxFresh = 1000 // trials that were never trained
+)
+
+// learn brings the model up to date.
+func (d *Searcher) learn(h *tune.History) {
+	n := len(h.Reports)
+	if d.model != nil && n < d.fitted+min(many, max(6, d.fitted/growth)) {
+		fresh := slices.Clone(h.Reports[d.seen:])
+		// Reports that come together come in any order.
+		slices.SortFunc(fresh, func(a, b tune.Report) int {
+			return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Epoch, b.Epoch))
+		})
+		for _, r := range fresh {
+			d.model.add(row{r.Trial, d.shape[r.Epoch], d.scale.of(r.Value), 1})
+		}
+		d.seen = n
+		return
+	}
+	d.scale = newScale(h)
+	rows, trials := d.known(h)
+	if len(rows) >= minRows {
+		d.th = newFitter(d.f, thin(rows)).fit(d.th, fitSteps)
+	}
+	d.model = newModel(d.f, d.th, trials)
+	for _, r := range rows {
+		d.model.add(r)
+	}
+	d.seen, d.fitted = n, n
+}
+
+// known is the trials that the model has and their rows: those that have trained, the best first if there are too many,
+// and some that were never trained.
+func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
+	var curves [][]row
+	order, total := slices.Clone(h.Order), 0
+	for _, t := range order {
+		curves = append(curves, d.curve(h, t))
+		total += len(curves[len(curves)-1])
+	}
+	if total > maxRows {
+		slices.SortStableFunc(order, func(a, b tune.Trial) int { return cmp.Compare(h.Runs[a].Best, h.Runs[b].Best) })
+		curves = curves[:0]
+		for _, t := range order {
+			curves = append(curves, d.curve(h, t))
+		}
+	}
+	for i, t := range order {
+		// A running trial that has no value yet takes no row.
+		if len(rows)+len(curves[i]) > maxRows {
+			break
+		}
+		rows, trials = append(rows, curves[i]...), append(trials, t)
+	}
+	fresh := 0
+	for _, t := range d.order {
+		if h.Fresh(t) && fresh < maxFresh {
+			trials = append(trials, t)
+			fresh++
+		}
+	}
+	slices.Sort(trials)
+	return rows, trials
+}
+
+// curve is the rows of a trial. In a long curve the values of neighbouring epochs are one row.
+func (d *Searcher) curve(h *tune.History, t tune.Trial) (list []row) {
+	values := h.Runs[t].Values
+	for from := 0; from < len(values); {
+		to := min(len(values), from+max(1, from/2))
+		r := row{trial: t, n: float64(to - from)}
+		for e := from; e < to; e++ {
+			r.z += d.scale.of(values[e]) / r.n
+			for p := range parts {
+				r.at[p] += d.shape[e+1][p] / r.n
+			}
+		}
+		list = append(list, r)
+		from = to
+	}
+	return list
+}
+
+// thin is every second row, or third and so on, so that fitRows are left at most.
+func thin(rows []row) (list []row) {
+	stride := (len(rows) + fitRows - 1) / fitRows
+	for i := 0; i < len(rows); i += stride {
+		list = append(list, rows[i])
+	}
+	return list
+}

@@ -1,0 +1,42 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/work/tune"
+	"scrimp/internal/work/tune/freeze"
+	"scrimp/internal/work/tune/rungs"
+)
+
+// searchers are those that a search can name.
+var searchers = []struct {
+	name string
+	make func(*tune.Search) tune.Searcher
+}{
+	{"random", rungs.Random},
+	{"median-stop", rungs.MedianStop},
+	{"asha-stop", rungs.AshaStop},
+	{"asha-promo", rungs.AshaPromo},
+	{"hyperband-async", rungs.HyperbandAsync},
+	{"top-k", rungs.TopK},
+	{"default", freeze.New},
+}
+
+// Names are those of all searchers.
+func Names() (list []string) {
+	for _, s := range searchers {
+		list = append(list, s.name)
+	}
+	return list
+}
+
+// New makes the searcher of a name.
+func New(name string, search *tune.Search) (tune.Searcher, error) {
+	for _, s := range searchers {
+		if s.name == name {
+			return s.make(search), nil
+		}
+	}
+	return nil, fmt.Errorf("no searcher %q: give one of %s", name, strings.Join(Names(), ", "))
+}
