@@ -196,7 +196,11 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	}
 	g.ship.Finish()
 	g.lastLines(life, o.stop, shipping)
-	g.say(api.Message{Ended: &o.ended})
+	now := g.Now()
+	if !o.over.IsZero() {
+		o.ended.Keeping = max(0, now.Sub(o.over))
+	}
+	g.say(api.Message{At: now, Ended: &o.ended})
 	g.farewell(life, o.stop, shipping)
 	return nil
 }

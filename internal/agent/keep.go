@@ -42,7 +42,7 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	})
 	e.Status, e.Signaled = exit.Status, exit.Signaled
 	step, metrics := g.seen()
-	o := outcome{ended: g.endOf(e, s, exit), stop: s}
+	o := outcome{ended: g.endOf(e, s, exit), stop: s, over: e.Ended}
 	o.ended.Step = step
 
 	kept, err := g.saver.Final(ctx, e, save.Meta{Step: step, Captured: e.Ended, Metrics: metrics})

@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/await"
 	"scrimp/internal/wire/api"
@@ -107,7 +108,7 @@ func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refu
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, []string, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, checkpoint.Left, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders

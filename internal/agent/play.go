@@ -21,8 +21,9 @@ import (
 // outcome is what became of the attempt.
 type outcome struct {
 	ended  api.Ended
-	stop   *stop // that asked for the end; nil: it ended by itself
-	silent bool  // nothing is said about it
+	stop   *stop     // that asked for the end; nil: it ended by itself
+	silent bool      // nothing is said about it
+	over   time.Time // of the program; zero: it did not run
 }
 
 // failSetup is an outcome before the program ran.

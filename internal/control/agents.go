@@ -255,7 +255,7 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 	case m.Ended != nil:
 		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
 			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,
-			SetupStatus: m.Ended.SetupStatus}
+			SetupStatus: m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping)}
 	}
 	return nil
 }

@@ -37,18 +37,17 @@ func scan(dir confined.Folder) (view, error) {
 	files, asides := fnv.New64a(), fnv.New64a()
 	var v view
 	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return nil // renamed or removed just now: the next poll sees it
-		}
-		if err != nil || rel == "." {
+		case rel == ".":
 			return err
+		case err != nil:
+			return fs.SkipDir // a folder that cannot be listed: who copies it says why
 		}
 		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return nil // as above
 		}
 		into := files
 		if inAside(rel) {

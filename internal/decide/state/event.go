@@ -345,6 +345,8 @@ type (
 		Error   string `json:"error,omitempty"`
 		// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
 		SetupStatus int `json:"setup_status,omitempty"`
+		// Keeping is for how long the program had been over: what it left was being kept. 0: nobody says.
+		Keeping time.Duration `json:"keeping_ns,omitempty"`
 	}
 	// AgentSilent: nothing was heard of an attempt's agent for too long.
 	AgentSilent struct {

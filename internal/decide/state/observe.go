@@ -218,6 +218,17 @@ func (s *State) seesUsage(k *Task, b UsageSeen) {
 	}
 }
 
+// ProgramOver returns when the program of a task was over, of which its agent says at t that what it left is kept.
+func ProgramOver(k *Task, b AttemptEnded, t time.Time) time.Time {
+	over := t.Add(-max(0, b.Keeping))
+	for _, earliest := range []time.Time{k.r.Started, k.r.Learned.Kept} {
+		if over.Before(earliest) {
+			over = earliest
+		}
+	}
+	return over
+}
+
 // seesProgramEnd learns of a program's end: when the last one of an attempt completes, all that they did is kept.
 func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 	if k.r.Phase == Ended {
@@ -228,8 +239,8 @@ func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 		return o != k && (o.r.Phase != Ended || o.r.End != "completed")
 	})
 	if b.Reason == "completed" && !a.tasks[0].r.Started.IsZero() && !others {
-		l.SavedWork = quantity.Add(l.SavedWork,
-			quantity.Scale(s.now.Sub(a.tasks[0].r.Learned.Kept), cmp.Or(max(a.Speed(), 0), 1)))
+		l.SavedWork = quantity.Add(l.SavedWork, quantity.Scale(max(0, ProgramOver(k, b, s.now).Sub(a.tasks[0].r.Learned.Kept)),
+			cmp.Or(max(a.Speed(), 0), 1)))
 	}
 	if b.Step > 0 && k.r.Rank == 0 {
 		l.Step = max(b.Step, l.SavedStep)

@@ -268,6 +268,8 @@ type Ended struct {
 	Error   string    `json:"error,omitempty"`
 	// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
 	SetupStatus int `json:"setup_status,omitempty"`
+	// Keeping is for how long, wall, the program had been over when this was said: what it left was being kept.
+	Keeping time.Duration `json:"keeping_ns,omitempty"`
 }
 
 // Orders is the server's answer to a report.
