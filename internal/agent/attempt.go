@@ -61,7 +61,9 @@ type attempt struct {
 	orders   api.Orders
 	ordersAt time.Time
 	asked    bool // the server wants a checkpoint
-	draining bool // the server's order was heard
+	// the server knows that what the program saves is not kept whole
+	unsavedSaid bool
+	draining    bool // the server's order was heard
 	// the server ends the attempt on all machines of its gang
 	dissolved bool
 	stopping  bool

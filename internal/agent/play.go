@@ -193,7 +193,8 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	g.saver = save.New(vault, save.Config{
 		Dir: g.reading(g.folders.checkpoint), Quiet: g.Quiet,
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
-		Failing: func(err error) { g.trouble.is(troubleKeep, err); g.box.wake() },
+		Failing: func(err error) { g.unsaved(troubleKeep, err) },
+		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
 		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
 	})
 	if err := g.saver.Begin(); err != nil {

@@ -11,7 +11,8 @@ import (
 // What can go wrong on a machine while its program runs on.
 const (
 	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
-	troubleCapture = "the checkpoint folder cannot be copied"
+	troubleCapture = "the checkpoint folder cannot be copied whole"
+	troubleLook    = "the checkpoint folder cannot be listed"
 	troubleNumber  = "the program has reported numbers that are out of bounds, and they are left out"
 	troubleMetric  = "the metric that the job is judged by is reported too often"
 )

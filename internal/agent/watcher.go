@@ -59,7 +59,6 @@ func (w *watcher) read(ctx context.Context, last bool) {
 		if err != nil {
 			g.Log.Warn("capture the checkpoint that the output announced", "error", err)
 		}
-		g.trouble.is(troubleCapture, err)
 		w.announced = nil
 	}
 }
@@ -117,9 +116,12 @@ func (w *watcher) watchFolder(ctx context.Context) {
 		took, err := g.saver.Poll(ctx, step, metrics)
 		if err != nil && ctx.Err() == nil {
 			g.Log.Warn("watch the checkpoint folder", "error", err)
-			g.trouble.is(troubleCapture, err)
-		} else if err == nil {
-			g.trouble.is(troubleCapture, nil)
+		}
+		switch {
+		case errors.Is(err, save.ErrFolder):
+			g.trouble.is(troubleLook, err)
+		case ctx.Err() == nil:
+			g.trouble.is(troubleLook, nil)
 		}
 		pause = max(g.pace.look, min(took*pollShare, 10*time.Second))
 	}

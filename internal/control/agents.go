@@ -239,7 +239,9 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 	case m.Saved != nil:
 		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step,
 			Bytes: m.Saved.Bytes, Uploaded: m.Saved.Uploaded,
-			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
+			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took), Lacks: m.Saved.Lacks}
+	case m.Unsaved != nil:
+		return core.CheckpointFailed{Attempt: attempt, Node: node, Message: m.Seq, Why: m.Unsaved.Why}
 	case m.Refused != nil:
 		return core.CheckpointRefused{Attempt: attempt, Message: m.Seq, Manifest: m.Refused.Manifest, Why: m.Refused.Why}
 	case m.Noticed != nil:

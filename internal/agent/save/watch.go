@@ -32,7 +32,7 @@ func Aside() []string { return []string{".*", "*.tmp"} }
 func scan(dir confined.Folder) (view, error) {
 	tree, err := dir.Open()
 	if err != nil {
-		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
+		return view{}, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	files, asides := fnv.New64a(), fnv.New64a()
 	var v view
@@ -67,7 +67,7 @@ func scan(dir confined.Folder) (view, error) {
 		return nil
 	})
 	if err = errors.Join(err, tree.Close()); err != nil {
-		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
+		return view{}, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	v.files, v.aside = files.Sum64(), asides.Sum64()
 	return v, nil

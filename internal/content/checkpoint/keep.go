@@ -218,8 +218,8 @@ func checkName(name string) error {
 var ErrFolder = errors.New("the folder cannot be listed")
 
 // errFull says that a manifest has no more room.
-var errFull = fmt.Errorf("outputs have room for %d TiB and, in short, for 200,000 files: let the program pack them into an "+
-	"archive, or keep fewer", mostBytes>>40)
+var errFull = fmt.Errorf("outputs have room for %d TiB and some 200,000 files: let the program write an archive, "+
+	"or fewer", mostBytes>>40)
 
 // gather lists the named folders and files below a tree, whose path base is, as they are called there. What cannot be
 // kept is left out of the list.

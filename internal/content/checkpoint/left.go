@@ -24,10 +24,11 @@ const mostNamed = 3
 const mostPath = 150
 
 func (l *Left) add(path string, why error) {
-	at := slices.IndexFunc(*l, func(x LeftOut) bool { return x.Why == why.Error() })
+	reason := why.Error()
+	at := slices.IndexFunc(*l, func(x LeftOut) bool { return x.Why == reason })
 	if at < 0 {
 		at = len(*l)
-		*l = append(*l, LeftOut{Why: why.Error()})
+		*l = append(*l, LeftOut{Why: reason})
 	}
 	x := &(*l)[at]
 	if x.Count++; len(x.Paths) < mostNamed {

@@ -28,3 +28,26 @@ func TestProgramEnded_TheTimeToKeepWhatItLeftIsIdle(t *testing.T) {
 		}
 	}
 }
+
+// What could not be copied of what a job saves stands until a whole checkpoint is kept, also between its attempts.
+func TestSaveTrouble_StandsUntilACheckpointIsWhole(t *testing.T) {
+	w := imageRig(t, "", 0)
+	j, _ := w.Job("j")
+	for n, c := range []struct {
+		body Body
+		want string
+	}{
+		{CheckpointFailed{Attempt: "j.1", Message: 11, Why: "no room"}, "no room"},
+		{Progressed{Attempt: "j.1", Message: 12, Step: 3}, "no room"},
+		{CheckpointFailed{Attempt: "j.1", Message: 11, Why: "heard before"}, "no room"},
+		{CheckpointSaved{Attempt: "j.1", Message: 13, Manifest: "m", Step: 3, Lacks: "base"}, "base"},
+		{CheckpointSaved{Attempt: "j.1", Message: 14, Manifest: "m", Step: 4}, ""},
+		{CheckpointFailed{Attempt: "j.1", Message: 15, Why: "no room"}, "no room"},
+		{AttemptEnded{Attempt: "j.1", Message: 16, Reason: "failed"}, "no room"},
+	} {
+		w.step(0, c.body)
+		if got := j.SaveTrouble(); got != c.want {
+			t.Errorf("after %d: %q, want %q", n, got, c.want)
+		}
+	}
+}

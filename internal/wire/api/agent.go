@@ -152,6 +152,7 @@ type Message struct {
 	Step    *Step     `json:"step,omitempty"`
 	Saved   *Saved    `json:"saved,omitempty"`
 	Refused *Refused  `json:"refused,omitempty"`
+	Unsaved *Unsaved  `json:"unsaved,omitempty"`
 	Noticed *Noticed  `json:"noticed,omitempty"`
 	Usage   *Usage    `json:"usage,omitempty"`
 	Ended   *Ended    `json:"ended,omitempty"`
@@ -188,10 +189,16 @@ type Value struct {
 type Saved struct {
 	Manifest string        `json:"manifest"`
 	Step     int64         `json:"step"`
-	Bytes    int64         `json:"bytes"`    // size of the checkpoint
-	Uploaded int64         `json:"uploaded"` // what was new in the store
-	Captured time.Time     `json:"captured"` // wall time up to which work is in it
-	Took     time.Duration `json:"took_ns"`  // from the program's save to the published manifest, wall
+	Bytes    int64         `json:"bytes"`           // size of the checkpoint
+	Uploaded int64         `json:"uploaded"`        // what was new in the store
+	Captured time.Time     `json:"captured"`        // wall time up to which work is in it
+	Took     time.Duration `json:"took_ns"`         // from the program's save to the published manifest, wall
+	Lacks    string        `json:"lacks,omitempty"` // what the folder held and cannot be copied, and why; "": nothing
+}
+
+// Unsaved says that the checkpoint folder could not be copied or kept. The agent says it once, until it can be.
+type Unsaved struct {
+	Why string `json:"why"`
 }
 
 // Refused says that a checkpoint did not verify and was passed over.
