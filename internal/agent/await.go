@@ -129,9 +129,10 @@ func (w *ending) over() bool {
 	return false
 }
 
-// signalStrays asks what has left the program's group to end, as a wrapper makes its program leave it (timeout, setsid):
-// at once where the wrapper is gone, else when half of the grace is over. A wrapper that lives may hand the signal on, as
-// torchrun does, and a second one could break off a save. It reports whether the program goes on in such a process.
+// signalStrays asks what has left the program's group to end, as a wrapper (timeout, setsid) makes its program leave
+// it: at once where the wrapper is gone, else when half of the grace is over. A wrapper that lives may hand the signal
+// on, as torchrun does, and a second one could break off a save. It reports whether the program goes on in such a
+// process.
 func (w *ending) signalStrays(now time.Time) bool {
 	if w.asked == nil || !w.gone && (w.strays || now.Before(w.strayAt())) {
 		return false
