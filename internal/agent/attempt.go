@@ -56,11 +56,13 @@ type attempt struct {
 	gpus      *meter.GPUs // of the machine; nil: nobody reads them
 	series    series
 
-	mu       sync.Mutex
-	last     api.Step // all progress so far
-	orders   api.Orders
-	ordersAt time.Time
-	asked    bool // the server wants a checkpoint
+	mu   sync.Mutex
+	last api.Step // all progress so far
+	// what counts the steps: lines of output, the progress file, and posts
+	printed, written, posted progress.Counter
+	orders                   api.Orders
+	ordersAt                 time.Time
+	asked                    bool // the server wants a checkpoint
 	// the server knows that what the program saves is not kept whole
 	unsavedSaid bool
 	draining    bool // the server's order was heard
@@ -304,9 +306,25 @@ func (g *attempt) watchServer(life context.Context) {
 
 // The program's API.
 
-// progress takes a report of the program. It fails where the report's value of the metric
+// progress takes a report that the program has posted. It fails where the report's value of the metric
 // that the job is judged by is one too many; the rest of it is taken.
-func (g *attempt) progress(s api.Step) error {
+func (g *attempt) progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
+
+// anew reports whether what a source counts begins anew each epoch.
+func (g *attempt) anew(source *progress.Counter) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return source.Anew
+}
+
+// reported takes a report of one source, which may say how many epochs the program runs.
+func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64) error {
+	g.mu.Lock()
+	s = source.Count(s, cmp.Or(epochs, g.a.Epochs))
+	g.mu.Unlock()
+	if s.Anew {
+		g.trouble.is(troubleSteps, errors.New(stepsAnew(max(g.a.Total, s.Total))))
+	}
 	s = g.unsecretStep(s)
 	now := g.Now()
 	if out := bound.ClipNumbers(&s, now); len(out) > 0 {

@@ -200,11 +200,12 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := g.saver.Begin(); err != nil {
 		return r, err
 	}
-	if r.restored.Step > 0 {
-		g.mu.Lock()
-		g.last.Step = r.restored.Step
-		g.mu.Unlock()
+	g.mu.Lock()
+	g.last.Step = max(g.last.Step, r.restored.Step)
+	for _, c := range []*progress.Counter{&g.printed, &g.written, &g.posted} {
+		*c = progress.Counter{Anew: g.a.Anew, From: r.restored.Step}
 	}
+	g.mu.Unlock()
 	if r.api, err = serveProgram(g, g.Log); err != nil {
 		return r, err
 	}

@@ -328,6 +328,7 @@ var reasons = map[plan.Reason]string{
 	plan.Cheapest:   "cheapest",
 	plan.Stays:      "stays: a move would not pay for itself",
 	plan.SlackGone:  "slack gone: only on-demand meets the deadline",
+	plan.Uncounted:  "what is left is unknown, so that nobody can say whether there is time to wait for spot",
 	plan.BehindPace: "behind schedule: waiting for spot would use up the slack",
 	plan.WaitsMore:  "waiting for spot is expected to cost more",
 	plan.ByRule:     "required by the job or its policy",

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/lib/money"
 )
 
 // A machine that keeps what its ended program left is idle meanwhile. It costs 1 per hour, took one minute to start, and
@@ -25,6 +29,29 @@ func TestProgramEnded_TheTimeToKeepWhatItLeftIsIdle(t *testing.T) {
 		w.step(0, AttemptEnded{Attempt: "j.1", Reason: c.reason, Keeping: c.keeping})
 		if got := fmt.Sprint(a.Tasks()[0].Uses()); got != c.want {
 			t.Errorf("%s, keeping %v: %s, want %s", c.reason, c.keeping, got, c.want)
+		}
+	}
+}
+
+// A total that was one of an epoch only is forgotten; where the epochs are counted it is that of the job.
+func TestTotal_OfACounterThatBeginsAnewIsNotThatOfTheJob(t *testing.T) {
+	w := imageRig(t, "", 4)
+	w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Restart: time.Minute,
+		Owner: ledger.Owner{Team: "vision"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}}})
+	w.begins("k.1")
+	for id, known := range map[string]int64{"j": 100, "k": 0} { // j says in its job file how many steps it has
+		j, _ := w.Job(id)
+		if j.Attempt() == nil {
+			t.Fatalf("%s does not run", id)
+		}
+		for n, c := range []struct{ step, total, want int64 }{{20, 20, 20}, {21, 0, 0}, {41, 400, 400}} {
+			if c.want = max(known, c.want); known > 0 {
+				c.want = known
+			}
+			w.step(0, Progressed{Attempt: id + ".1", Message: int64(20 + n), Step: c.step, Total: c.total, Anew: n > 0})
+			if j.Total() != c.want || j.Step() != c.step || j.Anew() != (n > 0) {
+				t.Errorf("%s: step %d of %d, want %+v", id, j.Step(), j.Total(), c)
+			}
 		}
 	}
 }

@@ -291,6 +291,7 @@ type (
 		Step    int64              `json:"step"`
 		Total   int64              `json:"total,omitempty"`
 		Epoch   float64            `json:"epoch,omitempty"`
+		Anew    bool               `json:"anew,omitempty"` // the program's counter begins anew each epoch; 0 is no total
 		Metrics map[string]float64 `json:"metrics,omitempty"`
 		Broken  []string           `json:"broken,omitempty"`
 		Values  policy.Values      `json:"values,omitempty"`

@@ -118,6 +118,7 @@ type learnedJob struct {
 	SavedStep int64              `json:"saved_step,omitzero"` // in the newest verified checkpoint
 	SavedWork time.Duration      `json:"saved_work_ns,omitzero"`
 	HasSaved  bool               `json:"has_saved,omitempty"`
+	Anew      bool               `json:"anew,omitempty"` // the program counts its steps anew each epoch
 	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
 	SaveTrouble string        `json:"save_trouble,omitempty"`
 	Seen        policy.Seen   `json:"seen,omitzero"`
@@ -254,6 +255,9 @@ func (j *Job) EpochSeen() float64          { return j.run().Learned.EpochSeen }
 func (j *Job) Metrics() map[string]float64 { return j.run().Learned.Metrics }
 func (j *Job) SavedStep() int64            { return j.run().Learned.SavedStep }
 func (j *Job) SavedWork() time.Duration    { return j.run().Learned.SavedWork }
+
+// Anew reports whether the program counts its steps anew each epoch.
+func (j *Job) Anew() bool { return j.run().Learned.Anew }
 
 // SaveTrouble is why the newest save of the job could not be copied, or what its copy lacks; "": it is whole.
 func (j *Job) SaveTrouble() string { return j.run().Learned.SaveTrouble }

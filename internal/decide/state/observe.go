@@ -134,9 +134,10 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 	}
 	l.Step = t.Step
 	l.EpochSeen = max(l.EpochSeen, b.Epoch)
-	if j.r.Terms.Steps == 0 && b.Total > 0 {
+	if j.r.Terms.Steps == 0 && (b.Total > 0 || b.Anew) {
 		l.Total = b.Total
 	}
+	l.Anew = l.Anew || b.Anew
 	if len(b.Metrics) > 0 {
 		l.Metrics = b.Metrics
 	}

@@ -76,5 +76,6 @@ func tips(v receipt.Receipt) []receipt.Tip {
 
 // forDeadline reports whether on-demand was taken so that the job is in time, and not because its job file asks for it.
 func forDeadline(d receipt.Decision) bool {
-	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore}, plan.Reason(d.Why))
+	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore, plan.Uncounted},
+		plan.Reason(d.Why))
 }

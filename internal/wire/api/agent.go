@@ -77,11 +77,13 @@ type Assignment struct {
 	OutputsURL string      `json:"outputs_url,omitempty"` // store, as of Checkpoints.URL
 	// of the job within that store
 	OutputsPrefix string        `json:"outputs_prefix,omitempty"`
-	Signal        string        `json:"signal"`          // sent to ask for a save and an end: TERM
-	SignalLead    time.Duration `json:"signal_lead_ns"`  // how long before the end it is sent; 0: at once
-	Grace         time.Duration `json:"grace_ns"`        // wall time between the signal and SIGKILL
-	Progress      Progressing   `json:"progress"`        // how progress is read besides the helper
-	Total         int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
+	Signal        string        `json:"signal"`           // sent to ask for a save and an end: TERM
+	SignalLead    time.Duration `json:"signal_lead_ns"`   // how long before the end it is sent; 0: at once
+	Grace         time.Duration `json:"grace_ns"`         // wall time between the signal and SIGKILL
+	Progress      Progressing   `json:"progress"`         // how progress is read besides the helper
+	Total         int64         `json:"total,omitempty"`  // steps of the whole job, 0 unknown
+	Epochs        float64       `json:"epochs,omitempty"` // of the whole job, 0 unknown
+	Anew          bool          `json:"anew,omitempty"`   // it counts anew each epoch, as an attempt before has shown
 	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
 	Metric string `json:"metric,omitempty"`
 	// GPUs says that the job asks for GPUs, so that they say whether its machine is idle.
@@ -171,6 +173,7 @@ type Step struct {
 	Step    int64              `json:"step"`
 	Total   int64              `json:"total,omitempty"`
 	Epoch   float64            `json:"epoch,omitempty"`
+	Anew    bool               `json:"anew,omitempty"`    // its counter begins anew each epoch; Total is the job's or 0
 	Metrics map[string]float64 `json:"metrics,omitempty"` // NaN and infinities travel in Broken
 	Broken  []string           `json:"broken,omitempty"`  // metrics that are not a finite number
 	Values  []Value            `json:"values,omitempty"`  // of Assignment.Metric since the last report, in order
