@@ -69,6 +69,7 @@ type attempt struct {
 	// the server ends the attempt on all machines of its gang
 	dissolved bool
 	stopping  bool
+	toldAt    time.Time // when it began to stop
 	knew      bool // the program has read should_stop
 	ended     bool // the program is over
 	off       bool // the server has heard enough

@@ -141,7 +141,9 @@ func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 func (g *attempt) tellStop(s stop) {
 	g.Log.Info("stop", "why", s.why, "source", s.source)
 	g.mu.Lock()
-	g.stopping = true
+	if !g.stopping {
+		g.stopping, g.toldAt = true, g.Now()
+	}
 	g.mu.Unlock()
 	if s.source != "" {
 		g.say(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})

@@ -101,3 +101,39 @@ func TestAnAnnouncedSave_ThatCannotBeCopiedStandsInTheTrouble(t *testing.T) {
 		t.Errorf("said is %q", said)
 	}
 }
+
+// Work that was done after the newest save, and before anybody asked the program to end, is in no checkpoint.
+func TestAnEnd_SaysWhetherAllWorkIsSaved(t *testing.T) {
+	t.Parallel()
+	const steps = `for n in 1 2 3 4; do echo step $n; [ $n = $SAVE ] && { echo $n > $SCRIMP_CHECKPOINT_DIR/state; echo saved $n; sleep 0.2; }; done; `
+	const stays = `trap "exit 143" TERM; echo ready; while :; do sleep 0.05; done`
+	const saves = `trap "echo 5 > $SCRIMP_CHECKPOINT_DIR/state; echo saved 5; exit 143" TERM; echo ready; while :; do sleep 0.05; done`
+	for _, c := range []struct {
+		name, save, command, saved string
+		drain, want                bool
+	}{
+		{"fails long after its save", "2", steps + "exit 1", "^saved", false, false},
+		{"fails long after its save, unannounced", "2", steps + "exit 1", "", false, false},
+		{"fails at its save", "4", steps + "exit 1", "^saved", false, true},
+		{"is asked to end, and does not save", "2", steps + stays, "^saved", true, false},
+		{"is asked to end, and saves", "2", steps + saves, "^saved", true, true},
+		{"is asked to end, and saves unannounced", "2", steps + saves, "", true, true},
+		{"is asked to end right at its save", "4", steps + stays, "^saved", true, true},
+	} {
+		a := assign(t, "", "SAVE="+c.save)
+		a.Args, a.Command, a.Progress.Pattern, a.Progress.Saved = nil, c.command, `^step (?P<step>\d+)`, c.saved
+		r := newRig(t, a)
+		r.start()
+		if c.drain {
+			r.server.wait("the program's steps", func() bool { return strings.Contains(string(r.server.log), "ready") })
+			r.server.waitFor("its save", func(m api.Message) bool { return m.Saved != nil })
+			r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "enough"} })
+		}
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if e := told(r.server, endedIn)[0]; e.Saved != c.want {
+			t.Errorf("%s: all is saved: %v; %s", c.name, e.Saved, r.server.story())
+		}
+	}
+}

@@ -82,6 +82,7 @@ type save struct {
 // newest is the last checkpoint that was published.
 type newest struct {
 	any   bool
+	meta  Meta
 	files uint64
 	bytes int64
 	span  time.Duration // of its upload and verification
@@ -309,7 +310,7 @@ func (s *Saver) done(v *save, p Published) {
 	now := s.now()
 	s.mu.Lock()
 	span := now.Sub(v.began)
-	s.newest = newest{any: true, files: v.files, bytes: p.Bytes, span: span}
+	s.newest = newest{any: true, meta: v.meta, files: v.files, bytes: p.Bytes, span: span}
 	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
 	s.mu.Unlock()
 	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
@@ -357,6 +358,11 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		s.log.Info("what the program left may be torn; the checkpoint before it counts")
 		return false, nil
 	}
+	s.mu.Lock()
+	if began := s.watch.began; e.failed() && !began.IsZero() { // what was done since is not in it
+		m.Captured = began
+	}
+	s.mu.Unlock()
 	if e.Said != nil {
 		m = e.Said.Meta
 	}
@@ -368,6 +374,15 @@ func (s *Saver) Holds() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newest.any && s.watch.captured == s.newest.files
+}
+
+// HasWork reports whether the newest published checkpoint holds all that the program did up to a step and a time: it was
+// made then or later, or at that step.
+func (s *Saver) HasWork(step int64, by time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.newest.meta
+	return s.newest.any && (!m.Captured.Before(by) || step > 0 && m.Step >= step)
 }
 
 // Expected is how long an upload is expected to take, as the last one was

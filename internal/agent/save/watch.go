@@ -177,6 +177,9 @@ func (e Ending) announced() bool {
 	return e.Said != nil && (e.Heard && !e.Signaled || !e.last.After(e.Said.By))
 }
 
+// failed reports whether the program ended by itself and not in order.
+func (e Ending) failed() bool { return e.Asked.IsZero() && !e.Heard && e.Status != 0 }
+
 // endsOnTerm is the status of a program that ends in order because of SIGTERM.
 const endsOnTerm = 128 + 15
 

@@ -78,3 +78,23 @@ func TestSaveTrouble_StandsUntilACheckpointIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// Work after the last save is lost where the program fails: what was lost, added up plainly as steps times the time and the
+// price of a step, is what the ledger and the attempt say.
+func TestAFailureAfterTheLastSave_LosesTheStepsSince(t *testing.T) {
+	w := imageRig(t, "", 0) // the program began 9 minutes ago, and costs 1 per hour
+	a, _ := w.Attempt("j.1")
+	const saved, failed, perStep = 8, 12, 45 * time.Second // 9 minutes are 12 steps
+	w.step(0, CheckpointSaved{Attempt: "j.1", Message: 10, Manifest: "m", Step: saved, Captured: a.Started().Add(saved * perStep)})
+	w.step(0, AttemptEnded{Attempt: "j.1", Message: 11, Reason: "failed", Step: failed})
+	lost := (failed - saved) * perStep
+	if got := a.LostTime(); got != lost {
+		t.Errorf("lost are %v, and the steps since are %v", got, lost)
+	}
+	if got, want := a.Tasks()[0].Uses()[ledger.Lost].Float(), lost.Hours(); got < want-1e-9 || got > want+1e-9 {
+		t.Errorf("they cost %v, and the steps %v", got, want)
+	}
+	if got := fmt.Sprint(a.Tasks()[0].Uses()); got != "map[lost:0.05 start-up:0.016666666666 useful:0.1]" {
+		t.Error(got)
+	}
+}
