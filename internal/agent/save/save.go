@@ -314,7 +314,8 @@ func (s *Saver) done(v *save, p Published) {
 	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
 	s.mu.Unlock()
 	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
-		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured), Lacks: v.capture.Left()})
+		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured),
+		Lacks: v.capture.Left()})
 }
 
 // Flush waits until everything that was captured is Published, and returns why it is not.
@@ -376,8 +377,8 @@ func (s *Saver) Holds() bool {
 	return s.newest.any && s.watch.captured == s.newest.files
 }
 
-// HasWork reports whether the newest published checkpoint holds all that the program did up to a step and a time: it was
-// made then or later, or at that step.
+// HasWork reports whether the newest published checkpoint holds all that the program did up to a step and a time: it
+// was made then or later, or at that step.
 func (s *Saver) HasWork(step int64, by time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
