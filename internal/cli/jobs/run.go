@@ -233,21 +233,20 @@ func never(p show.Plan) bool {
 func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 	_, isTerminal := command.Terminal(a.Err)
 	var paper pacer
-	shown := ""
+	shown, before := "", show.Follow{}
 	final, err := a.watch(ctx, c, id, func(j api.Job) {
 		if a.JSON {
 			_ = a.Print(j)
 			return
 		}
-		line := show.Progress(j, a.Line())
 		if isTerminal {
-			a.Notef("\r%s\x1b[K", line)
+			a.Notef("\r%s\x1b[K", before.Progress(j, a.Line()))
 			if state := j.State + j.Machine + j.Phase; state != shown {
 				a.Notef("\n")
 				shown = state
 			}
 		} else if paper.worth(j, a.Now()) {
-			a.Notef("%s\n", line)
+			a.Notef("%s\n", before.Progress(j, a.Line()))
 		}
 	})
 	if isTerminal && !a.JSON {
