@@ -38,8 +38,9 @@ first; -y or --json does not ask. Ctrl-C detaches; the job goes on.
 
 A command after -- is named after its script. What it prints is the output here, before the receipt, and
 the files that it makes or changes in its work folder are kept for scrimp get: the newest, up to 1 GiB.
-It is resumed from what it saves in the folder that SCRIMP_CHECKPOINT_DIR names; what an interruption
-costs is said before it begins.
+It is resumed from what it saves in the folder that SCRIMP_CHECKPOINT_DIR names, or in the one that its
+script names; how it shows its progress and how many steps it takes are guessed from the script as
+well, as scrimp init does, and each guess is said. What an interruption costs is said before it begins.
 
 The flags for name, deadline, budget, accelerator, capacity, priority and retries replace what the job file
 says, and are written as there.
