@@ -376,15 +376,20 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 	return h
 }
 
+// beside begins tasks until ctx ends. One that panics is begun again, and ends no other.
+func beside(ctx context.Context, owned *sync.WaitGroup, log *slog.Logger, tasks map[string]func(context.Context)) {
+	for what, f := range tasks {
+		owned.Go(func() { isolate.Retry(ctx, log, what, func() { f(ctx) }) })
+	}
+}
+
 // work begins what goes on beside the answers, until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
-	for what, f := range map[string]func(context.Context){
+	beside(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin,
-	} {
-		owned.Go(func() { isolate.Retry(ctx, s.opts.Log, what, func() { f(ctx) }) })
-	}
+	})
 	owned.Go(func() {
 		select {
 		case <-s.store.Deposed():
