@@ -376,13 +376,6 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 	return h
 }
 
-// beside begins tasks until ctx ends. One that panics is begun again, and ends no other.
-func beside(ctx context.Context, owned *sync.WaitGroup, log *slog.Logger, tasks map[string]func(context.Context)) {
-	for what, f := range tasks {
-		owned.Go(func() { isolate.Retry(ctx, log, what, func() { f(ctx) }) })
-	}
-}
-
 // work begins what goes on beside the answers, until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	beside(ctx, owned, s.opts.Log, map[string]func(context.Context){
