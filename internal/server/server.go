@@ -18,7 +18,6 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
-	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
