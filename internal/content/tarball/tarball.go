@@ -206,8 +206,10 @@ func Unpack(ctx context.Context, from io.Reader, to string) error {
 	}
 	for i := len(folders) - 1; i >= 0; i-- {
 		name := filepath.FromSlash(path.Clean(folders[i].Name))
-		err := root.Chtimes(name, folders[i].ModTime, folders[i].ModTime)
-		if err = errors.Join(err, root.Chmod(name, fs.FileMode(folders[i].Mode).Perm())); err != nil {
+		if err := root.Chtimes(name, folders[i].ModTime, folders[i].ModTime); err != nil {
+			return err
+		}
+		if err := root.Chmod(name, fs.FileMode(folders[i].Mode).Perm()); err != nil {
 			return err
 		}
 	}
