@@ -56,19 +56,24 @@ type attempt struct {
 	gpus      *meter.GPUs // of the machine; nil: nobody reads them
 	series    series
 
-	mu       sync.Mutex
-	last     api.Step // all progress so far
-	orders   api.Orders
-	ordersAt time.Time
-	asked    bool // the server wants a checkpoint
-	draining bool // the server's order was heard
+	mu   sync.Mutex
+	last api.Step // all progress so far
+	// what counts the steps: lines of output, the progress file, and posts
+	printed, written, posted progress.Counter
+	orders                   api.Orders
+	ordersAt                 time.Time
+	asked                    bool // the server wants a checkpoint
+	// the server knows that what the program saves is not kept whole
+	unsavedSaid bool
+	draining    bool // the server's order was heard
 	// the server ends the attempt on all machines of its gang
 	dissolved bool
 	stopping  bool
-	knew      bool // the program has read should_stop
-	ended     bool // the program is over
-	off       bool // the server has heard enough
-	unwanted  bool // another attempt has the task: the server hears nothing more
+	toldAt    time.Time // when it began to stop
+	knew      bool      // the program has read should_stop
+	ended     bool      // the program is over
+	off       bool      // the server has heard enough
+	unwanted  bool      // another attempt has the task: the server hears nothing more
 	lastSave  time.Time
 	silence   silence
 	env       []string // of the program; nil until it is known
@@ -196,7 +201,11 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	}
 	g.ship.Finish()
 	g.lastLines(life, o.stop, shipping)
-	g.say(api.Message{Ended: &o.ended})
+	now := g.Now()
+	if !o.over.IsZero() {
+		o.ended.Keeping = max(0, now.Sub(o.over))
+	}
+	g.say(api.Message{At: now, Ended: &o.ended})
 	g.farewell(life, o.stop, shipping)
 	return nil
 }
@@ -298,9 +307,25 @@ func (g *attempt) watchServer(life context.Context) {
 
 // The program's API.
 
-// progress takes a report of the program. It fails where the report's value of the metric
+// progress takes a report that the program has posted. It fails where the report's value of the metric
 // that the job is judged by is one too many; the rest of it is taken.
-func (g *attempt) progress(s api.Step) error {
+func (g *attempt) progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
+
+// anew reports whether what a source counts begins anew each epoch.
+func (g *attempt) anew(source *progress.Counter) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return source.Anew
+}
+
+// reported takes a report of one source, which may say how many epochs the program runs.
+func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64) error {
+	g.mu.Lock()
+	s = source.Count(s, cmp.Or(epochs, g.a.Epochs))
+	g.mu.Unlock()
+	if s.Anew {
+		g.trouble.is(troubleSteps, errors.New(stepsAnew(max(g.a.Total, s.Total))))
+	}
 	s = g.unsecretStep(s)
 	now := g.Now()
 	if out := bound.ClipNumbers(&s, now); len(out) > 0 {

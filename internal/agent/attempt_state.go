@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"fmt"
+
 	"scrimp/internal/wire/api"
 )
 
@@ -40,9 +42,33 @@ func (g *attempt) state() ProgramState {
 	return s
 }
 
+// unsaved notes how it goes to copy what the program saves, or to keep the copies. That it goes wrong is said once,
+// until a checkpoint is kept.
+func (g *attempt) unsaved(what string, err error) {
+	g.trouble.is(what, err)
+	if err == nil {
+		return
+	}
+	g.mu.Lock()
+	said := g.unsavedSaid
+	g.unsavedSaid = true
+	g.mu.Unlock()
+	if !said {
+		why := what + ": " + err.Error()
+		if g.a.Node > 0 {
+			why = fmt.Sprintf("node %d: %s", g.a.Node, why)
+		}
+		g.say(api.Message{Unsaved: &api.Unsaved{Why: why}})
+	}
+	g.box.wake()
+}
+
 // published reports a checkpoint.
 func (g *attempt) published(s api.Saved) {
 	g.trouble.is(troubleKeep, nil)
+	if s.Lacks != "" {
+		s.Lacks = troubleCapture + ": " + s.Lacks
+	}
 	if g.a.Node == 0 { // who publishes
 		g.say(api.Message{Saved: &s})
 	}
@@ -50,6 +76,6 @@ func (g *attempt) published(s api.Saved) {
 	if s.Captured.After(g.lastSave) {
 		g.lastSave = s.Captured
 	}
-	g.asked = false
+	g.asked, g.unsavedSaid = false, s.Lacks != ""
 	g.mu.Unlock()
 }

@@ -19,7 +19,7 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 	for {
 		var tick <-chan time.Time
 		if w.asked != nil || w.gone {
-			timer.Reset(nextPoll(time.Now(), w.when, w.signalled, w.gone))
+			timer.Reset(w.nextPoll(time.Now()))
 			tick = timer.C
 		}
 		select {
@@ -55,6 +55,7 @@ type ending struct {
 	asked     *stop
 	when      plan
 	signalled bool
+	strays    bool  // what left the program's group was signalled too
 	gone      bool  // the main process; others of its group may still save
 	late      *stop // that came when it was gone
 }
@@ -107,7 +108,7 @@ func (w *ending) over() bool {
 	now := time.Now()
 	w.known.Ended = w.Now()
 	switch {
-	case w.gone && !w.p.Alive():
+	case w.gone && !w.p.Alive() && (!w.signalled || !w.signalStrays(now)):
 		return true
 	case w.asked == nil && !w.gone:
 		return false
@@ -122,20 +123,51 @@ func (w *ending) over() bool {
 		if err := w.p.Signal(w.sig); err != nil {
 			w.Log.Error("ask the program to end", "error", err)
 		}
+	case w.signalled:
+		w.signalStrays(now)
 	}
 	return false
 }
 
-// groupPoll is how often a group is polled whose main process has ended.
-const groupPoll = 20 * time.Millisecond
+// signalStrays asks what has left the program's group to end, as a wrapper (timeout, setsid) makes its program leave
+// it: at once where the wrapper is gone, else when half of the grace is over. A wrapper that lives may hand the signal
+// on, as torchrun does, and a second one could break off a save. It reports whether the program goes on in such a
+// process.
+func (w *ending) signalStrays(now time.Time) bool {
+	if w.asked == nil || !w.gone && (w.strays || now.Before(w.strayAt())) {
+		return false
+	}
+	if !w.strays {
+		w.strays = true
+		if err := w.p.SignalStrays(w.sig); err != nil {
+			w.Log.Error("ask what has left the program's group to end", "error", err)
+		}
+	}
+	return w.p.Strays()
+}
+
+// strayAt is when half of the time between the signal and the kill is over.
+func (w *ending) strayAt() time.Time { return w.when.signal.Add(w.when.kill.Sub(w.when.signal) / 2) }
+
+// How often a group is polled whose main process has ended, and what has left it, which takes longer.
+const (
+	groupPoll = 20 * time.Millisecond
+	strayPoll = 100 * time.Millisecond
+)
 
 // nextPoll says how long to wait for the next thing that is planned.
-func nextPoll(now time.Time, when plan, signalled, mainGone bool) time.Duration {
-	next := when.kill.Sub(now)
-	if !signalled {
-		next = min(next, when.signal.Sub(now))
+func (w *ending) nextPoll(now time.Time) time.Duration {
+	next := w.when.kill.Sub(now)
+	switch {
+	case !w.signalled:
+		next = min(next, w.when.signal.Sub(now))
+	case !w.strays:
+		next = min(next, w.strayAt().Sub(now))
 	}
-	if mainGone {
+	switch {
+	case w.gone && w.strays:
+		next = min(next, strayPoll)
+	case w.gone:
 		next = min(next, groupPoll)
 	}
 	return max(0, next)

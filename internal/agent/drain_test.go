@@ -392,3 +392,25 @@ func TestNoticeOfAmazonsOwnMetadataMock(t *testing.T) {
 		t.Errorf("noticed until %v, the mock says %s", n.Until, until)
 	}
 }
+
+// A program that its wrapper runs in a group or a session of its own is asked to save as any other, and has the rest of
+// the grace for it; also where the wrapper lives on and tells it nothing.
+func TestDrain_ReachesAProgramThatLeftItsGroup(t *testing.T) {
+	t.Parallel()
+	const save = `trap "sleep 0.2; echo 7 > $SCRIMP_CHECKPOINT_DIR/state; exit 143" TERM; echo ready; while :; do sleep 0.05; done`
+	for wrapper, deaf := range map[string]string{"timeout 1000": "", "setsid -w": "", "setsid -w env": "trap : TERM; "} {
+		a := assign(t, "")
+		a.Args, a.Command, a.Grace = nil, deaf+wrapper+` sh -c '`+save+`'; true`, 20*time.Second
+		if deaf != "" {
+			a.Grace = 4 * time.Second // half of it passes
+		}
+		r := running(t, a, nil)
+		r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "enough"} })
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if state, _ := r.keeper.newest("state"); state != "7\n" {
+			t.Errorf("%s%s: kept is %q; %s", deaf, wrapper, state, r.server.story())
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -30,9 +29,9 @@ type keeper interface {
 	Restore(ctx context.Context, dir string) (r restored, refused []api.Refused, err error)
 	// Fetch copies the work folder from a store's address into folder dir.
 	Fetch(ctx context.Context, address, dir string) error
-	// Keep copies the named folders below dir to the place of outputs, and says where they are, and which links it
-	// left out since they lead out of dir.
-	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, outward []string, err error)
+	// Keep copies the named folders below dir to the place of outputs, and says where they are, and what it left out
+	// since it cannot be kept.
+	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, left checkpoint.Left, err error)
 	Close() error
 }
 
@@ -166,7 +165,7 @@ func fenceOf(err error) error {
 		return fmt.Errorf("%w: %w", save.ErrMoving, err)
 	case errors.Is(err, checkpoint.ErrSkipped):
 		return fmt.Errorf("%w: %w", save.ErrSkipped, err)
-	case errors.Is(err, httpblob.ErrOwn), errors.Is(err, checkpoint.ErrRanks):
+	case errors.Is(err, httpblob.ErrOwn), errors.Is(err, checkpoint.ErrRanks), errors.Is(err, checkpoint.ErrFolder):
 		return fmt.Errorf("%w: %w", wire.ErrBad, err)
 	}
 	return err
@@ -256,7 +255,7 @@ func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.
 
 // Keep returns an address of the form ADDRESS#NAME.
 func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []string) (where string,
-	outward []string, err error) {
+	left checkpoint.Left, err error) {
 	name := api.OutputsName(k.a.Job, k.a.Node)
 	err = wire.Retry(ctx, func(ctx context.Context) (err error) {
 		b, err := k.openStore(ctx, k.a.OutputsURL)
@@ -265,10 +264,7 @@ func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []s
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
 		_, stats, err := checkpoint.Open(b, k.a.OutputsPrefix).Keep(ctx, dir, folders, name)
-		outward = stats.Skipped
-		if path, ok := errors.AsType[*fs.PathError](err); ok && strings.HasSuffix(path.Op, "at") { // within a confined folder
-			return fmt.Errorf("%w: %w", wire.ErrBad, err)
-		}
+		left = stats.Left
 		return fenceOf(err)
 	})
 	if err != nil {
@@ -278,7 +274,7 @@ func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []s
 	if k.a.OutputsPrefix != "" {
 		where += "?prefix=" + k.a.OutputsPrefix
 	}
-	return where + "#" + name, outward, nil
+	return where + "#" + name, left, nil
 }
 
 // Close gives up the store. The claim stays: nobody but a newer attempt takes it.

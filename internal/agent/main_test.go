@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/await"
 	"scrimp/internal/wire/api"
@@ -42,6 +43,7 @@ type memKeeper struct {
 	metas    []save.Meta
 	refused  []api.Refused
 	fail     func(n int) error // of the n-th publish
+	full     func() error      // why nothing can be copied; nil: all can be
 	tries    int
 	kept     []string
 	closed   bool
@@ -51,8 +53,14 @@ type memCapture struct{ files map[string]string }
 
 func (c memCapture) Size() int64    { return int64(len(c.files)) }
 func (c memCapture) Discard() error { return nil }
+func (c memCapture) Left() string   { return "" }
 
 func (k *memKeeper) Capture(_ context.Context, dir confined.Folder) (save.Capture, error) {
+	if k.full != nil {
+		if err := k.full(); err != nil {
+			return nil, err
+		}
+	}
 	c := memCapture{map[string]string{}}
 	tree, err := dir.Open()
 	if err != nil {
@@ -107,7 +115,7 @@ func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refu
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, []string, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, checkpoint.Left, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders

@@ -21,8 +21,9 @@ import (
 // outcome is what became of the attempt.
 type outcome struct {
 	ended  api.Ended
-	stop   *stop // that asked for the end; nil: it ended by itself
-	silent bool  // nothing is said about it
+	stop   *stop     // that asked for the end; nil: it ended by itself
+	silent bool      // nothing is said about it
+	over   time.Time // of the program; zero: it did not run
 }
 
 // failSetup is an outcome before the program ran.
@@ -140,7 +141,9 @@ func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 func (g *attempt) tellStop(s stop) {
 	g.Log.Info("stop", "why", s.why, "source", s.source)
 	g.mu.Lock()
-	g.stopping = true
+	if !g.stopping {
+		g.stopping, g.toldAt = true, g.Now()
+	}
 	g.mu.Unlock()
 	if s.source != "" {
 		g.say(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
@@ -192,17 +195,19 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	g.saver = save.New(vault, save.Config{
 		Dir: g.reading(g.folders.checkpoint), Quiet: g.Quiet,
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
-		Failing: func(err error) { g.trouble.is(troubleKeep, err); g.box.wake() },
+		Failing: func(err error) { g.unsaved(troubleKeep, err) },
+		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
 		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
 	})
 	if err := g.saver.Begin(); err != nil {
 		return r, err
 	}
-	if r.restored.Step > 0 {
-		g.mu.Lock()
-		g.last.Step = r.restored.Step
-		g.mu.Unlock()
+	g.mu.Lock()
+	g.last.Step = max(g.last.Step, r.restored.Step)
+	for _, c := range []*progress.Counter{&g.printed, &g.written, &g.posted} {
+		*c = progress.Counter{Anew: g.a.Anew, From: r.restored.Step}
 	}
+	g.mu.Unlock()
 	if r.api, err = serveProgram(g, g.Log); err != nil {
 		return r, err
 	}

@@ -42,6 +42,14 @@ func (g *attempt) unsecret(m api.Message) api.Message {
 		e.Error = g.masked(e.Error)
 		m.Ended = &e
 	}
+	if m.Saved != nil {
+		s := *m.Saved
+		s.Lacks = g.masked(s.Lacks)
+		m.Saved = &s
+	}
+	if m.Unsaved != nil {
+		m.Unsaved = &api.Unsaved{Why: g.masked(m.Unsaved.Why)}
+	}
 	if m.Refused != nil {
 		r := *m.Refused
 		r.Why = g.masked(r.Why)

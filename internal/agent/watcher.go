@@ -45,7 +45,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 			g.Log.Debug("progress file", "error", err)
 		}
 		if ok {
-			_ = g.progress(s) // what is refused stands in the trouble of the attempt
+			_ = g.reported(&g.written, s, 0) // what is refused stands in the trouble of the attempt
 		}
 	})
 	if err != nil {
@@ -59,7 +59,6 @@ func (w *watcher) read(ctx context.Context, last bool) {
 		if err != nil {
 			g.Log.Warn("capture the checkpoint that the output announced", "error", err)
 		}
-		g.trouble.is(troubleCapture, err)
 		w.announced = nil
 	}
 }
@@ -73,11 +72,11 @@ func (w *watcher) readOutput(last bool) {
 	err := w.output.Read(last, func(line []byte) {
 		f := g.match.Read(line)
 		if f.IsStep {
-			_ = g.progress(f.Step) // likewise
+			_ = g.reported(&g.printed, f.Step, f.Epochs) // likewise
 		}
 		if closes = f.Saved; closes {
 			step, metrics := g.seen()
-			if f.SavedStep > 0 {
+			if f.SavedStep > 0 && !g.anew(&g.printed) {
 				step = f.SavedStep
 			}
 			found = &save.Announced{Meta: save.Meta{Step: step, Captured: g.Now(), Metrics: metrics}, By: w.readAt}
@@ -117,9 +116,12 @@ func (w *watcher) watchFolder(ctx context.Context) {
 		took, err := g.saver.Poll(ctx, step, metrics)
 		if err != nil && ctx.Err() == nil {
 			g.Log.Warn("watch the checkpoint folder", "error", err)
-			g.trouble.is(troubleCapture, err)
-		} else if err == nil {
-			g.trouble.is(troubleCapture, nil)
+		}
+		switch {
+		case errors.Is(err, save.ErrFolder):
+			g.trouble.is(troubleLook, err)
+		case ctx.Err() == nil:
+			g.trouble.is(troubleLook, nil)
 		}
 		pause = max(g.pace.look, min(took*pollShare, 10*time.Second))
 	}

@@ -15,7 +15,6 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
 )
 
 // mostWritten is how much of what a program has written is kept where nobody named the folders.
@@ -70,21 +69,25 @@ func (g *attempt) lookAtWork() (list []written, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed just now
 			return nil
-		case err != nil || rel == ".":
+		case rel == ".":
 			return err
 		case d.IsDir() && (own[rel] || slices.Contains(habits, path.Base(rel))):
+			return fs.SkipDir
+		case err != nil: // a folder that cannot be listed: who keeps it says why
+			list = append(list, written{name: rel})
 			return fs.SkipDir
 		case own[rel] || !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0:
 			return nil
 		}
 		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
+		if err != nil { // as above, and it may have been removed
+			if !errors.Is(err, fs.ErrNotExist) {
+				list = append(list, written{name: rel})
+			}
 			return nil
 		}
-		if err == nil {
-			list = append(list, written{rel, version{info.Size(), info.ModTime()}})
-		}
-		return err
+		list = append(list, written{rel, version{info.Size(), info.ModTime()}})
+		return nil
 	})
 	if err = errors.Join(err, tree.Close()); err != nil {
 		return nil, fmt.Errorf("look at the work folder: %w", err)
@@ -135,30 +138,14 @@ func (g *attempt) keepOutputs(ctx context.Context) (where, wrong string) {
 			return "", wrong
 		}
 	}
-	where, outward, err := g.keeper.Keep(ctx, g.reading(g.folders.work), names)
+	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.folders.work), names)
 	if err != nil && !errors.Is(err, wire.ErrFenced) {
 		g.Log.Error("keep outputs", "error", err)
 		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
 	}
-	if len(outward) > 0 {
-		g.Log.Warn("links among the outputs lead out of the work folder; they are not kept", "links", len(outward))
-		wrong = joinText(wrong, leftOut(outward))
+	if len(lacks) > 0 {
+		g.Log.Warn("some of the outputs cannot be kept", "what", lacks.String())
+		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
 	}
 	return where, wrong
-}
-
-// leftOut says which links among the outputs were not kept.
-func leftOut(links []string) string {
-	text := ""
-	for i, link := range links[:min(3, len(links))] {
-		if i > 0 {
-			text += ", "
-		}
-		text += bound.Cut(link, 200)
-	}
-	if more := len(links) - 3; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return "outputs that are links out of the work folder are not kept: " + text +
-		": let the program copy what they lead to"
 }

@@ -174,10 +174,11 @@ func (c *Control) heardFrom(l *Latest, m api.Message, wall time.Time) []core.Eve
 	case l.node > 0 && (m.Step != nil || m.Saved != nil || m.Refused != nil):
 		return nil // rank 0 speaks for the job
 	case m.Step != nil:
+		anew := m.Step.Anew && !l.Step.Anew // the total that was told before is none
 		l.Step = *m.Step
 		l.began = cmp.Or(l.began, wall)
 		c.hearStep(l, m)
-		if mayWait(m) {
+		if mayWait(m) && !anew {
 			return nil
 		}
 		return c.waiting(l, m.Seq+1, wall)
@@ -235,11 +236,13 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 			Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
 	case m.Step != nil:
 		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch,
-			Metrics: m.Step.Metrics, Broken: m.Step.Broken}
+			Anew: m.Step.Anew, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
 	case m.Saved != nil:
 		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step,
 			Bytes: m.Saved.Bytes, Uploaded: m.Saved.Uploaded,
-			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
+			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took), Lacks: m.Saved.Lacks}
+	case m.Unsaved != nil:
+		return core.CheckpointFailed{Attempt: attempt, Node: node, Message: m.Seq, Why: m.Unsaved.Why}
 	case m.Refused != nil:
 		return core.CheckpointRefused{Attempt: attempt, Message: m.Seq, Manifest: m.Refused.Manifest, Why: m.Refused.Why}
 	case m.Noticed != nil:
@@ -255,7 +258,7 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 	case m.Ended != nil:
 		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
 			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,
-			SetupStatus: m.Ended.SetupStatus}
+			SetupStatus: m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping)}
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
-	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
@@ -381,13 +380,11 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 
 // work begins what goes on beside the answers, until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
-	for what, f := range map[string]func(context.Context){
+	beside(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin,
-	} {
-		owned.Go(func() { isolate.Retry(ctx, s.opts.Log, what, func() { f(ctx) }) })
-	}
+	})
 	owned.Go(func() {
 		select {
 		case <-s.store.Deposed():

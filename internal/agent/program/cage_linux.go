@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -93,6 +94,24 @@ func (c *cage) kill() error {
 			return errors.New("end the control group of the program: processes of it are still there")
 		}
 	}
+}
+
+// members are the processes that are in it.
+func (c *cage) members() []int {
+	if c == nil {
+		return nil
+	}
+	list, err := os.ReadFile(filepath.Join(c.dir, "cgroup.procs"))
+	if err != nil {
+		return nil // it is gone
+	}
+	var pids []int
+	for _, word := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // remove removes it once it is empty.

@@ -7,6 +7,7 @@ type cage struct{}
 
 func newCage() *cage { return nil }
 
-func (c *cage) kill() error  { return nil }
-func (c *cage) remove()      {}
-func (c *cage) path() string { return "" }
+func (c *cage) kill() error    { return nil }
+func (c *cage) members() []int { return nil }
+func (c *cage) remove()        {}
+func (c *cage) path() string   { return "" }

@@ -49,7 +49,7 @@ func (m *Meter) Measure(now time.Time) (Usage, bool) {
 	if m.cage != "" {
 		return m.measureCage(now)
 	}
-	members := family(processes(), m.group)
+	members := family(processes(), m.group, nil)
 	if len(members) == 0 {
 		return Usage{}, false
 	}

@@ -106,11 +106,11 @@ func holds(environ []byte, mark string) bool {
 	return false
 }
 
-// family returns the processes of group and all that descend from them, whatever their group.
-func family(all []process, group int) []process {
+// family returns the processes of group, those that also says, and all that descend from them, whatever their group.
+func family(all []process, group int, also map[int]bool) []process {
 	in := make(map[int]bool)
 	for _, p := range all {
-		if p.group == group || p.session == group {
+		if p.group == group || p.session == group || also[p.pid] {
 			in[p.pid] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -140,6 +141,35 @@ func (p *Program) Signal(sig syscall.Signal) error {
 		return fmt.Errorf("signal process group %d: %w", p.group, err)
 	}
 	return nil
+}
+
+// strays are the processes of the program that have left its group, as timeout and setsid make them do: those of its
+// session and its control group, those with its mark, and what descends from them.
+func (p *Program) strays() []process {
+	also := map[int]bool{}
+	for _, pid := range append(marked(p.mark), p.cage.members()...) {
+		also[pid] = true
+	}
+	return slices.DeleteFunc(family(processes(), p.group, also), func(s process) bool { return s.group == p.group })
+}
+
+// Strays reports whether the program has processes that have left its group.
+func (p *Program) Strays() bool { return len(p.strays()) > 0 }
+
+// SignalStrays sends sig to the groups of the processes that have left the program's.
+func (p *Program) SignalStrays(sig syscall.Signal) error {
+	var err error
+	sent := map[int]bool{syscall.Getpgrp(): true} // never ours
+	for _, s := range p.strays() {
+		if s.group <= 1 || sent[s.group] {
+			continue
+		}
+		sent[s.group] = true
+		if e := syscall.Kill(-s.group, sig); e != nil && !errors.Is(e, syscall.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("signal process group %d: %w", s.group, e))
+		}
+	}
+	return err
 }
 
 // Kill ends every process of the program at once, and waits until they are gone: those of its control group,

@@ -31,8 +31,8 @@ func Merge(older, newer api.Step) api.Step {
 	if newer.Step == 0 {
 		newer.Step = older.Step
 	}
-	if newer.Total == 0 {
-		newer.Total = older.Total
+	if newer.Total == 0 && !newer.Anew {
+		newer.Total, newer.Anew = older.Total, older.Anew
 	}
 	if newer.Epoch == 0 {
 		newer.Epoch = older.Epoch
@@ -80,6 +80,9 @@ func setMetric(s *api.Step, name string, value float64) {
 	s.Metrics[name] = value
 }
 
+// epochs are the names under which a program says how many epochs it runs.
+var epochs = []string{"epochs", "total_epochs", "totalEpochs"}
+
 // setField puts one named number where it belongs. It reports whether the step was among it.
 func setField(s *api.Step, name string, value float64) bool {
 	switch name {
@@ -92,7 +95,7 @@ func setField(s *api.Step, name string, value float64) bool {
 		if !math.IsNaN(value) && !math.IsInf(value, 0) {
 			s.Epoch = value
 		}
-	case "total_epochs", "totalEpochs":
+	case "total_epochs", "totalEpochs", "epochs":
 	default:
 		setMetric(s, name, value)
 	}
@@ -221,6 +224,7 @@ func Compile(p api.Progressing) (Patterns, error) {
 type Found struct {
 	Step      api.Step
 	IsStep    bool
+	Epochs    float64 // that the program runs; 0: the line does not say
 	Saved     bool
 	SavedStep int64 // step of the save, 0 where the line does not say
 }
@@ -241,6 +245,9 @@ func (p Patterns) Read(line []byte) Found {
 					continue
 				}
 				if v, ok := number(strings.ReplaceAll(string(m[i]), ",", "")); ok {
+					if slices.Contains(epochs, name) {
+						f.Epochs = v
+					}
 					setField(&f.Step, name, v)
 					f.IsStep = true
 				}

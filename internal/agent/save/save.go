@@ -28,7 +28,8 @@ type Vault interface {
 
 // Capture is a copy of the checkpoint folder on the machine's disk.
 type Capture interface {
-	Size() int64 // bytes
+	Size() int64  // bytes
+	Left() string // what the folder holds and the copy lacks, and why; "": nothing
 	Discard() error
 }
 
@@ -56,6 +57,7 @@ type Saver struct {
 	saved  func(api.Saved) // a checkpoint is published
 	fenced func(error)     // another attempt has the claim
 	failed func(error)     // a publish failed and is tried again
+	copied func(error)     // a copy was tried
 
 	capturing sync.Mutex // one capture at a time
 	mu        sync.Mutex
@@ -80,6 +82,7 @@ type save struct {
 // newest is the last checkpoint that was published.
 type newest struct {
 	any   bool
+	meta  Meta
 	files uint64
 	bytes int64
 	span  time.Duration // of its upload and verification
@@ -95,16 +98,22 @@ type Config struct {
 	Saved     func(api.Saved) // is called when a checkpoint is published
 	Fenced    func(error)     // is called when another attempt has the claim
 	Failing   func(error)     // is called when a checkpoint could not be published; it is tried again. nil: nobody is told
+	// Copied is called when the folder was copied, with what the copy lacks, or could not be copied. nil: nobody is told.
+	Copied func(error)
 }
 
 // New returns a Saver into v; nil is a job that keeps no checkpoints.
 func New(v Vault, c Config) *Saver {
 	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing,
-		told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
+		copied: c.Copied,
+		told:   c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
 
 // ErrMoving says that the folder changed while it was captured.
 var ErrMoving = errors.New("the checkpoint folder changes while it is captured")
+
+// ErrFolder says that the folder cannot be listed.
+var ErrFolder = errors.New("look at checkpoint folder")
 
 // ErrSkipped says that another machine of the gang has no part of a step, so that it makes no checkpoint.
 var ErrSkipped = errors.New("another machine of the gang has no part of this step")
@@ -178,6 +187,7 @@ func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 	}
 	c, err := s.vault.Capture(ctx, s.dir)
 	if err != nil {
+		s.tellCopied(ctx, err)
 		return fmt.Errorf("capture checkpoint: %w", err)
 	}
 	after, err := scan(s.dir)
@@ -187,6 +197,11 @@ func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 	if err != nil {
 		return errors.Join(err, c.Discard())
 	}
+	var lacks error
+	if left := c.Left(); left != "" {
+		lacks = errors.New(left)
+	}
+	s.tellCopied(ctx, lacks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.waiting; old != nil {
@@ -198,6 +213,13 @@ func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 	s.watch.took(s.now(), before.files)
 	s.tell()
 	return nil
+}
+
+// tellCopied says how the copying of the folder goes. One that changes is copied soon again.
+func (s *Saver) tellCopied(ctx context.Context, err error) {
+	if s.copied != nil && ctx.Err() == nil && !errors.Is(err, ErrMoving) {
+		s.copied(err)
+	}
 }
 
 // tell wakes those who wait for a change. The lock is held.
@@ -288,11 +310,12 @@ func (s *Saver) done(v *save, p Published) {
 	now := s.now()
 	s.mu.Lock()
 	span := now.Sub(v.began)
-	s.newest = newest{any: true, files: v.files, bytes: p.Bytes, span: span}
+	s.newest = newest{any: true, meta: v.meta, files: v.files, bytes: p.Bytes, span: span}
 	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
 	s.mu.Unlock()
 	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
-		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
+		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured),
+		Lacks: v.capture.Left()})
 }
 
 // Flush waits until everything that was captured is Published, and returns why it is not.
@@ -336,6 +359,11 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		s.log.Info("what the program left may be torn; the checkpoint before it counts")
 		return false, nil
 	}
+	s.mu.Lock()
+	if began := s.watch.began; e.failed() && !began.IsZero() { // what was done since is not in it
+		m.Captured = began
+	}
+	s.mu.Unlock()
 	if e.Said != nil {
 		m = e.Said.Meta
 	}
@@ -347,6 +375,15 @@ func (s *Saver) Holds() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newest.any && s.watch.captured == s.newest.files
+}
+
+// HasWork reports whether the newest published checkpoint holds all that the program did up to a step and a time: it
+// was made then or later, or at that step.
+func (s *Saver) HasWork(step int64, by time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.newest.meta
+	return s.newest.any && (!m.Captured.Before(by) || step > 0 && m.Step >= step)
 }
 
 // Expected is how long an upload is expected to take, as the last one was

@@ -192,6 +192,7 @@ type nothing struct{}
 
 func (nothing) Size() int64    { return 1 }
 func (nothing) Discard() error { return nil }
+func (nothing) Left() string   { return "" }
 
 func (slowVault) Capture(context.Context, confined.Folder) (Capture, error) { return nothing{}, nil }
 

@@ -32,23 +32,22 @@ func Aside() []string { return []string{".*", "*.tmp"} }
 func scan(dir confined.Folder) (view, error) {
 	tree, err := dir.Open()
 	if err != nil {
-		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
+		return view{}, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	files, asides := fnv.New64a(), fnv.New64a()
 	var v view
 	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return nil // renamed or removed just now: the next poll sees it
-		}
-		if err != nil || rel == "." {
+		case rel == ".":
 			return err
+		case err != nil:
+			return fs.SkipDir // a folder that cannot be listed: who copies it says why
 		}
 		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return nil // as above
 		}
 		into := files
 		if inAside(rel) {
@@ -68,7 +67,7 @@ func scan(dir confined.Folder) (view, error) {
 		return nil
 	})
 	if err = errors.Join(err, tree.Close()); err != nil {
-		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
+		return view{}, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	v.files, v.aside = files.Sum64(), asides.Sum64()
 	return v, nil
@@ -177,6 +176,9 @@ type Announced struct {
 func (e Ending) announced() bool {
 	return e.Said != nil && (e.Heard && !e.Signaled || !e.last.After(e.Said.By))
 }
+
+// failed reports whether the program ended by itself and not in order.
+func (e Ending) failed() bool { return e.Asked.IsZero() && !e.Heard && e.Status != 0 }
 
 // endsOnTerm is the status of a program that ends in order because of SIGTERM.
 const endsOnTerm = 128 + 15

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/job/scaffold"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/wire/api"
 )
@@ -40,7 +41,7 @@ func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec
 	settings := f.Terms.settings()
 	if dash >= 0 {
 		folder = "."
-		if j, err = spec.FromCommand(args).Set(use, now, settings...); err != nil {
+		if j, notes, err = fromCommand(use, args, now, settings); err != nil {
 			return j, "", nil, err
 		}
 	} else if j, folder, notes, err = readJob(use, args[0], now, settings); err != nil {
@@ -58,6 +59,21 @@ func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec
 		}
 	}
 	return j, folder, notes, nil
+}
+
+// fromCommand makes a job of a command, with what its script lets guess, which the notes say.
+func fromCommand(use spec.Use, args []string, now time.Time, settings []spec.Setting) (spec.Job, []spec.Note, error) {
+	plain := spec.FromCommand(args)
+	guessed, guesses := scaffold.Command(os.DirFS("."), plain)
+	if j, err := guessed.Set(use, now, settings...); err == nil {
+		var notes []spec.Note
+		for _, g := range guesses {
+			notes = append(notes, spec.Note{Field: g.Field, Text: fmt.Sprintf("is guessed: %s, since %s", g.Value, g.Why)})
+		}
+		return j, notes, nil
+	}
+	j, err := plain.Set(use, now, settings...) // what nobody wrote is no reason to refuse it
+	return j, nil, err
 }
 
 // readJob reads a job file; its work folder is the file's own, or as it says.

@@ -26,11 +26,11 @@ func (a *app) followOutput(ctx context.Context, c *command.Client, id string) er
 		defer close(printed)
 		a.stream(streaming, c, id)
 	}()
-	shown := ""
+	shown, before := "", show.Follow{}
 	final, err := a.watch(ctx, c, id, func(j api.Job) {
 		if state := j.State + j.Machine + j.Phase; state != shown {
 			shown = state
-			a.Notef("%s\n", show.Progress(j, a.Line()))
+			a.Notef("%s\n", before.Progress(j, a.Line()))
 		}
 	})
 	if err == nil {

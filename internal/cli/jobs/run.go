@@ -37,8 +37,9 @@ first; -y or --json does not ask. Ctrl-C detaches; the job goes on.
 
 A command after -- is named after its script. What it prints is the output here, before the receipt, and
 the files that it makes or changes in its work folder are kept for scrimp get: the newest, up to 1 GiB.
-It is resumed from what it saves in the folder that SCRIMP_CHECKPOINT_DIR names; what an interruption
-costs is said before it begins.
+It is resumed from what it saves in the folder that SCRIMP_CHECKPOINT_DIR names, or in the one that its
+script names; how it shows its progress and how many steps it takes are guessed from the script as
+well, as scrimp init does, and each guess is said. What an interruption costs is said before it begins.
 
 The flags for name, deadline, budget, accelerator, capacity, priority and retries replace what the job file
 says, and are written as there.
@@ -221,21 +222,20 @@ func never(p show.Plan) bool {
 func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 	_, isTerminal := command.Terminal(a.Err)
 	var paper pacer
-	shown := ""
+	shown, before := "", show.Follow{}
 	final, err := a.watch(ctx, c, id, func(j api.Job) {
 		if a.JSON {
 			_ = a.Print(j)
 			return
 		}
-		line := show.Progress(j, a.Line())
 		if isTerminal {
-			a.Notef("\r%s\x1b[K", line)
+			a.Notef("\r%s\x1b[K", before.Progress(j, a.Line()))
 			if state := j.State + j.Machine + j.Phase; state != shown {
 				a.Notef("\n")
 				shown = state
 			}
 		} else if paper.worth(j, a.Now()) {
-			a.Notef("%s\n", line)
+			a.Notef("%s\n", before.Progress(j, a.Line()))
 		}
 	})
 	if isTerminal && !a.JSON {

@@ -51,7 +51,7 @@ func (a *app) wait(ctx context.Context, c *command.Client, names []string, most 
 		patient, stop = context.WithTimeout(ctx, most)
 	}
 	defer stop()
-	w := waiting{a: a, c: c, shown: map[string]string{}}
+	w := waiting{a: a, c: c, shown: map[string]string{}, follows: map[string]*show.Follow{}}
 	for _, name := range names { // one that is not known is said before anything is waited for
 		j, err := c.Job(ctx, name)
 		if err != nil {
@@ -81,11 +81,12 @@ func (a *app) wait(ctx context.Context, c *command.Client, names []string, most 
 
 // waiting is which jobs are not over yet.
 type waiting struct {
-	a     *app
-	c     *command.Client
-	left  []string
-	shown map[string]string // what was said of each last
-	bad   bool              // one of them did not succeed
+	a       *app
+	c       *command.Client
+	left    []string
+	shown   map[string]string // what was said of each last
+	follows map[string]*show.Follow
+	bad     bool // one of them did not succeed
 }
 
 // all polls the jobs until all are over. A server that goes away is waited for.
@@ -119,6 +120,14 @@ func (w *waiting) all(ctx context.Context) error {
 	}
 }
 
+// before is what was shown of a job.
+func (w *waiting) before(id string) *show.Follow {
+	if w.follows[id] == nil {
+		w.follows[id] = &show.Follow{}
+	}
+	return w.follows[id]
+}
+
 // round asks how each job is, and shows what has changed.
 func (w *waiting) round(ctx context.Context) error {
 	for _, id := range slices.Clone(w.left) {
@@ -132,7 +141,7 @@ func (w *waiting) round(ctx context.Context) error {
 		if !j.Closed {
 			if state := j.State + j.Machine + j.Phase; state != w.shown[id] {
 				w.shown[id] = state
-				w.a.Notef("%s\n", show.Progress(j, w.a.Line()))
+				w.a.Notef("%s\n", w.before(id).Progress(j, w.a.Line()))
 			}
 			continue
 		}

@@ -100,12 +100,20 @@ func jobMachine(b *strings.Builder, j api.Job, p Place) {
 	p.fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
 }
 
+// realLeft is the time to the deadline of a job in seconds of real time, as its other times are. It has one.
+func realLeft(j api.Job) float64 {
+	if j.Speed > 0 {
+		return *j.TimeLeft / j.Speed
+	}
+	return *j.TimeLeft
+}
+
 // jobTimes writes the deadline, the submission and the end.
 func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	if j.Deadline != nil {
-		text := moment(*j.Deadline)
+		text := p.moment(*j.Deadline)
 		if j.TimeLeft != nil && j.Finished == nil {
-			text += ", " + seconds(*j.TimeLeft) + " left"
+			text += ", " + seconds(realLeft(j)) + " left"
 		}
 		if j.Odds != nil && j.Finished == nil {
 			text += fmt.Sprintf(", %.0f %% chance to meet it", *j.Odds*100)
@@ -115,6 +123,9 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 		}
 		p.fact(b, "deadline", "%s", text)
 	}
+	if j.Speed > 0 && j.Speed != 1 {
+		p.fact(b, "clock", "%s; times here are real time", draw.SimulatedClock(j.Speed))
+	}
 	p.fact(b, "submitted", "%s", p.when(j.Submitted))
 	if j.Started != nil {
 		p.fact(b, "started", "%s", p.when(*j.Started))
@@ -122,7 +133,7 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	if j.Finished != nil {
 		at := p.when(*j.Finished)
 		if !p.Now.IsZero() {
-			at += " (" + moment(*j.Finished) + ")"
+			at += " (" + p.moment(*j.Finished) + ")"
 		}
 		p.fact(b, "finished", "%s, after %s", at, took(j))
 	}
@@ -141,9 +152,9 @@ func metDeadline(j api.Job) string {
 	case j.TimeLeft == nil || j.Finished == nil:
 		return ""
 	case *j.TimeLeft < 0:
-		return "missed by " + seconds(-*j.TimeLeft)
+		return "missed by " + seconds(-realLeft(j))
 	case j.State == "succeeded":
-		return "met with " + seconds(*j.TimeLeft) + " to spare"
+		return "met with " + seconds(realLeft(j)) + " to spare"
 	}
 	return ""
 }

@@ -111,10 +111,29 @@ func phase(j api.Job) string {
 // attempt stays on the wire, for status; it is not shown as held.
 func held(j api.Job) bool { return j.Offer != "" && j.Finished == nil && j.State == "running" }
 
+// Follow is what was shown of a job before: what it has spent falls where its machine is found to have ended earlier,
+// and then the line says so.
+type Follow struct {
+	spent money.Amount
+	text  string
+}
+
+// Progress is the next line that is shown of a job. A line that is not shown must not be asked for.
+func (f *Follow) Progress(j api.Job, p Place) string {
+	text, why := spent(j, 3), ""
+	if j.Spent.Cmp(f.spent) < 0 && text != f.text {
+		why = "corrected from " + f.text + ": its machine ended earlier than was known, or is billed lower"
+	}
+	f.spent, f.text = j.Spent, text
+	return progress(j, p, why)
+}
+
 // Progress is a job in one line of at most the width: an item that does not
 // fit is left out whole.
-func Progress(j api.Job, p Place) string {
-	items := progressItems(j)
+func Progress(j api.Job, p Place) string { return progress(j, p, "") }
+
+func progress(j api.Job, p Place, why string) string {
+	items := progressItems(j, why)
 	line := items[0]
 	if p.Width > 0 {
 		line = draw.Cut(line, p.Width)
@@ -128,7 +147,7 @@ func Progress(j api.Job, p Place) string {
 }
 
 // progressItems is what a progress line says, the most important first.
-func progressItems(j api.Job) []string {
+func progressItems(j api.Job, why string) []string {
 	items := []string{progressHead(j)}
 	if j.Total != nil {
 		items = append(items, fmt.Sprintf("step %d/%d", j.Step, *j.Total))
@@ -139,7 +158,14 @@ func progressItems(j api.Job) []string {
 		items = append(items, fmt.Sprintf("loss %.4g", loss))
 	}
 	items = append(items, spentOf(j, 3))
-	if j.TimeLeft != nil && j.Finished == nil {
+	if why != "" {
+		items[len(items)-1] += " (" + why + ")"
+	}
+	switch {
+	case j.TimeLeft == nil || j.Finished != nil:
+	case *j.TimeLeft < 0:
+		items = append(items, seconds(-*j.TimeLeft)+" late")
+	default:
 		items = append(items, seconds(*j.TimeLeft)+" left")
 		if j.Odds != nil {
 			items = append(items, fmt.Sprintf("%.0f %% on time", *j.Odds*100))

@@ -78,7 +78,7 @@ func (m Sale) Text(p Place) string {
 				continue
 			}
 			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; unused hours are posted as idle", l.Offer.ID,
-				draw.Count(r.Count, "machine"), money.Short(r.Paid, l.Offer.Currency), moment(r.From), moment(r.Until))
+				draw.Count(r.Count, "machine"), money.Short(r.Paid, l.Offer.Currency), p.moment(r.From), p.moment(r.Until))
 			paid.WriteString(draw.Wrap("", b, p.width()))
 		}
 	}
@@ -91,7 +91,7 @@ func (m Sale) Text(p Place) string {
 	for _, e := range m.Away {
 		away.WriteString(draw.Wrap(e.What()+" does not answer: ", e.Error, p.width()))
 	}
-	head := draw.Wrap("", fmt.Sprintf("Market %s, %s", cmp.Or(m.Clock.Name, "of the engines"), clockOf(m.Clock.Speed,
+	head := draw.Wrap("", fmt.Sprintf("Market %s, %s", cmp.Or(m.Clock.Name, "of the engines"), p.clockOf(m.Clock.Speed,
 		m.Clock.Now)), p.width())
 	if len(rows) == 0 {
 		return head + draw.Wrap("", "This market offers no machines: scrimp doctor ENGINE says what an engine lacks.",
@@ -328,6 +328,7 @@ var reasons = map[plan.Reason]string{
 	plan.Cheapest:   "cheapest",
 	plan.Stays:      "stays: a move would not pay for itself",
 	plan.SlackGone:  "slack gone: only on-demand meets the deadline",
+	plan.Uncounted:  "what is left is unknown, so that nobody can say whether there is time to wait for spot",
 	plan.BehindPace: "behind schedule: waiting for spot would use up the slack",
 	plan.WaitsMore:  "waiting for spot is expected to cost more",
 	plan.ByRule:     "required by the job or its policy",

@@ -30,7 +30,7 @@ func Me(server string, v api.Me, p Place) string {
 	p.fact(&b, "user", "%s", v.User)
 	p.fact(&b, "may be", "%s", grants(v.Grants))
 	if v.Expires != nil {
-		p.fact(&b, "token", "%s, until %s", v.Token, moment(*v.Expires))
+		p.fact(&b, "token", "%s, until %s", v.Token, p.moment(*v.Expires))
 	}
 	return b.String()
 }

@@ -57,15 +57,20 @@ func rate(r money.Rate, c money.Currency) string {
 func seconds(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
 
 // clockOf writes the time of a market's clock, and where it is simulated how fast that runs.
-func clockOf(speed float64, now time.Time) string {
+func (p Place) clockOf(speed float64, now time.Time) string {
 	if speed == 1 {
-		return moment(now)
+		return p.moment(now)
 	}
-	return draw.SimulatedClock(speed) + ", now " + moment(now)
+	return draw.SimulatedClock(speed) + ", now " + p.moment(now)
 }
 
-// moment writes a time of the market.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// moment writes a time with its zone, for people that of their clock.
+func (p Place) moment(t time.Time) string {
+	if p.Now.IsZero() {
+		return t.UTC().Format(time.RFC3339)
+	}
+	return t.In(p.Now.Location()).Format("2006-01-02 15:04:05 MST")
+}
 
 // until writes a t that is to come as people say it, or as programs read it.
 func (p Place) until(t time.Time) string {
@@ -95,7 +100,7 @@ func Server(v api.Server, p Place) string {
 		fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.when(v.Started))
 		p.fact(&b, "folder", "%s", v.Dir)
 	}
-	p.fact(&b, "market", "%s, %s", v.Market.Name, clockOf(v.Market.Speed, v.Market.Now))
+	p.fact(&b, "market", "%s, %s", v.Market.Name, p.clockOf(v.Market.Speed, v.Market.Now))
 	for _, e := range v.Engines {
 		p.fact(&b, "engine", "%s", engineLine(&e))
 		for _, m := range e.Away {

@@ -45,7 +45,11 @@ type Capture struct {
 
 	aside string
 	files []source
+	left  Left
 }
+
+// Left names what the folder holds and the copy does not, since it cannot be copied; "": nothing.
+func (c *Capture) Left() string { return c.left.String() }
 
 // Size returns the sum of the files' sizes in bytes.
 func (c *Capture) Size() int64 { return c.Bytes }
@@ -99,7 +103,7 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	found, err := scan(tree, dir, c.Ignore)
+	found, left, err := scan(tree, dir, c.Ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,7 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Capture{aside: aside}
+	made := &Capture{aside: aside, left: left}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Discard())
@@ -128,6 +132,10 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 		}
 		to := filepath.Join(aside, fmt.Sprintf("%d", i))
 		copied, err := c.take(f, to)
+		if unreadable(err) {
+			made.left.add(f.Path, errUnreadable)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +143,7 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 		made.Bytes += f.Size
 		made.Copied += copied
 	}
-	again, err := scan(tree, dir, c.Ignore)
+	again, _, err := scan(tree, dir, c.Ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +153,11 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 		return nil, ErrChanged
 	}
 	c.remember(found)
-	made.files = found
+	copied := func(f source) bool { return f.in == nil }
+	if len(made.left) > 0 && !slices.ContainsFunc(found, copied) { // the checkpoint before it is better than none
+		return nil, fmt.Errorf("no file can be copied: %v", made.left)
+	}
+	made.files = slices.DeleteFunc(found, func(f source) bool { return f.Mode.IsRegular() && !copied(f) })
 	return made, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob/memblob"
+
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/blobtest"
@@ -158,29 +160,42 @@ func TestPublishCapturesAgain(t *testing.T) {
 	}
 }
 
-// What cannot be captured is named.
-func TestCaptureRefuses(t *testing.T) {
+// What cannot be captured is left out and named; where that is all there is, there is no checkpoint.
+func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(fast.Dir(t), "c")
 	if _, err := checkpoint.TakeCapture(t.Context(), dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
-	put(t, dir, "f", "x")
-	for target, says := range map[string]string{"/etc/passwd": "link out", "../../up": "link out", "\xff": "not UTF-8"} {
-		at := filepath.Join(dir, "out")
-		if says == "not UTF-8" {
-			at = filepath.Join(dir, target)
-		}
-		if err := os.Symlink(target, at); err != nil {
+	odd := map[string]string{"out": "/etc/passwd", "up": "../../up", "r\xe9": "state", "bytes": "r\xe9"}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range odd {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := checkpoint.TakeCapture(t.Context(), dir)
-		if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(says, "link out", "leads out of the folder")) {
-			t.Errorf("link to %q: %v", target, err)
+	}
+	if c, err := checkpoint.TakeCapture(t.Context(), dir); err == nil || !strings.Contains(err.Error(), `"r\xe9"`) {
+		t.Errorf("nothing can be copied: %+v, %v", c, err)
+	}
+	put(t, dir, "state", "x")
+	c, err := checkpoint.TakeCapture(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{`bytes, "r\xe9" (`, "not UTF-8", "out, up (it leads out of the folder"} {
+		if !strings.Contains(c.Left(), says) {
+			t.Errorf("left out: %s; it does not say %s", c.Left(), says)
 		}
-		if err := os.Remove(at); err != nil {
-			t.Fatal(err)
-		}
+	}
+	w := claim(t, open(memblob.OpenBucket(nil)), 1)
+	m, _, err := w.PublishCapture(t.Context(), c, checkpoint.Meta{Job: "j1"})
+	if err != nil || len(m.Files) != 1 || m.Files[0].Path != "state" {
+		t.Errorf("published %+v, %v", m.Files, err)
+	}
+	if err := c.Discard(); err != nil {
+		t.Fatal(err)
 	}
 	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
 		t.Errorf("captures are left: %v", names)

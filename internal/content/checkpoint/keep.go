@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,8 @@ const kept = "kept"
 
 // Keep stores the named folders and files below a folder as outputs called name,
 // in place of outputs that were kept under that name before. Folders that are
-// missing are left out. Nothing should write to them meanwhile; ErrChanged says that something did.
+// missing are left out, and so is what cannot be kept, which Stats names. Nothing should write to them meanwhile;
+// ErrChanged says that something did.
 func (s *Store) Keep(ctx context.Context, base confined.Folder, folders []string, name string) (Manifest, Stats,
 	error) {
 	begin := time.Now()
@@ -44,7 +46,7 @@ func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string
 		return Manifest{}, Stats{}, err
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	sources, skipped, err := gather(tree, base.Path, folders)
+	sources, left, err := gather(tree, base.Path, folders)
 	if err != nil {
 		return Manifest{}, Stats{}, err
 	}
@@ -78,7 +80,7 @@ func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string
 		}
 		err = s.putOnce(ctx, "outputs/"+m.Name, data)
 		if err == nil {
-			up.stats.Skipped = skipped
+			up.stats.Left = left
 			return m, up.stats, nil
 		}
 		if !errors.Is(err, errTaken) {
@@ -212,33 +214,75 @@ func checkName(name string) error {
 	return nil
 }
 
-// gather lists the named folders and files below a tree, whose path base is, as they are
-// called there. Links that lead out of it are skipped: there they lead nowhere.
-func gather(tree *confined.Tree, base string, folders []string) (all []source, skipped []string, err error) {
+// ErrFolder says that what is to be kept cannot be listed, which no new try changes.
+var ErrFolder = errors.New("the folder cannot be listed")
+
+// errFull says that a manifest has no more room.
+var errFull = fmt.Errorf("outputs have room for %d TiB and some 200,000 files: let the program write an archive, "+
+	"or fewer", mostBytes>>40)
+
+// gather lists the named folders and files below a tree, whose path base is, as they are called there. What cannot be
+// kept is left out of the list.
+func gather(tree *confined.Tree, base string, folders []string) ([]source, Left, error) {
+	s := scanner{tree: tree, base: base}
 	for _, f := range folders {
 		rel := path.Clean(filepath.ToSlash(f))
 		if !filepath.IsLocal(rel) {
-			return nil, nil, fmt.Errorf("output %q is not below the work folder", f)
+			return nil, nil, fmt.Errorf("output %q is not below the work folder: %w", f, ErrFolder)
 		}
 		if _, err := tree.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		s := scanner{tree: tree, base: base, outward: func(path string) error {
-			skipped = append(skipped, path)
-			return nil
-		}}
+		found := len(s.found)
 		if err := s.walk(rel); err != nil {
+			if !errors.Is(err, ErrChanged) {
+				err = fmt.Errorf("%w: %w", ErrFolder, err)
+			}
 			return nil, nil, err
 		}
-		for at := path.Dir(rel); at != "."; at = path.Dir(at) {
-			all = append(all, source{File: File{Path: at, Mode: fs.ModeDir | 0o755}})
+		if len(s.found) == found {
+			continue
 		}
-		all = append(all, s.found...)
+		for at := path.Dir(rel); at != "."; at = path.Dir(at) {
+			s.found = append(s.found, source{File: File{Path: at, Mode: fs.ModeDir | 0o755}})
+		}
 	}
-	for i := range all {
-		all[i].linked = all[i].Mode.IsRegular() // it is read where it lies
-	}
-	slices.SortFunc(all, func(a, b source) int { return strings.Compare(a.Path, b.Path) })
-	all = slices.CompactFunc(all, func(a, b source) bool { return a.Path == b.Path })
-	return all, skipped, fits(all)
+	slices.SortFunc(s.found, func(a, b source) int { return strings.Compare(a.Path, b.Path) })
+	all := slices.CompactFunc(s.found, func(a, b source) bool { return a.Path == b.Path })
+	return s.keepable(all), s.left, nil
+}
+
+// keepable are those of the files that can be read and that a manifest has room for. They are sorted by their paths.
+func (s *scanner) keepable(all []source) []source {
+	bytes, text := int64(mostBytes), mostManifest-1024
+	return slices.DeleteFunc(all, func(f source) bool {
+		if text -= f.text(); text < 0 { // nothing after it either: it may be a folder, which those in it need
+			text = 0
+			s.left.add(f.Path, errFull)
+			return true
+		}
+		if !f.Mode.IsRegular() {
+			return false
+		}
+		if f.Size > bytes {
+			s.left.add(f.Path, errFull)
+			return true
+		}
+		in, err := f.open()
+		if err == nil {
+			err = in.Close()
+		}
+		if err != nil && unreadable(err) {
+			s.left.add(f.Path, errUnreadable)
+			return true
+		}
+		bytes -= f.Size
+		return false // another error is one of reading it
+	})
+}
+
+// text is at least how many bytes a manifest takes for the file.
+func (s *source) text() int {
+	name, _ := json.Marshal(s.Path + s.Target) // a string
+	return 160 + len(name) + int((s.Size+partSize-1)/partSize)*112
 }

@@ -23,7 +23,7 @@ type Stats struct {
 	Stored   int           // parts that were new
 	Captured time.Duration // taking the copy
 	Took     time.Duration // from the copy to the visible manifest
-	Skipped  []string      // links that lead out; of outputs only
+	Left     Left          // what is not kept; of outputs only
 }
 
 // Publish captures folder dir and publishes the capture; it captures again

@@ -51,26 +51,29 @@ func stateOf(stat fs.FileInfo) identity {
 	return identity{inode(stat), stat.Size(), stat.ModTime().UnixNano()}
 }
 
-// errOutward says that a link leads out of the folder.
-var errOutward = errors.New("leads out of the folder: copy what it leads to, or ignore it")
+// What a copy cannot hold is left out of it, and named.
+var (
+	errOutward    = errors.New("it leads out of the folder: let the program copy what it leads to")
+	errName       = errors.New("its name, or where the link leads, is not UTF-8: rename it")
+	errUnreadable = errors.New("its mode or owner lets nobody read it: let the program change that")
+	errLarge      = fmt.Errorf("it has more than %d TiB, most of it holes: let the program write less", mostBytes>>40)
+)
 
-// scan lists a folder, sorted by path. A link that leads out is an error.
-func scan(tree *confined.Tree, dir string, ignore []string) ([]source, error) {
-	s := scanner{tree: tree, base: dir, ignore: ignore, outward: func(path string) error {
-		return fmt.Errorf("link %s: %w", path, errOutward)
-	}}
-	if err := errors.Join(s.walk("."), fits(s.found)); err != nil {
-		return nil, err
+// scan lists a folder, sorted by path, but for what cannot be copied.
+func scan(tree *confined.Tree, dir string, ignore []string) ([]source, Left, error) {
+	s := scanner{tree: tree, base: dir, ignore: ignore}
+	if err := s.walk("."); err != nil {
+		return nil, nil, err
 	}
 	slices.SortFunc(s.found, func(a, b source) int { return cmp.Compare(a.Path, b.Path) })
-	return s.found, nil
+	return s.found, s.left, fits(s.found)
 }
 
 // mostBytes is how much a manifest says: half a million parts of 8 MiB, in 64 MiB of text. A sparse file is as
 // large as its owner likes, and costs them nothing.
 const mostBytes = 4 << 40
 
-// fits reports why files cannot be published.
+// fits reports why files cannot be published as one checkpoint.
 func fits(found []source) error {
 	left := int64(mostBytes)
 	for _, f := range found {
@@ -85,34 +88,47 @@ func fits(found []source) error {
 // scanner finds files, folders, and links that stay inside base. Sockets,
 // pipes and devices are no part of a checkpoint.
 type scanner struct {
-	tree    *confined.Tree
-	base    string // its path
-	ignore  []string
-	outward func(path string) error
-	found   []source
+	tree   *confined.Tree
+	base   string // its path
+	ignore []string
+	found  []source
+	left   Left
 }
 
 // walk lists what lies at the slash path below base, and it itself unless it is base.
 func (s *scanner) walk(below string) error {
 	return s.tree.Walk(below, func(rel string, d fs.DirEntry, err error) error {
-		if rel == "." {
+		switch {
+		case rel == ".":
 			return err
-		}
-		if err != nil {
+		case errors.Is(err, confined.ErrBounds):
+			s.left.add(rel, err)
+			return fs.SkipDir
+		case unreadable(err):
+			s.left.add(rel, errUnreadable)
+			return skip(d)
+		case err != nil:
 			return moved(err)
-		}
-		if !utf8.ValidString(rel) {
-			return fmt.Errorf("file name %q is not UTF-8: rename it, or ignore it", rel)
-		}
-		if ignored(rel, s.ignore) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
+		case !utf8.ValidString(rel):
+			s.left.add(rel, errName)
+			return skip(d)
+		case ignored(rel, s.ignore):
+			return skip(d)
 		}
 		return moved(s.add(rel, d))
 	})
 }
+
+// skip passes over an entry, and over what lies in it.
+func skip(d fs.DirEntry) error {
+	if d.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// unreadable reports whether the program has left a file that its agent may not read.
+func unreadable(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
 func (s *scanner) add(rel string, d fs.DirEntry) error {
 	stat, err := d.Info()
@@ -125,12 +141,16 @@ func (s *scanner) add(rel string, d fs.DirEntry) error {
 	}
 	switch stat.Mode().Type() {
 	case 0:
-		f.state, f.Size = stateOf(stat), stat.Size()
+		if f.state, f.Size = stateOf(stat), stat.Size(); f.Size > mostBytes {
+			s.left.add(rel, errLarge)
+			return nil
+		}
 	case fs.ModeDir:
 	case fs.ModeSymlink:
 		f.Target, err = s.linkTarget(rel)
-		if errors.Is(err, errOutward) {
-			return s.outward(rel)
+		if errors.Is(err, errOutward) || errors.Is(err, errName) {
+			s.left.add(rel, err)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -184,8 +204,11 @@ func (s *scanner) linkTarget(rel string) (string, error) {
 		}
 	}
 	target = filepath.ToSlash(target)
-	if !inside(rel, target) {
+	switch {
+	case !inside(rel, target):
 		return "", errOutward
+	case !utf8.ValidString(target):
+		return "", errName
 	}
 	return target, nil
 }

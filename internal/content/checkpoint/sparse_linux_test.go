@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,10 +76,40 @@ func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, published := w.Publish(t.Context(), filepath.Join(work, "out"), Meta{Step: 1})
-	_, _, kept := s.Keep(t.Context(), confined.Folder{Path: work}, []string{"out"}, "j")
-	for what, err := range map[string]error{"published": published, "kept": kept} {
-		if err == nil || !strings.Contains(err.Error(), "holes") {
-			t.Errorf("%s: %v", what, err)
-		}
+	if published == nil || !strings.Contains(published.Error(), "holes") {
+		t.Errorf("published: %v", published)
+	}
+	m, stats, err := s.Keep(t.Context(), confined.Folder{Path: work}, []string{"out"}, "j")
+	if left := stats.Left.String(); err != nil || len(m.Files) != 1 || !strings.Contains(left, "out/large (") {
+		t.Errorf("kept: %+v without %s, %v", m.Files, left, err)
+	}
+}
+
+// A manifest has room for so many files; what is beyond it is left out of outputs, and what is kept can be read.
+func TestKeep_LeavesOutWhatTheManifestHasNoRoomFor(t *testing.T) {
+	t.Parallel()
+	files := make([]source, 0, 60_000)
+	for i := range cap(files) {
+		files = append(files, source{File: File{Path: fmt.Sprintf("out/%06d-%s", i, strings.Repeat("<", 200)), Mode: 0o600}})
+	}
+	var s scanner
+	base := fast.Dir(t)
+	if err := os.WriteFile(filepath.Join(base, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		files[i].from = filepath.Join(base, "f")
+	}
+	kept := s.keepable(files)
+	m := Manifest{Form: form, Name: "j/000001"}
+	for _, f := range kept {
+		m.Files = append(m.Files, f.File)
+	}
+	data, err := seal(m)
+	if err != nil || len(data) > mostManifest || len(data) < mostManifest/2 {
+		t.Errorf("a manifest of %d bytes for %d files, %v", len(data), len(kept), err)
+	}
+	if left := s.left; len(left) != 1 || left[0].Count+len(kept) != cap(files) {
+		t.Errorf("%d are kept, and left out are %v", len(kept), left)
 	}
 }

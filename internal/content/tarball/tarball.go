@@ -177,7 +177,7 @@ func Unpack(ctx context.Context, from io.Reader, to string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	var folders []*tar.Header // their times change with what is put into them
+	var folders []*tar.Header // their times change with what is put into them, and some may not be written to
 	end := &zeros{from: from}
 	t := tar.NewReader(end)
 	for {
@@ -209,6 +209,9 @@ func Unpack(ctx context.Context, from io.Reader, to string) error {
 		if err := root.Chtimes(name, folders[i].ModTime, folders[i].ModTime); err != nil {
 			return err
 		}
+		if err := root.Chmod(name, fs.FileMode(folders[i].Mode).Perm()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -236,7 +239,7 @@ func unpackOne(root *os.Root, h *tar.Header, from io.Reader) error {
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		// The owner can always write, or the files below could not be made.
+		// The owner can write for now, or the files below could not be made.
 		mode := fs.FileMode(h.Mode).Perm() | 0o700
 		if err := root.MkdirAll(name, mode); err != nil {
 			return err
@@ -274,6 +277,7 @@ func unpackFile(root *os.Root, name string, h *tar.Header, from io.Reader) error
 		return err
 	}
 	n, err := io.Copy(f, from)
+	err = errors.Join(err, f.Chmod(mode)) // whatever the umask is, and also where it was there
 	if err == nil && n != h.Size {
 		err = io.ErrUnexpectedEOF
 	}

@@ -224,7 +224,8 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
 		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
-		Reserve: quantity.Add(quantity.Times(restart, cfg.Reserve), cfg.Spare+grant), Detect: detect, Poll: cfg.Poll,
+		Uncounted: !known && j.Anew(),
+		Reserve:   quantity.Add(quantity.Times(restart, cfg.Reserve), cfg.Spare+grant), Detect: detect, Poll: cfg.Poll,
 		Margin: j.Margin(left, t.Promise),
 	}
 }

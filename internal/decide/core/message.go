@@ -136,21 +136,21 @@ func (m *Machine) programEnded(b AttemptEnded) {
 	}
 	a := k.Attempt()
 	j := m.s.Job(a.Job())
-	lost := time.Duration(0)
+	lost, over := time.Duration(0), state.ProgramOver(k, b, m.now())
 	switch {
 	case k.Started().IsZero():
 		m.settle(j, k, ledger.StartUp, m.now())
 	case b.Reason == "completed":
-		m.settle(j, k, ledger.Useful, m.now())
+		m.settle(j, k, ledger.Useful, over)
 	case b.Saved:
 		// its last checkpoint counted as useful when it was published; what came after it was the leaving
 		m.settle(j, k, ledger.Useful, k.Kept())
-		m.settle(j, k, ledger.Idle, m.now())
 	default:
-		lost = m.now().Sub(k.Kept())
+		lost = over.Sub(k.Kept())
 		m.settle(j, k, ledger.Useful, k.Kept())
-		m.settle(j, k, ledger.Lost, m.now())
+		m.settle(j, k, ledger.Lost, over)
 	}
+	m.settle(j, k, ledger.Idle, m.now()) // the machine kept what the program had left
 	m.fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
 	if a.Nodes() > 1 {
 		m.rankEnded(j, k, b.Reason)

@@ -65,6 +65,7 @@ type (
 	AttemptStarted        = state.AttemptStarted
 	Progressed            = state.Progressed
 	CheckpointSaved       = state.CheckpointSaved
+	CheckpointFailed      = state.CheckpointFailed
 	CheckpointRefused     = state.CheckpointRefused
 	NoticeGiven           = state.NoticeGiven
 	UsageSeen             = state.UsageSeen

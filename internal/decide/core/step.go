@@ -272,8 +272,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		InventorySeen, MachineRegistered, MachineCleaned,
 		TaskGone:
 		m.takeMachine(b)
-	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
-		AttemptEnded, AgentSilent:
+	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointFailed, CheckpointRefused,
+		NoticeGiven, UsageSeen, AttemptEnded, AgentSilent:
 		m.takeMessage(b, saved, seen)
 	case Tick, Audited, IdentityChanged:
 	case Rehydrated:

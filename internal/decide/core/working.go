@@ -46,6 +46,8 @@ func Concerns(b Body) string {
 		return ofLaunch(b.Attempt)
 	case CheckpointSaved:
 		return ofLaunch(b.Attempt)
+	case CheckpointFailed:
+		return ofLaunch(b.Attempt)
 	case CheckpointRefused:
 		return ofLaunch(b.Attempt)
 	case NoticeGiven:

@@ -11,6 +11,7 @@ const (
 	SlackGone  Reason = "slack_gone"         // only on-demand meets the deadline
 	ByRule     Reason = "by_rule"            // the job or its policy requires on-demand
 	BehindPace Reason = "behind_pace"        // no spot, and waiting would use up the slack
+	Uncounted  Reason = "work_unknown"       // no spot, and nobody can say whether there is time to wait for it
 	WaitsMore  Reason = "waiting_costs_more" // waiting for spot is expected to cost more than on-demand
 	WaitsSpot  Reason = "waits_spot"         // spot is expected in time
 	NoOffer    Reason = "no_offer"           // no offer matches what the job requires

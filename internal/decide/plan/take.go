@@ -60,6 +60,8 @@ func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Re
 		return r.onDemand, SlackGone
 	case behind:
 		return r.onDemand, BehindPace
+	case v.Uncounted:
+		return r.onDemand, Uncounted
 	}
 	return r.onDemand, ByRule
 }

@@ -26,6 +26,8 @@ type Progress struct {
 	// would move to; Known is false where nobody can say.
 	Left  time.Duration
 	Known bool
+	// Uncounted says that the program's own count is none of the job's, so that Left stays unknown.
+	Uncounted bool
 	// Done is the work that is.
 	Done time.Duration
 	// Restart is what moving to another machine takes: boot, restore, and the

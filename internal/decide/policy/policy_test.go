@@ -220,3 +220,25 @@ func TestThePromiseIsKeptForUncertainWork(t *testing.T) {
 		t.Errorf("after an hour of even pace, %v of doubt about two more", d)
 	}
 }
+
+// A job whose program's count is none of the job's does not wait for spot that is gone: nobody can say that there is time.
+// It takes spot where there is some, and one whose work is not known yet waits.
+func TestChoose_AnUncountedJobDoesNotWait(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, r := range []Rule{Default, Greedy, UniformProgress} {
+		for _, c := range []struct {
+			uncounted, spot, timed bool
+			want                   Choice
+		}{
+			{true, false, true, NonPreemptible}, {true, true, true, Spot}, {true, false, false, Wait}, {false, false, true, Wait},
+		} {
+			v := View{Progress: Progress{Now: now, Began: now, Uncounted: c.uncounted}, Spot: c.spot, Sold: true}
+			if c.timed {
+				v.Deadline = now.Add(time.Hour)
+			}
+			if got := Choose(r, v); got != c.want {
+				t.Errorf("%s, %+v: %v", r, c, got)
+			}
+		}
+	}
+}

@@ -116,7 +116,7 @@ func (v View) uniform(tight, second bool) Choice {
 
 // orWait waits where spot may come, and takes what there is where none is sold.
 func (v View) orWait() Choice {
-	if !v.Sold {
+	if !v.Sold || v.Uncounted && !v.Deadline.IsZero() { // nobody will ever say that there was time to wait
 		return NonPreemptible
 	}
 	return Wait

@@ -58,16 +58,18 @@ type Receipt struct {
 	LostSeconds     float64                     `json:"lost_seconds"` // market time of work that was paid and lost
 	Checkpoints     int                         `json:"checkpoints"`
 	CheckpointBytes int64                       `json:"checkpoint_bytes_uploaded"`
-	SaveSeconds     *float64                    `json:"save_seconds"`     // mean, wall
-	IntervalSeconds *float64                    `json:"interval_seconds"` // in force at the end, wall
-	Metrics         map[string]float64          `json:"metrics,omitempty"`
-	Decisions       []Decision                  `json:"decisions"`
-	Tips            []Tip                       `json:"tips"`
-	Ledger          Ledger                      `json:"ledger"`
-	Loss            []Sample                    `json:"loss,omitempty"`
-	LossName        string                      `json:"loss_name,omitempty"`
-	Spend           []Spent                     `json:"spend,omitempty"`
-	Outputs         string                      `json:"outputs,omitempty"`
+	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
+	SaveTrouble     string             `json:"save_trouble,omitempty"`
+	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall
+	IntervalSeconds *float64           `json:"interval_seconds"` // in force at the end, wall
+	Metrics         map[string]float64 `json:"metrics,omitempty"`
+	Decisions       []Decision         `json:"decisions"`
+	Tips            []Tip              `json:"tips"`
+	Ledger          Ledger             `json:"ledger"`
+	Loss            []Sample           `json:"loss,omitempty"`
+	LossName        string             `json:"loss_name,omitempty"`
+	Spend           []Spent            `json:"spend,omitempty"`
+	Outputs         string             `json:"outputs,omitempty"`
 	// Telemetry is what its machines were measured to do; null: nothing is known.
 	Telemetry *Telemetry `json:"telemetry"`
 }
@@ -240,6 +242,9 @@ func (r Receipt) Text(width int) string {
 		}
 	}
 	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
+	if r.SaveTrouble != "" {
+		b.WriteString(draw.Wrap("not saved: ", r.SaveTrouble, width))
+	}
 	if len(r.Loss) > 1 {
 		values := make([]float64, len(r.Loss))
 		for i, s := range r.Loss {

@@ -297,27 +297,10 @@ type (
 		Step    int64              `json:"step"`
 		Total   int64              `json:"total,omitempty"`
 		Epoch   float64            `json:"epoch,omitempty"`
+		Anew    bool               `json:"anew,omitempty"` // the program's counter begins anew each epoch; 0 is no total
 		Metrics map[string]float64 `json:"metrics,omitempty"`
 		Broken  []string           `json:"broken,omitempty"`
 		Values  policy.Values      `json:"values,omitempty"`
-	}
-	// CheckpointSaved: a checkpoint is published and verified.
-	CheckpointSaved struct {
-		Attempt  string        `json:"attempt"`
-		Message  int64         `json:"message"`
-		Manifest string        `json:"manifest"`
-		Step     int64         `json:"step"`
-		Bytes    int64         `json:"bytes"`
-		Uploaded int64         `json:"uploaded"`
-		Captured time.Time     `json:"captured"` // work up to here is in it
-		Took     time.Duration `json:"took_ns"`
-	}
-	// CheckpointRefused: one did not verify and was passed over.
-	CheckpointRefused struct {
-		Attempt  string `json:"attempt"`
-		Message  int64  `json:"message"`
-		Manifest string `json:"manifest"`
-		Why      string `json:"why"`
 	}
 	// NoticeGiven: the provider will take the machine.
 	NoticeGiven struct {
@@ -350,7 +333,8 @@ type (
 		Outputs string `json:"outputs,omitempty"`
 		Error   string `json:"error,omitempty"`
 		// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
-		SetupStatus int `json:"setup_status,omitempty"`
+		SetupStatus int           `json:"setup_status,omitempty"`
+		Keeping     time.Duration `json:"keeping_ns,omitempty"` // how long the program had been over; 0: nobody says
 	}
 	// AgentSilent: nothing was heard of an attempt's agent for too long.
 	AgentSilent struct {

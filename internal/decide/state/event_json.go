@@ -129,6 +129,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	AttemptStarted{}.Kind():        read[AttemptStarted],
 	Progressed{}.Kind():            read[Progressed],
 	CheckpointSaved{}.Kind():       read[CheckpointSaved],
+	CheckpointFailed{}.Kind():      read[CheckpointFailed],
 	CheckpointRefused{}.Kind():     read[CheckpointRefused],
 	NoticeGiven{}.Kind():           read[NoticeGiven],
 	UsageSeen{}.Kind():             read[UsageSeen],

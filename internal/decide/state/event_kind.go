@@ -29,6 +29,7 @@ func (AgentClaimed) Kind() string          { return "agent_claimed" }
 func (AttemptStarted) Kind() string        { return "attempt_started" }
 func (Progressed) Kind() string            { return "progressed" }
 func (CheckpointSaved) Kind() string       { return "checkpoint_saved" }
+func (CheckpointFailed) Kind() string      { return "checkpoint_failed" }
 func (CheckpointRefused) Kind() string     { return "checkpoint_refused" }
 func (NoticeGiven) Kind() string           { return "notice_given" }
 func (UsageSeen) Kind() string             { return "usage_seen" }
@@ -43,5 +44,5 @@ var Kinds = []string{
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
 	"table_ready", "job_paused", "job_resumed", "job_updated", "group_opened", "group_reviewed",
 	"group_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
-	"round_proposed", "interruption_announced",
+	"round_proposed", "interruption_announced", "checkpoint_failed", "proposed",
 }

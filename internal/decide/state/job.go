@@ -119,14 +119,17 @@ type learnedJob struct {
 	SavedStep int64              `json:"saved_step,omitzero"` // in the newest verified checkpoint
 	SavedWork time.Duration      `json:"saved_work_ns,omitzero"`
 	HasSaved  bool               `json:"has_saved,omitempty"`
-	Seen      policy.Seen        `json:"seen,omitzero"`
-	StepRate  float64            `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
-	Pace      policy.Pace        `json:"pace,omitzero"`
-	Block     policy.Span        `json:"block,omitzero"` // what of the next look at its spread was seen
-	Tempo     policy.Tempo       `json:"tempo,omitzero"`
-	WarmUp    time.Duration      `json:"warm_up_ns,omitempty"`   // before the first step; 0: none, or unknown
-	Restart   time.Duration      `json:"restart_ns,omitempty"`   // measured; 0 unknown
-	SaveCost  time.Duration      `json:"save_cost_ns,omitempty"` // measured; 0 unknown
+	Anew      bool               `json:"anew,omitempty"` // the program counts its steps anew each epoch
+	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
+	SaveTrouble string        `json:"save_trouble,omitempty"`
+	Seen        policy.Seen   `json:"seen,omitzero"`
+	StepRate    float64       `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
+	Pace        policy.Pace   `json:"pace,omitzero"`
+	Block       policy.Span   `json:"block,omitzero"` // what of the next look at its spread was seen
+	Tempo       policy.Tempo  `json:"tempo,omitzero"`
+	WarmUp      time.Duration `json:"warm_up_ns,omitempty"`   // before the first step; 0: none, or unknown
+	Restart     time.Duration `json:"restart_ns,omitempty"`   // measured; 0 unknown
+	SaveCost    time.Duration `json:"save_cost_ns,omitempty"` // measured; 0 unknown
 }
 
 // Approval is what a job waits for before it may run, and what became of that.
@@ -257,11 +260,18 @@ func (j *Job) EpochSeen() float64          { return j.run().Learned.EpochSeen }
 func (j *Job) Metrics() map[string]float64 { return j.run().Learned.Metrics }
 func (j *Job) SavedStep() int64            { return j.run().Learned.SavedStep }
 func (j *Job) SavedWork() time.Duration    { return j.run().Learned.SavedWork }
-func (j *Job) HasSaved() bool              { return j.run().Learned.HasSaved }
-func (j *Job) Seen() policy.Seen           { return j.run().Learned.Seen }
-func (j *Job) StepRate() float64           { return j.run().Learned.StepRate }
-func (j *Job) Pace() policy.Pace           { return j.run().Learned.Pace }
-func (j *Job) SaveCost() time.Duration     { return j.run().Learned.SaveCost }
+
+// Anew reports whether the program counts its steps anew each epoch.
+func (j *Job) Anew() bool { return j.run().Learned.Anew }
+
+// SaveTrouble is why the newest save of the job could not be copied, or what its copy lacks; "": it is whole.
+func (j *Job) SaveTrouble() string { return j.run().Learned.SaveTrouble }
+
+func (j *Job) HasSaved() bool          { return j.run().Learned.HasSaved }
+func (j *Job) Seen() policy.Seen       { return j.run().Learned.Seen }
+func (j *Job) StepRate() float64       { return j.run().Learned.StepRate }
+func (j *Job) Pace() policy.Pace       { return j.run().Learned.Pace }
+func (j *Job) SaveCost() time.Duration { return j.run().Learned.SaveCost }
 
 // Total is how many steps the whole job has; 0: nobody knows.
 func (j *Job) Total() int64 {

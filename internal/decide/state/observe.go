@@ -29,7 +29,8 @@ func (s *State) Observe(e *Event) (news bool) {
 		if b.Reason == "no_capacity" {
 			s.seesGrant(b.Launch, false)
 		}
-	case AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen, AttemptEnded:
+	case AttemptStarted, Progressed, CheckpointSaved, CheckpointFailed, CheckpointRefused, NoticeGiven, UsageSeen,
+		AttemptEnded:
 		return s.hears(b)
 	}
 	return true
@@ -44,6 +45,8 @@ func heardFrom(b Body) (attempt string, node int, message int64) {
 		return b.Attempt, 0, b.Message
 	case CheckpointSaved:
 		return b.Attempt, 0, b.Message
+	case CheckpointFailed:
+		return b.Attempt, b.Node, b.Message
 	case CheckpointRefused:
 		return b.Attempt, 0, b.Message
 	case NoticeGiven:
@@ -77,6 +80,8 @@ func (s *State) hears(b Body) bool {
 		s.seesProgress(j, a, b)
 	case CheckpointSaved:
 		s.seesSave(j, a, b)
+	case CheckpointFailed:
+		j.runs().Learned.SaveTrouble = b.Why
 	case UsageSeen:
 		s.seesUsage(t, b)
 	case AttemptEnded:
@@ -129,9 +134,10 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 	}
 	l.Step = t.Step
 	l.EpochSeen = max(l.EpochSeen, b.Epoch)
-	if j.r.Terms.Steps == 0 && b.Total > 0 {
+	if j.r.Terms.Steps == 0 && (b.Total > 0 || b.Anew) {
 		l.Total = b.Total
 	}
+	l.Anew = l.Anew || b.Anew
 	if len(b.Metrics) > 0 {
 		l.Metrics = b.Metrics
 	}
@@ -159,7 +165,7 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	for _, k := range a.tasks[1:] {
 		k.saved(captured)
 	}
-	l.SavedStep, l.HasSaved = max(l.SavedStep, b.Step), true
+	l.SavedStep, l.HasSaved, l.SaveTrouble = max(l.SavedStep, b.Step), true, b.Lacks
 	t.Step = max(t.Step, b.Step)
 	l.Step = max(l.Step, t.Step)
 	t.Saves++
@@ -218,6 +224,17 @@ func (s *State) seesUsage(k *Task, b UsageSeen) {
 	}
 }
 
+// ProgramOver returns when the program of a task was over, of which its agent says at t that what it left is kept.
+func ProgramOver(k *Task, b AttemptEnded, t time.Time) time.Time {
+	over := t.Add(-max(0, b.Keeping))
+	for _, earliest := range []time.Time{k.r.Started, k.r.Learned.Kept} {
+		if over.Before(earliest) {
+			over = earliest
+		}
+	}
+	return over
+}
+
 // seesProgramEnd learns of a program's end: when the last one of an attempt completes, all that they did is kept.
 func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 	if k.r.Phase == Ended {
@@ -228,8 +245,8 @@ func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 		return o != k && (o.r.Phase != Ended || o.r.End != "completed")
 	})
 	if b.Reason == "completed" && !a.tasks[0].r.Started.IsZero() && !others {
-		l.SavedWork = quantity.Add(l.SavedWork,
-			quantity.Scale(s.now.Sub(a.tasks[0].r.Learned.Kept), cmp.Or(max(a.Speed(), 0), 1)))
+		done := max(0, ProgramOver(k, b, s.now).Sub(a.tasks[0].r.Learned.Kept))
+		l.SavedWork = quantity.Add(l.SavedWork, quantity.Scale(done, cmp.Or(max(a.Speed(), 0), 1)))
 	}
 	if b.Step > 0 && k.r.Rank == 0 {
 		l.Step = max(b.Step, l.SavedStep)

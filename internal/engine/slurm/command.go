@@ -128,6 +128,8 @@ var refusals = []struct {
 		"engines.yaml"},
 	{"Invalid generic resource", engine.ErrRequest, "zone", "sinfo -o '%P %G' lists GRES; correct " +
 		"accelerator in engines.yaml"},
+	{"other parameter too long", engine.ErrRequest, "account", "Slurm takes 1024 bytes of a comment, which has the " +
+		"job's name and the offer: give the job, its partition and the machine shorter names, or a shorter folder"},
 	{"Unable to allocate resources", engine.ErrNoCapacity, "offer", ""},
 	{"Requested reservation is invalid", engine.ErrRequest, "zone", "scontrol show reservation lists them; " +
 		"correct options"},

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,14 +76,30 @@ func nameOf(key string) string {
 // commentPrefix is what their comments begin with.
 const commentPrefix = "scrimp:"
 
-// comment is what a job says of itself to a server that knows nothing of it.
+// longestComment is how many bytes Slurm takes; a job with a longer comment is refused.
+const longestComment = 1024
+
+// comment is what a job says of itself to a server that knows nothing of it. Tags for which there is no room are left
+// out of it: those of scrimp, which say whose the job is, go first.
 func (r *record) comment() string {
 	v := url.Values{"key": {r.Key}, "offer": {string(r.Offer)}, "rate": {strconv.FormatInt(int64(r.Rate), 10)},
 		"currency": {string(r.Currency)}, "nodes": {strconv.Itoa(r.Nodes)}}
-	for name, value := range r.Tags {
-		v.Set("tag."+name, value)
+	names := slices.SortedFunc(maps.Keys(r.Tags), func(a, b string) int {
+		ours := strings.HasPrefix(a, namePrefix)
+		if ours != strings.HasPrefix(b, namePrefix) {
+			return map[bool]int{true: -1, false: 1}[ours]
+		}
+		return strings.Compare(a, b)
+	})
+	text := commentPrefix + v.Encode()
+	for _, name := range names {
+		if v.Set("tag."+name, r.Tags[name]); len(commentPrefix)+len(v.Encode()) > longestComment {
+			v.Del("tag." + name)
+			continue
+		}
+		text = commentPrefix + v.Encode()
 	}
-	return commentPrefix + v.Encode()
+	return text
 }
 
 // recordOf is what a job's comment says.

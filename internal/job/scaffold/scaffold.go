@@ -54,7 +54,7 @@ func Scan(fsys fs.FS, name string) Draft {
 	}
 	d.machine(s)
 	d.saves(s, saves)
-	d.shows(s)
+	d.shows(s, whole)
 	d.line("")
 	d.line("# What scrimp holds for you:")
 	d.line("# deadline: in 12h")
@@ -137,7 +137,7 @@ func (d *draft) saves(s script, to place) {
 }
 
 // shows says how progress and the amount of work are known.
-func (d *draft) shows(s script) {
+func (d *draft) shows(s script, command string) {
 	p := s.progress()
 	if p.pattern == "" {
 		d.line("# How the program shows its progress, where it prints lines such as \"step 120/6000 loss 2.31\":")
@@ -153,7 +153,7 @@ func (d *draft) shows(s script) {
 			d.guess("progress.saved", single(p.saved), "it prints so when a save is complete")
 		}
 	}
-	if steps, why := s.work(p); steps != "" {
+	if steps, why := s.work(p, command); steps != "" {
 		d.line("work:")
 		d.guess("work.steps", steps, why)
 		d.line("  # time: 2h  # how long all of it takes on one machine: scrimp plan then says cost and finish")

@@ -130,13 +130,18 @@ var (
 )
 
 // work is how many steps there are, in the steps that the program prints.
-func (s script) work(p progress) (steps, why string) {
+func (s script) work(p progress, command string) (steps, why string) {
 	if p.pattern == "" {
 		return "", ""
 	}
 	name, unit := stepOption, ""
 	if p.epochs {
 		name, unit = epochOption, "; its steps are epochs"
+	}
+	for _, o := range s.options { // what the command says goes first
+		if v, is := given(command, o.name); is && name.MatchString(o.name) && v != "" && strings.Trim(v, "0123456789") == "" {
+			return v, fmt.Sprintf("the command says %s %s%s", o.name, v, unit)
+		}
 	}
 	for _, o := range s.options {
 		if v := strings.ReplaceAll(o.value, "_", ""); name.MatchString(o.name) && v != "" && v != "0" &&

@@ -194,7 +194,7 @@ var meanings = map[string]meaning{
 	"Checkpoint.move_cost": {doc: "What that costs: weighed against a cheaper region, and counted by simulate."},
 
 	"Progress.pattern": {doc: "Regular expression (RE2) that is searched in each line of output. The groups step, " +
-		"total and epoch have a meaning; any other named group is a metric."},
+		"total, epoch and epochs (how many there are) have a meaning; any other named group is a metric."},
 	"Progress.saved": {doc: "Regular expression of the line that says a save is complete; the group step is optional."},
 	"Progress.file":  {doc: "File of JSON lines such as {\"step\":12,\"loss\":2.3}, below the work folder."},
 

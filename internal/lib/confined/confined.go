@@ -118,7 +118,7 @@ func (f Folder) held(file *os.File) error {
 	case !stat.Mode().IsRegular():
 		err = fmt.Errorf("read %s: it is no file", file.Name())
 	case f.Owner != 0 && (!ok || int(s.Uid) != f.Owner):
-		err = fmt.Errorf("read %s: it belongs to another user", file.Name())
+		err = fmt.Errorf("read %s: it belongs to another user: %w", file.Name(), fs.ErrPermission)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -176,15 +176,10 @@ var ErrBounds = fmt.Errorf("a folder holds more than %d entries, or more than %d
 // Walk visits what lies at a name and below it, as fs.WalkDir does. Links are not followed.
 func (t *Tree) Walk(name string, visit fs.WalkDirFunc) error { return Walk(t.root, name, visit) }
 
-// Walk visits what lies at a name of a root and below it, as fs.WalkDir does. Links are not followed, and
-// ErrBounds ends it where that is more than any program needs.
+// Walk visits what lies at a name of a root and below it, as fs.WalkDir does. Links are not followed. A folder that
+// is too deep or has too many entries for it is visited with ErrBounds, and what lies in it is not visited.
 func Walk(root *os.Root, name string, visit fs.WalkDirFunc) error {
-	return fs.WalkDir(&folders{root: root}, name, func(at string, d fs.DirEntry, err error) error {
-		if errors.Is(err, ErrBounds) {
-			return err
-		}
-		return visit(at, d, err)
-	})
+	return fs.WalkDir(&folders{root: root}, name, visit)
 }
 
 // folders lets fs.WalkDir list a root, whatever the names are made of.
@@ -196,7 +191,7 @@ type folders struct {
 func (f *folders) Open(name string) (fs.File, error)     { return f.root.Open(name) }
 func (f *folders) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
 func (f *folders) ReadDir(name string) (list []fs.DirEntry, err error) {
-	if strings.Count(name, "/") >= mostDeep {
+	if strings.Count(name, "/") >= mostDeep || f.entries > mostEntries {
 		return nil, ErrBounds
 	}
 	dir, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
@@ -208,7 +203,7 @@ func (f *folders) ReadDir(name string) (list []fs.DirEntry, err error) {
 		some, err = dir.ReadDir(4096)
 		list = append(list, some...)
 		if f.entries += len(some); f.entries > mostEntries {
-			err = ErrBounds
+			list, err = nil, ErrBounds
 		}
 	}
 	if errors.Is(err, io.EOF) {

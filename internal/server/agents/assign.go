@@ -60,8 +60,8 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Outputs: j.Outputs, OutputsURL: api.ServerStore, OutputsPrefix: kept.OwnKeys(job.ID()),
 		Signal: signal, SignalLead: lead, Grace: terms.Grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
-		Total:    j.Work.Steps,
-		Metric:   j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
+		Total:    j.Work.Steps, Epochs: j.Work.Epochs, Anew: job.Anew(),
+		Metric: j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	d.values(&as, &j, a.Provider(), job.Inputs())

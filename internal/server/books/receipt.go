@@ -77,7 +77,7 @@ func (b *Books) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	clock, terms := b.Control.Clock(), j.Terms()
 	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), terms.Name, string(j.State()), j.Why(), terms.Currency
 	v.Cost, v.MarketSpeed, v.Market = j.Spent(now), clock.Speed, b.Control.Clock().Name
-	v.Step, v.Metrics, v.Outputs = j.Step(), j.Metrics(), j.Outputs()
+	v.Step, v.Metrics, v.Outputs, v.SaveTrouble = j.Step(), j.Metrics(), j.Outputs(), j.SaveTrouble()
 	v.Submitted, v.SubmittedMarket = clock.ToWall(j.Submitted()), j.Submitted()
 	if terms.HasBudget {
 		v.Budget = new(terms.Budget)

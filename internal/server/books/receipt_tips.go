@@ -25,6 +25,9 @@ func tips(v receipt.Receipt) []receipt.Tip {
 	}
 	if part := share(ledger.Lost) * 100; part > 1 {
 		switch {
+		case v.SaveTrouble != "":
+			add(v.Uses[ledger.Lost], "%.0f %% of the cost was work that was lost. What the job saved was not kept: "+
+				"remove the cause that this receipt names", part)
 		case len(v.Interruptions) > 0:
 			add(v.Uses[ledger.Lost], "%.0f %% of the cost was lost to interruptions, as work after a save or as time until "+
 				"they were seen: save more often, or let the program call scrimp.should_checkpoint()", part)
@@ -65,7 +68,7 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		}
 		add(money.Amount{}, text, money.Format(firm, v.Currency, 4))
 	}
-	if v.Checkpoints == 0 && v.State == string(core.Succeeded) {
+	if v.Checkpoints == 0 && v.SaveTrouble == "" && v.State == string(core.Succeeded) {
 		add(money.Amount{}, "the job saved no checkpoint: an interruption would have lost all its work (docs/programs.md)")
 	}
 	return list
@@ -73,5 +76,6 @@ func tips(v receipt.Receipt) []receipt.Tip {
 
 // forDeadline reports whether on-demand was taken so that the job is in time, and not because its job file asks for it.
 func forDeadline(d receipt.Decision) bool {
-	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore}, plan.Reason(d.Why))
+	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore, plan.Uncounted},
+		plan.Reason(d.Why))
 }

@@ -22,6 +22,8 @@ func TestTipsNameWhatHappened(t *testing.T) {
 	taken := base
 	taken.State, taken.Interruptions = "succeeded", []receipt.Interruption{{}}
 	taken.Checkpoints = 1
+	unsaved := taken
+	unsaved.SaveTrouble = "the checkpoint folder cannot be copied whole: no room"
 	failed := base
 	failed.State = "failed"
 	late := base
@@ -35,6 +37,7 @@ func TestTipsNameWhatHappened(t *testing.T) {
 		"cancelled":                {base, "scrimp stop saves", "interruptions"},
 		"failed":                   {failed, "after the last save: save more often", "interruptions"},
 		"interrupted":              {taken, "was lost to interruptions", "after the last save"},
+		"saves are not kept":       {unsaved, "What the job saved was not kept", "save more often"},
 		"on-demand that was asked": {base, "", "a later deadline"},
 		"on-demand for a quota":    {quota, "ask the provider for a higher one", "a later deadline"},
 		"on-demand to be in time":  {late, "a later deadline", "interruptions"},

@@ -124,6 +124,10 @@ func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool
 	f.Control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			j, _ := m.Job(a.Job())
+			if _, _, known := j.Left(1); !known { // it was, by what its program said before
+				f.Forget(j.ID())
+				continue
+			}
 			if a != j.Attempt() || a.Task() != core.TaskRunning || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
 				j.ID() <= last {
 				continue

@@ -114,6 +114,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	}
 	d.waits(m, j, &v)
 	pauses(j, &v)
+	v.Detail = strings.TrimSpace(v.Detail + " " + notSaved(j.SaveTrouble()))
 	if rate := j.Rate(); rate > 0 {
 		v.StepRate = &rate
 		if j.Pace().Looks > 0 {
@@ -191,11 +192,20 @@ func pauses(j *core.Job, v *api.Job) {
 	}
 }
 
+// notSaved says that the newest save of a job is not kept whole, and why; "": it is.
+func notSaved(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "Not saved: " + why + "."
+}
+
 // fresh adds what is newer than the last event.
 func (d *Desk) fresh(v *api.Job) {
 	if v.Phase != "" {
-		attempt := ""
+		attempt, known := "", ""
 		d.Control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
+			known = j.SaveTrouble()
 			if j.Attempt() != nil {
 				attempt = j.Attempt().ID()
 				if a := j.Attempt(); !a.Started().IsZero() && v.Step > a.First() {
@@ -210,6 +220,9 @@ func (d *Desk) fresh(v *api.Job) {
 			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
 		}
 		if ok && l.Trouble != "" {
+			if strings.Contains(l.Trouble, known) { // it is not said twice
+				v.Detail = strings.TrimSuffix(v.Detail, notSaved(known))
+			}
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}
 	}

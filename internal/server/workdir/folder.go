@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"scrimp/internal/server/disk"
@@ -108,10 +109,11 @@ func Unpack(r io.Reader, to string) error {
 	}
 	defer func() { _ = root.Close() }()
 	t, held, folders := tar.NewReader(&atMost{from: zip, left: maxStream}), count{}, 0
+	var made []*tar.Header // some may not be written to in the end
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return setModes(root, made)
 		}
 		if err != nil {
 			return err
@@ -129,7 +131,20 @@ func Unpack(r io.Reader, to string) error {
 		if err := unpackOne(root, name, h, t); err != nil {
 			return err
 		}
+		if h.Typeflag == tar.TypeDir {
+			made = append(made, h)
+		}
 	}
+}
+
+// setModes gives folders the modes that they had, those within others first.
+func setModes(root *os.Root, made []*tar.Header) error {
+	for _, h := range slices.Backward(made) {
+		if err := root.Chmod(filepath.FromSlash(entryOf(h)), fs.FileMode(h.Mode).Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unpackOne makes a folder, a link or a file, and the folders that it lies in.

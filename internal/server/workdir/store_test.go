@@ -490,3 +490,38 @@ func TestPlainFoldersAreTakenOver(t *testing.T) {
 		t.Errorf("the plain folders are there: %v", err)
 	}
 }
+
+// Folders have on the machine the modes that they had, whatever the umask is, also those that nobody may write to; and so
+// have those that are fetched.
+func TestFoldersArriveWithTheirModes(t *testing.T) {
+	t.Parallel()
+	s, from, fetched := openStore(t), t.TempDir(), t.TempDir()
+	modes := map[string]fs.FileMode{"group": 0o775, "own": 0o700, "read/only": 0o555, "read": 0o555, "most": 0o751}
+	for name := range modes {
+		write(t, filepath.Join(from, name, "f"), []byte("x"))
+	}
+	for name, mode := range modes {
+		must(t, os.Chmod(filepath.Join(from, name), mode))
+	}
+	t.Cleanup(func() { // or the test's folders stay
+		for _, dir := range []string{from, fetched} {
+			for name := range modes {
+				_ = os.Chmod(filepath.Join(dir, name), 0o700)
+			}
+		}
+	})
+	must(t, s.Copy("a", from, s.Dir))
+	var b bytes.Buffer
+	must(t, Pack(&b, from, ""))
+	must(t, Unpack(&b, fetched))
+	for how, to := range map[string]string{"sent": machine(t, s, "a"), "fetched": fetched} {
+		for name, want := range modes {
+			if info, err := os.Stat(filepath.Join(to, name)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %s is %v, want %v; %v", how, name, info.Mode(), want, err)
+			}
+			if how == "sent" {
+				_ = os.Chmod(filepath.Join(to, name), 0o700)
+			}
+		}
+	}
+}

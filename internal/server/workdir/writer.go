@@ -142,7 +142,9 @@ func plain(at time.Time) time.Time {
 }
 
 func (w *writer) dir(e entry) error {
-	e.kind, e.size, e.mode = tar.TypeDir, 0, 0o700
+	if e.kind, e.size = tar.TypeDir, 0; e.mode == 0 { // nobody said
+		e.mode = 0o700
+	}
 	return w.tree.add(e)
 }
 

@@ -77,11 +77,13 @@ type Assignment struct {
 	OutputsURL string      `json:"outputs_url,omitempty"` // store, as of Checkpoints.URL
 	// of the job within that store
 	OutputsPrefix string        `json:"outputs_prefix,omitempty"`
-	Signal        string        `json:"signal"`          // sent to ask for a save and an end: TERM
-	SignalLead    time.Duration `json:"signal_lead_ns"`  // how long before the end it is sent; 0: at once
-	Grace         time.Duration `json:"grace_ns"`        // wall time between the signal and SIGKILL
-	Progress      Progressing   `json:"progress"`        // how progress is read besides the helper
-	Total         int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
+	Signal        string        `json:"signal"`           // sent to ask for a save and an end: TERM
+	SignalLead    time.Duration `json:"signal_lead_ns"`   // how long before the end it is sent; 0: at once
+	Grace         time.Duration `json:"grace_ns"`         // wall time between the signal and SIGKILL
+	Progress      Progressing   `json:"progress"`         // how progress is read besides the helper
+	Total         int64         `json:"total,omitempty"`  // steps of the whole job, 0 unknown
+	Epochs        float64       `json:"epochs,omitempty"` // of the whole job, 0 unknown
+	Anew          bool          `json:"anew,omitempty"`   // it counts anew each epoch, as an attempt before has shown
 	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
 	Metric string `json:"metric,omitempty"`
 	// GPUs says that the job asks for GPUs, so that they say whether its machine is idle.
@@ -152,6 +154,7 @@ type Message struct {
 	Step    *Step     `json:"step,omitempty"`
 	Saved   *Saved    `json:"saved,omitempty"`
 	Refused *Refused  `json:"refused,omitempty"`
+	Unsaved *Unsaved  `json:"unsaved,omitempty"`
 	Noticed *Noticed  `json:"noticed,omitempty"`
 	Usage   *Usage    `json:"usage,omitempty"`
 	Ended   *Ended    `json:"ended,omitempty"`
@@ -170,6 +173,7 @@ type Step struct {
 	Step    int64              `json:"step"`
 	Total   int64              `json:"total,omitempty"`
 	Epoch   float64            `json:"epoch,omitempty"`
+	Anew    bool               `json:"anew,omitempty"`    // its counter begins anew each epoch; Total is the job's or 0
 	Metrics map[string]float64 `json:"metrics,omitempty"` // NaN and infinities travel in Broken
 	Broken  []string           `json:"broken,omitempty"`  // metrics that are not a finite number
 	Values  []Value            `json:"values,omitempty"`  // of Assignment.Metric since the last report, in order
@@ -188,10 +192,16 @@ type Value struct {
 type Saved struct {
 	Manifest string        `json:"manifest"`
 	Step     int64         `json:"step"`
-	Bytes    int64         `json:"bytes"`    // size of the checkpoint
-	Uploaded int64         `json:"uploaded"` // what was new in the store
-	Captured time.Time     `json:"captured"` // wall time up to which work is in it
-	Took     time.Duration `json:"took_ns"`  // from the program's save to the published manifest, wall
+	Bytes    int64         `json:"bytes"`           // size of the checkpoint
+	Uploaded int64         `json:"uploaded"`        // what was new in the store
+	Captured time.Time     `json:"captured"`        // wall time up to which work is in it
+	Took     time.Duration `json:"took_ns"`         // from the program's save to the published manifest, wall
+	Lacks    string        `json:"lacks,omitempty"` // what the folder held and cannot be copied, and why; "": nothing
+}
+
+// Unsaved says that the checkpoint folder could not be copied or kept. The agent says it once, until it can be.
+type Unsaved struct {
+	Why string `json:"why"`
 }
 
 // Refused says that a checkpoint did not verify and was passed over.
@@ -268,6 +278,8 @@ type Ended struct {
 	Error   string    `json:"error,omitempty"`
 	// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
 	SetupStatus int `json:"setup_status,omitempty"`
+	// Keeping is for how long, wall, the program had been over when this was said: what it left was being kept.
+	Keeping time.Duration `json:"keeping_ns,omitempty"`
 }
 
 // Orders is the server's answer to a report.

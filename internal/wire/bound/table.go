@@ -98,6 +98,8 @@ var table = map[string]Bound{
 	"Saved.manifest":         {Bytes: name},
 	"Refused.manifest":       {Bytes: name},
 	"Refused.why":            {Bytes: sentence},
+	"Saved.lacks":            {Bytes: sentence},
+	"Unsaved.why":            {Bytes: sentence},
 	"Noticed.source":         {Bytes: 64},
 	"Ended.reason":           {Bytes: 64},
 	"Ended.outputs":          {Bytes: 1024},

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/wire/api"
+)
+
+// savesThrice announces a save that holds more than can be copied, one more, and one that is whole.
+const savesThrice = `d=$SCRIMP_CHECKPOINT_DIR
+save() { echo $1 > $d/state; echo saved $1; until [ -e $GATE/$1 ]; do sleep 0.02; done; }
+ln -s /elsewhere/base $d/base; : > "$d/$(printf 'r\351sum\351')"
+save 1; save 2; rm $d/*; save 3`
+
+// stays waits until the trouble that is reported is as it should be, and checks that it is so a while later: the folder
+// has been looked at often by then.
+func stays(r *rig, says func(string) bool, want bool) {
+	r.t.Helper()
+	from := 0
+	r.server.wait("the trouble", func() bool {
+		from = r.server.reports
+		return says(r.server.trouble) == want
+	})
+	r.server.wait("reports after it", func() bool { return r.server.reports > from+10 })
+	r.server.order(func() {
+		if says(r.server.trouble) != want {
+			r.t.Errorf("later the trouble is %q", r.server.trouble)
+		}
+	})
+}
+
+// A save that the program announces and that cannot be copied whole is copied as far as it can be. What it lacks is
+// said for as long as the newest save lacks it, and by each save that does.
+func TestAnAnnouncedSave_IsKeptAsFarAsItCanBeAndSaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	gate := t.TempDir()
+	a := stored(t, t.TempDir(), 1, "", "GATE="+gate)
+	a.Args, a.Command, a.Progress.Saved = nil, savesThrice, `^saved (?P<step>\d+)`
+	r := running2(t, a)
+	for step := int64(1); step <= 3; step++ {
+		var saved *api.Saved
+		r.server.waitFor(fmt.Sprint("save ", step), func(m api.Message) bool {
+			if m.Saved != nil && m.Saved.Step == step {
+				saved = m.Saved
+			}
+			return saved != nil
+		})
+		lacks := func(said string) bool {
+			return strings.Contains(said, "base (it leads out") && strings.Contains(said, `"r\xe9sum\xe9" (its name`)
+		}
+		if lacks(saved.Lacks) != (step < 3) {
+			t.Errorf("save %d lacks %q", step, saved.Lacks)
+		}
+		stays(r, lacks, step < 3)
+		if err := os.WriteFile(filepath.Join(gate, fmt.Sprint(step)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A save that cannot be copied at all, as there is no room, is said once to the log of the job, and stands in the trouble
+// until a copy succeeds: that the folder can be listed meanwhile changes nothing.
+func TestAnAnnouncedSave_ThatCannotBeCopiedStandsInTheTrouble(t *testing.T) {
+	t.Parallel()
+	gate := t.TempDir()
+	a := assign(t, "", "GATE="+gate)
+	a.Args, a.Command, a.Progress.Saved = nil, savesThrice, `^saved (?P<step>\d+)`
+	r := running(t, a, func(r *rig) {
+		r.keeper.full = func() error {
+			if _, err := os.Stat(filepath.Join(gate, "2")); err != nil {
+				return fmt.Errorf("write: %w", syscall.ENOSPC)
+			}
+			return nil
+		}
+	})
+	says := func(said string) bool { return strings.Contains(said, "no space left on device") }
+	for step := 1; step <= 3; step++ {
+		stays(r, says, step < 3)
+		if err := os.WriteFile(filepath.Join(gate, fmt.Sprint(step)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, m := range r.server.messages() {
+		if m.Unsaved != nil {
+			said = append(said, m.Unsaved.Why)
+		}
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "the checkpoint folder cannot be copied whole") {
+		t.Errorf("said is %q", said)
+	}
+}
+
+// Work that was done after the newest save, and before anybody asked the program to end, is in no checkpoint.
+func TestAnEnd_SaysWhetherAllWorkIsSaved(t *testing.T) {
+	t.Parallel()
+	const steps = `for n in 1 2 3 4; do echo step $n; [ $n = $SAVE ] && { echo $n > $SCRIMP_CHECKPOINT_DIR/state; echo saved $n; sleep 0.2; }; done; `
+	const stays = `trap "exit 143" TERM; echo ready; while :; do sleep 0.05; done`
+	const saves = `trap "echo 5 > $SCRIMP_CHECKPOINT_DIR/state; echo saved 5; exit 143" TERM; echo ready; while :; do sleep 0.05; done`
+	for _, c := range []struct {
+		name, save, command, saved string
+		drain, want                bool
+	}{
+		{"fails long after its save", "2", steps + "exit 1", "^saved", false, false},
+		{"fails long after its save, unannounced", "2", steps + "exit 1", "", false, false},
+		{"fails at its save", "4", steps + "exit 1", "^saved", false, true},
+		{"is asked to end, and does not save", "2", steps + stays, "^saved", true, false},
+		{"is asked to end, and saves", "2", steps + saves, "^saved", true, true},
+		{"is asked to end, and saves unannounced", "2", steps + saves, "", true, true},
+		{"is asked to end right at its save", "4", steps + stays, "^saved", true, true},
+	} {
+		a := assign(t, "", "SAVE="+c.save)
+		a.Args, a.Command, a.Progress.Pattern, a.Progress.Saved = nil, c.command, `^step (?P<step>\d+)`, c.saved
+		r := newRig(t, a)
+		r.start()
+		if c.drain {
+			r.server.wait("the program's steps", func() bool { return strings.Contains(string(r.server.log), "ready") })
+			r.server.waitFor("its save", func(m api.Message) bool { return m.Saved != nil })
+			r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "enough"} })
+		}
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if e := told(r.server, endedIn)[0]; e.Saved != c.want {
+			t.Errorf("%s: all is saved: %v; %s", c.name, e.Saved, r.server.story())
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Slurm refuses a job whose comment is longer than 1024 bytes, each time: tags for which there is no room are left out of
+// it, and those that say whose the job is stay.
+func TestComment_HasRoomInSlurm(t *testing.T) {
+	for _, long := range []int{0, 10, 300, 5000} {
+		r := record{Key: "abc/j.1", Offer: "cluster/gpu/node/on-demand", Nodes: 2, Currency: "USD", Tags: map[string]string{
+			"scrimp-installation": "0123456789abcdef", "scrimp-job": "j", "a": "short"}}
+		for i := range 5 {
+			r.Tags[fmt.Sprint("team", i)] = strings.Repeat("ü", long)
+		}
+		text := r.comment()
+		if len(text) > longestComment {
+			t.Errorf("tags of %d: %d bytes", long, len(text))
+		}
+		got, ok := recordOf(&job{id: "7", name: r.Name, comment: text})
+		if !ok || got.Key != r.Key || got.Offer != r.Offer || got.Nodes != 2 {
+			t.Errorf("tags of %d: it is read as %+v, %v", long, got, ok)
+		}
+		for _, tag := range []string{"scrimp-installation", "scrimp-job", "a"} {
+			if got.Tags[tag] != r.Tags[tag] {
+				t.Errorf("tags of %d: %s is %q", long, tag, got.Tags[tag])
+			}
+		}
+		if kept := len(got.Tags) == len(r.Tags); kept != (long <= 10) {
+			t.Errorf("tags of %d: %d of %d are there", long, len(got.Tags), len(r.Tags))
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package scaffold
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"scrimp/internal/job/spec"
+)
+
+// A command has what a first job file of the same script would have, and what the command says itself counts more.
+func TestCommand_HasTheGuessesOfAFirstJobFile(t *testing.T) {
+	script := `p.add_argument("--steps", type=int, default=400)
+p.add_argument("--output_dir", default="./ckpts")
+for step in range(args.steps):
+    print(f"step {step}/{args.steps} loss {loss:.3f}")
+print(f"saved step {step}")
+`
+	fsys := dir(map[string]string{"train.py": script, "sub/other.py": "print('hello')"})
+	for command, want := range map[string]string{
+		"python train.py":                                     "ckpts 400",
+		"python3 ./train.py --steps 30":                       "ckpts 30",
+		"python train.py --output_dir=mine --steps=7":         "mine 7",
+		"torchrun --nproc_per_node 2 train.py --steps 30":     "ckpts 30",
+		"python sub/other.py":                                 "checkpoints 0",
+		"python missing.py":                                   "checkpoints 0",
+		"python /elsewhere/train.py --checkpoint_dir /tmp/up": "checkpoints 0",
+		"./train.sh": "checkpoints 0",
+	} {
+		plain := spec.FromCommand(strings.Fields(command))
+		j, guesses := Command(fsys, plain)
+		if got := fmt.Sprint(j.Checkpoint.Dir, " ", j.Work.Steps); got != want {
+			t.Errorf("%s: %s, want %s; %+v", command, got, want, guesses)
+		}
+		if known := j.Progress.Pattern != ""; known != (j.Work.Steps > 0) || known && !strings.Contains(j.Progress.Pattern, "(?P<step>") {
+			t.Errorf("%s: progress %+v", command, j.Progress)
+		}
+		if strings.Join(j.Args, " ") != command || (len(guesses) > 0) != (want != "checkpoints 0") {
+			t.Errorf("%s became %v, by %+v", command, j.Args, guesses)
+		}
+		for _, g := range guesses {
+			if g.Why == "" || g.Value == "" {
+				t.Errorf("%s: %+v", command, g)
+			}
+		}
+	}
+}
