@@ -1,27 +1,28 @@
-package store
+//go:build !local
+
+package store_test
 
 import (
-	"os"
-	"path/filepath"
+	"strings"
 	"testing"
+
+	"scrimp/internal/store"
+	"scrimp/internal/test/lane"
 )
 
-// A data folder may have any name that the file system takes.
-func TestOpen_TakesAFolderOfAnyName(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"a#1", "a?b=c", "a%20b", "a b", "ä+&;", "file:x", "-"} {
-		dir := filepath.Join(t.TempDir(), name)
-		for range 2 { // the second time it is there
-			s, err := Open(dir)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-		if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
-			t.Errorf("%s: its database lies elsewhere: %v", name, err)
+// Whatever is wrong with the address of a database, no error repeats a part of its password: errors reach logs.
+func TestNoErrorRepeatsThePasswordOfTheDatabase(t *testing.T) {
+	lane.Component(t, "postgres") // the commit lane is built without it
+	for _, address := range []string{
+		"postgres://u:pa/s3cret:wo@rd%zz@127.0.0.1:1/db", "postgres://u:se%s3cret@127.0.0.1:1/db",
+		"postgres://u:s3cret:3tword@127.0.0.1:1/db?sslmode=foo", "host=127.0.0.1 password=s3cret port=x",
+		"host=127.0.0.1 password = 'my s3cret' port=x", `host=127.0.0.1 port=1 password='my\'s s3cret' sslmode=foo`,
+		"u:s3cret@127.0.0.1/db", "postgres://127.0.0.1:1/db?password=s3cret&user=u&sslmode=zz",
+		"postgres://u:s3cret@127.0.0.1:1/db", "host=127.0.0.1 user=u port=1 password='my s3cret'",
+	} {
+		_, err := store.OpenPostgres(t.Context(), store.DefaultPostgres(address, t.TempDir()))
+		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "3tword") {
+			t.Errorf("%s: %v", address, err)
 		}
 	}
 }

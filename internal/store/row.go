@@ -56,7 +56,7 @@ func pack(p *ledger.Posting) []byte {
 		{hasPrice, p.Price.Known},
 		{hasListPrice, p.ListPrice.Known},
 		{hasTags, len(p.Owner.Tags) > 0},
-		{hasGroup, p.Owner.Group != ""},
+		{hasGroup, p.Owner.Group != "" || p.Owner.Part != ""},
 	} {
 		if f.is {
 			has |= f.flag
@@ -92,7 +92,7 @@ func pack(p *ledger.Posting) []byte {
 			b = packText(packText(b, k), o.Tags[k])
 		}
 	}
-	if o.Group != "" {
+	if has&hasGroup != 0 {
 		b = packText(packText(b, o.Group), o.Part)
 	}
 	return b

@@ -85,7 +85,7 @@ func (p *Posting) AppendBinary(b []byte) []byte {
 			b = appendText(appendText(b, k), o.Tags[k])
 		}
 	}
-	if o.Group != "" { // chains of before there were groups stay as they are
+	if o.Group != "" || o.Part != "" { // chains of before there were groups stay as they are
 		b = appendText(appendText(b, o.Group), o.Part)
 	}
 	return append(b, p.Prev[:]...)
