@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/lib/quantity"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // A number of an engine's settings that is out of its bounds is refused with its line, its field and its bounds.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // mebibytes reads a size as Slurm writes it: 16G, 4000M, or MiB without a unit.

@@ -45,8 +45,8 @@ var seeded = []string{"market", "sim", "sim/tick"}
 // docs/design/dependencies.md is enough.
 var thirds = map[string][]string{
 	"decide/state": {"github.com/go-json-experiment/json"},
-	"job/launcher": {"gopkg.in/yaml.v3"},
-	"job/spec":     {"gopkg.in/yaml.v3"},
+	"job/launcher": {"go.yaml.in/yaml/v3"},
+	"job/spec":     {"go.yaml.in/yaml/v3"},
 	"lib/identity": {"golang.org/x/text/unicode/norm"},
 }
 

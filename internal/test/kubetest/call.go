@@ -15,7 +15,7 @@ import (
 
 	"scrimp/internal/test/await"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // admin is the administrator's way to the API server without kubectl, which takes half a second of a processor each

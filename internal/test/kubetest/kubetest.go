@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/testbin"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Cluster is one, in a folder of its own.
