@@ -69,11 +69,10 @@ type attempt struct {
 	// the server ends the attempt on all machines of its gang
 	dissolved bool
 	stopping  bool
-	toldAt    time.Time // when it began to stop
-	knew      bool      // the program has read should_stop
-	ended     bool      // the program is over
-	off       bool      // the server has heard enough
-	unwanted  bool      // another attempt has the task: the server hears nothing more
+	knew      bool // the program has read should_stop
+	ended     bool // the program is over
+	off       bool // the server has heard enough
+	unwanted  bool // another attempt has the task: the server hears nothing more
 	lastSave  time.Time
 	silence   silence
 	env       []string // of the program; nil until it is known

@@ -48,7 +48,7 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	kept, err := g.saver.Final(ctx, e, save.Meta{Step: step, Captured: e.Ended, Metrics: metrics})
 	err = errors.Join(err, g.saver.Flush(ctx))
 	o.ended.Saved = kept && err == nil && g.saver.Holds() &&
-		(o.ended.Reason == api.EndCompleted || g.saver.HasWork(step, g.askedOr(e.Ended)))
+		(o.ended.Reason == api.EndCompleted || g.saver.HasWork(step))
 	if err != nil {
 		g.Log.Error("keep the last checkpoint", "error", err)
 		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
@@ -67,16 +67,6 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 		return outcome{stop: &s, silent: true}
 	}
 	return o
-}
-
-// askedOr is when the program was first asked to end, or the time t of its end where that was before.
-func (g *attempt) askedOr(t time.Time) time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if at := g.toldAt; !at.IsZero() && at.Before(t) {
-		return at
-	}
-	return t
 }
 
 func joinText(a, b string) string {

@@ -141,9 +141,7 @@ func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 func (g *attempt) tellStop(s stop) {
 	g.Log.Info("stop", "why", s.why, "source", s.source)
 	g.mu.Lock()
-	if !g.stopping {
-		g.stopping, g.toldAt = true, g.Now()
-	}
+	g.stopping = true
 	g.mu.Unlock()
 	if s.source != "" {
 		g.say(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})

@@ -105,7 +105,7 @@ func TestAnAnnouncedSave_ThatCannotBeCopiedStandsInTheTrouble(t *testing.T) {
 // Work that was done after the newest save, and before anybody asked the program to end, is in no checkpoint.
 func TestAnEnd_SaysWhetherAllWorkIsSaved(t *testing.T) {
 	t.Parallel()
-	const steps = `for n in 1 2 3 4; do echo step $n; [ $n = $SAVE ] && { echo $n > $SCRIMP_CHECKPOINT_DIR/state; echo saved $n; sleep 0.2; }; done; `
+	const steps = `for n in 1 2 3 4; do echo step $n; [ $n = $SAVE ] && { echo $n > $SCRIMP_CHECKPOINT_DIR/state; echo saved $n; until [ -e "$GO" ]; do sleep 0.02; done; }; done; `
 	const stays = `trap "exit 143" TERM; echo ready; while :; do sleep 0.05; done`
 	const saves = `trap "echo 5 > $SCRIMP_CHECKPOINT_DIR/state; echo saved 5; exit 143" TERM; echo ready; while :; do sleep 0.05; done`
 	for _, c := range []struct {
@@ -120,13 +120,17 @@ func TestAnEnd_SaysWhetherAllWorkIsSaved(t *testing.T) {
 		{"is asked to end, and saves unannounced", "2", steps + saves, "", true, true},
 		{"is asked to end right at its save", "4", steps + stays, "^saved", true, true},
 	} {
-		a := assign(t, "", "SAVE="+c.save)
+		published := filepath.Join(t.TempDir(), "published") // the program goes on then
+		a := assign(t, "", "SAVE="+c.save, "GO="+published)
 		a.Args, a.Command, a.Progress.Pattern, a.Progress.Saved = nil, c.command, `^step (?P<step>\d+)`, c.saved
 		r := newRig(t, a)
 		r.start()
+		r.server.waitFor("its save", func(m api.Message) bool { return m.Saved != nil })
+		if err := os.WriteFile(published, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if c.drain {
 			r.server.wait("the program's steps", func() bool { return strings.Contains(string(r.server.log), "ready") })
-			r.server.waitFor("its save", func(m api.Message) bool { return m.Saved != nil })
 			r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "enough"} })
 		}
 		if err := r.end(); err != nil {

@@ -77,12 +77,21 @@ type save struct {
 	meta    Meta
 	files   uint64
 	began   time.Time // of its upload
+	source
+}
+
+// source is how a checkpoint was found.
+type source struct {
+	announced bool // the program said itself that it was complete
+	final     bool // it was looked for when the program had ended
+	late      bool // the program failed some time after it was written
 }
 
 // newest is the last checkpoint that was published.
 type newest struct {
-	any   bool
-	meta  Meta
+	any  bool
+	meta Meta
+	source
 	files uint64
 	bytes int64
 	span  time.Duration // of its upload and verification
@@ -170,6 +179,10 @@ func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64
 // Take captures the folder now and queues it for upload. It returns when the
 // program may write again. told says that the program announced it.
 func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
+	return s.take(ctx, m, source{announced: told})
+}
+
+func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 	if s.vault == nil {
 		return nil
 	}
@@ -180,7 +193,7 @@ func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 		return err
 	}
 	s.mu.Lock()
-	s.told = s.told || told
+	s.told = s.told || from.announced
 	s.mu.Unlock()
 	if !before.any {
 		return nil // nothing was saved: there is nothing to keep
@@ -209,7 +222,7 @@ func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 			s.log.Warn("drop a capture that a newer one replaces", "error", err)
 		}
 	}
-	s.waiting = &save{capture: c, meta: m, files: before.files}
+	s.waiting = &save{capture: c, meta: m, files: before.files, source: from}
 	s.watch.took(s.now(), before.files)
 	s.tell()
 	return nil
@@ -310,7 +323,7 @@ func (s *Saver) done(v *save, p Published) {
 	now := s.now()
 	s.mu.Lock()
 	span := now.Sub(v.began)
-	s.newest = newest{any: true, meta: v.meta, files: v.files, bytes: p.Bytes, span: span}
+	s.newest = newest{any: true, meta: v.meta, source: v.source, files: v.files, bytes: p.Bytes, span: span}
 	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
 	s.mu.Unlock()
 	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
@@ -367,7 +380,8 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 	if e.Said != nil {
 		m = e.Said.Meta
 	}
-	return true, s.Take(ctx, m, false)
+	return true, s.take(ctx, m,
+		source{announced: e.Said != nil, final: true, late: e.failed() && e.Ended.Sub(e.last) > e.quiet})
 }
 
 // Holds reports whether the newest published checkpoint is what the folder held at the newest capture.
@@ -377,13 +391,16 @@ func (s *Saver) Holds() bool {
 	return s.newest.any && s.watch.captured == s.newest.files
 }
 
-// HasWork reports whether the newest published checkpoint holds all that the program did up to a step and a time: it
-// was made then or later, or at that step.
-func (s *Saver) HasWork(step int64, by time.Time) bool {
+// HasWork reports whether the newest published checkpoint holds all that the program did up to a step; 0: it counts none.
+// One that was found when the program had failed holds all where it was written just before that.
+func (s *Saver) HasWork(step int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.newest.meta
-	return s.newest.any && (!m.Captured.Before(by) || step > 0 && m.Step >= step)
+	n := &s.newest
+	if n.final && !n.announced {
+		return n.any && !n.late
+	}
+	return n.any && n.meta.Step >= step
 }
 
 // Expected is how long an upload is expected to take, as the last one was
