@@ -34,9 +34,9 @@ func (w *World) drawArrays(gpus int) {
 		b.Terms.HasBudget = true
 		b.Terms.Budget = usd(one.terms.Work.Hours() * float64(members) * (0.5 + 3*rng.Float64()))
 	}
-	any := rng.IntN(2) == 0
+	either := rng.IntN(2) == 0
 	if len(w.jobs) > 0 && rng.IntN(2) == 0 {
-		b.Terms.After = []state.Dependency{{On: w.jobs[0].id, Any: any}}
+		b.Terms.After = []state.Dependency{{On: w.jobs[0].id, Any: either}}
 	}
 	w.array, w.members = &one, w.begins
 	at := 10*time.Minute + time.Duration(rng.IntN(20*60))*time.Minute
@@ -212,7 +212,7 @@ func claim(w *World, j *core.Job) money.Amount {
 // ending is how something ended.
 type ending struct{ over, succeeded bool }
 
-func (e ending) as(any bool) bool { return e.over && (any || e.succeeded) }
+func (e ending) as(either bool) bool { return e.over && (either || e.succeeded) }
 
 // arraysLeft says which array is not over, "" for none.
 func (w *World) arraysLeft() string {

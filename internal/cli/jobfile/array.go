@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,10 @@ func (f *Flags) Member(j spec.Job) (member spec.Job, a *Array, err error) {
 	a = &Array{Budget: j.Budget.Dollars}
 	if a.Indexes, a.AtOnce, err = groups.ParseIndexes(f.Array); err != nil {
 		return j, nil, fmt.Errorf("--array: %w", err)
+	}
+	if a.Budget != nil && j.First == "deadline" {
+		return j, nil, errors.New("--array: the budget of an array comes before its deadline: leave out " +
+			"`first: deadline`, or the budget")
 	}
 	if a.Budget != nil {
 		j.Budget.Dollars = new(a.Budget.Over(a.Members))

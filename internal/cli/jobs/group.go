@@ -25,6 +25,16 @@ func (t *together) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
 }
 
+// valid says what is wrong with the flags. One that a variable has left empty is no wish for nothing.
+func (t *together) valid(cmd *cobra.Command) error {
+	for _, name := range []string{"array", "after"} {
+		if v := cmd.Flag(name).Value.String(); cmd.Flag(name).Changed && (v == "" || v == "[]") {
+			return fmt.Errorf("--%s is empty: write what it is, or leave the flag out", name)
+		}
+	}
+	return nil
+}
+
 // orGroup is err, unless it says that there is no such job and there is such a group: then what do makes of that.
 func orGroup(ctx context.Context, c *command.Client, id string, err error, do func(api.Group) error) error {
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.JobUnknown {

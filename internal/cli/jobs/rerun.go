@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -67,6 +68,14 @@ func (a *app) again(ctx context.Context, c *command.Client, job string, env []st
 	j, err := spec.Decode(s.Spec)
 	if err != nil {
 		return s, err
+	}
+	old, err := c.Job(ctx, job)
+	if err != nil {
+		return s, err
+	}
+	if old.Index != nil { // a member of an array keeps its index
+		env = append([]string{fmt.Sprintf("SCRIMP_ARRAY_INDEX=%d", *old.Index),
+			fmt.Sprintf("SLURM_ARRAY_TASK_ID=%d", *old.Index)}, env...)
 	}
 	if len(env) > 0 {
 		if j, err = j.WithEnv(env); err != nil {

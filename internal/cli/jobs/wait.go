@@ -133,8 +133,8 @@ func (w *waiting) round(ctx context.Context) error {
 	for _, id := range slices.Clone(w.left) {
 		j, err := w.c.Job(ctx, id)
 		if err != nil {
-			if err = orGroup(ctx, w.c, id, err, w.group); err != nil {
-				return err
+			if no := orGroup(ctx, w.c, id, err, w.group); no != nil {
+				return no
 			}
 			continue
 		}

@@ -37,7 +37,11 @@ func bad(g api.Group) int { return g.Failed + g.Stopped + g.Cancelled }
 
 // GroupProgress is a group in one line.
 func GroupProgress(g api.Group, p Place) string {
-	items := []string{fmt.Sprintf("%s is %s", clean(g.ID), words(g.State)),
+	is := "is " + words(g.State)
+	if g.State == "awaits_approval" {
+		is = "waits for approval"
+	}
+	items := []string{clean(g.ID) + " " + is,
 		fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members)}
 	if n := bad(g); n > 0 {
 		items = append(items, fmt.Sprintf("%d did not", n))

@@ -56,7 +56,6 @@ type ArrayPlan struct {
 	Members int           `json:"members"`
 	AtOnce  int           `json:"at_once"`
 	CostUSD *float64      `json:"cost_usd"` // the median of a member, so many times
-	FinishS *float64      `json:"finish_s"` // the same, one after another where not all run at once; market seconds
 	Budget  *money.Amount `json:"budget"`   // of all together
 }
 
@@ -66,19 +65,13 @@ func (v Plan) OfArray(members, atOnce int, budget *money.Amount) Plan {
 	if v.Known && v.CostUSD != nil && !v.never() {
 		v.Array.CostUSD = new(float64(members) * v.CostUSD[1])
 	}
-	if v.Known && v.FinishS != nil && !v.never() {
-		v.Array.FinishS = new(float64((members+atOnce-1)/atOnce) * v.FinishS[1])
-	}
 	return v
 }
 
 func (a *ArrayPlan) text() string {
-	items := []string{fmt.Sprintf("%d members like this one, at most %d at once", a.Members, a.AtOnce)}
+	items := []string{draw.Count(a.Members, "member") + fmt.Sprintf(" like this one, at most %d at once", a.AtOnce)}
 	if a.CostUSD != nil {
 		items = append(items, "about "+usd(*a.CostUSD)+" together")
-	}
-	if a.FinishS != nil {
-		items = append(items, "done after about "+seconds(*a.FinishS)+" where so many find a machine")
 	}
 	if a.Budget != nil {
 		items = append(items, "at most "+money.Short(*a.Budget, money.USD)+" together, from which each gets a share")

@@ -21,7 +21,7 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	tune := &cobra.Command{
-		Use: "tune", Short: "Search for the best model within a budget", GroupID: command.GroupMoney,
+		Use: "tune", Short: "Compare hyper-parameter searchers on recorded curves", GroupID: command.GroupMoney,
 		Long: `Searches for the best hyper-parameters within a budget. So far, scrimp tune replays searches on recorded
 learning curves; it does not start searches on machines yet.`,
 	}

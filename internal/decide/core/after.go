@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"scrimp/internal/decide/state"
 )
@@ -24,6 +23,9 @@ func (m *Machine) noDependency(id string, after []state.Dependency) *Refusal {
 		case m.s.Job(d.On) == nil && m.s.Group(d.On) == nil:
 			return no("there is no job or group %s", d.On)
 		case done && !met:
+			if m.s.Group(d.On) != nil {
+				return no("%s is over and not all of its members succeeded: write %s:any", d.On, d.On)
+			}
 			return no("%s is over and did not succeed: resume it first, or write %s:any", d.On, d.On)
 		}
 	}
@@ -47,6 +49,19 @@ func (m *Machine) dependOn(id string, after []state.Dependency) {
 			m.fact(state.DependencyMet{Of: id, On: d.On})
 		} else {
 			m.waiters[d.On] = append(m.waiters[d.On], id)
+		}
+	}
+}
+
+// dependAgain has a job that goes on after it was over wait for what is still not over. Whoever takes it up again does
+// not mean it to wait for what has ended meanwhile, however that ended.
+func (m *Machine) dependAgain(j *Job) {
+	for _, d := range slices.Clone(j.Waits()) {
+		known := m.s.Job(d.On) != nil || m.s.Group(d.On) != nil
+		if done, _ := m.dependency(d); done || !known {
+			m.fact(state.DependencyMet{Of: j.ID(), On: d.On})
+		} else {
+			m.waiters[d.On] = append(m.waiters[d.On], j.ID())
 		}
 	}
 }
@@ -111,13 +126,4 @@ func (m *Machine) enqueue(j *Job) {
 		return
 	}
 	m.queue.add(j)
-}
-
-// waitsFor says in words what a job waits for.
-func waitsFor(list []state.Dependency) string {
-	names := make([]string, len(list))
-	for i, d := range list {
-		names[i] = d.On
-	}
-	return "waits for " + strings.Join(names, ", ")
 }

@@ -18,6 +18,9 @@ const archivedAtOnce = 16
 // archivedLater is when a job that is due and still referred to is reviewed again.
 const archivedLater = time.Hour
 
+// rehydratedFor is how much longer a job stays that was brought back: what it was brought back for is still to come.
+const rehydratedFor = time.Second
+
 // archiveAt is when a job that is over is archived: some time after its end and that of its
 // last machine, a longer one where a bill may come. ok is false where it stays.
 func (m *Machine) archiveAt(j *Job) (t time.Time, ok bool) {
@@ -25,7 +28,7 @@ func (m *Machine) archiveAt(j *Job) (t time.Time, ok bool) {
 	if after <= 0 || !j.State().Over() || j.Costs() {
 		return t, false
 	}
-	last := later(j.Finished(), at(j).back)
+	last := later(j.Finished(), at(j).back.Add(rehydratedFor))
 	for _, a := range j.Attempts() {
 		last = later(last, a.Until())
 		if a.Instance() != "" && !a.Billed() && !a.Machine().Prepaid {

@@ -330,7 +330,7 @@ func (w *weighing) inHold(id, parent string, o ledger.Owner, user string, takes 
 			return refuse(NoGroup, "there is no group %s", parent)
 		}
 		if up.Phase != state.GroupOpen {
-			return refuse(NoGroup, "group %s is %s", up.Name, up.Phase)
+			return refuse(NoGroup, "%s gets no more members, and what was left of its budget is given back", up.Name)
 		}
 		if up.Terms.Parent == "" {
 			break

@@ -202,6 +202,12 @@ func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
 		w.family = m.family(w.t)
 	}
 	_, taken := w.family.sums(g.Name)
+	for n := range g.Began { // minimum charges of members that are over are still to come
+		if j := m.s.Job(g.Member(n).Job); j != nil && j.State().Over() {
+			leaving, held := m.minimumDue(j)
+			taken = taken.Add(leaving).Add(held)
+		}
+	}
 	left := g.Terms.Budget.Sub(taken.Add(w.taken[g.Name]))
 	if left.Sign() <= 0 {
 		return money.Amount{}

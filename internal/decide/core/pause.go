@@ -74,10 +74,12 @@ func (m *Machine) resumeJob(b JobResumed) {
 		m.changes(j, b.Changes, len(b.Spec) > 0)
 		if asking != nil {
 			m.fact(state.JobHeld{Job: j.ID(), Asking: v.asking})
+			m.dependAgain(j)
 			m.wakeAt(j, asking.Until)
 			return
 		}
 		m.fact(state.JobReopened{Job: j.ID()})
+		m.dependAgain(j)
 	}
 	if leaves(j) {
 		return

@@ -249,6 +249,7 @@ func (s *State) reopened(j *Job) {
 	s.memberEnds(j, -1)
 	since := j.r.Finished
 	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
+	j.r.Waits = j.r.Terms.After
 	r := j.runs()
 	r.Reopened++
 	r.Ending, r.EndingWhy, r.Retries, r.UnsavedLosses, r.Fallback, r.MigratingTo = "", "", 0, 0, nil, ""

@@ -161,7 +161,10 @@ func quoted(args []string) string {
 // values are what was kept for the job apart from the log. What is of the submitter's shell reaches
 // the engine's machines only where they share the submitter's files.
 func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
-	v, err := d.Vault.Open(kept)
+	v, err := d.Vault.Open(as.Job) // of a member that was taken up again with others
+	if err == nil && len(v.Secrets)+len(v.Shell) == 0 {
+		v, err = d.Vault.Open(kept)
+	}
 	if err != nil {
 		d.Errors.Error("secrets not read", "job", as.Job, "error", err)
 	}

@@ -210,12 +210,12 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 
 // line is what a member has cost; uses gets what for.
 func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) api.GroupMember {
-	clock := d.Control.Clock()
+	wall := d.Control.Clock().ToWall
 	m := api.GroupMember{ID: j.ID(), Index: index, State: string(j.State()), Why: j.Why(), Attempts: len(j.Attempts()),
 		Cost: j.Spent(d.Control.Now()), OnDemand: j.OnDemand(), Exit: j.Exit()}
 	for n, a := range j.Attempts() {
 		if n == 0 && !a.From().IsZero() {
-			m.Started = new(clock.ToWall(a.From()))
+			m.Started = new(wall(a.From()))
 		}
 		if a.Taken() {
 			m.Interruptions++
@@ -225,7 +225,7 @@ func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) ap
 		}
 	}
 	if !j.Finished().IsZero() {
-		m.Finished = new(clock.ToWall(j.Finished()))
+		m.Finished = new(wall(j.Finished()))
 	}
 	return m
 }

@@ -77,6 +77,9 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 	}
 	j := look()
 	switch {
+	case j.ID() == "": // an array has that name
+		reply.UnknownJob(w, "", id)
+		return
 	case said(j):
 		auth.CallOf(r).Written = true // before
 		d.Get(w, r)

@@ -339,7 +339,9 @@ func (d *Desk) folderOf(r *http.Request, id string, b api.Submission) error {
 	switch {
 	case err != nil:
 	case b.Rerun != "":
-		if err = folders.Again(id, b.Rerun); errors.Is(err, workdir.ErrNone) {
+		of := b.Rerun
+		d.Control.Job(of, func(_ *core.Machine, j *core.Job) { of = j.Inputs() })
+		if err = folders.Again(id, of); errors.Is(err, workdir.ErrNone) {
 			err = nil // it had none
 		}
 	case b.Folder != "":
