@@ -210,12 +210,11 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 
 // line is what a member has cost; uses gets what for.
 func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) api.GroupMember {
-	wall := d.Control.Clock().ToWall
 	m := api.GroupMember{ID: j.ID(), Index: index, State: string(j.State()), Why: j.Why(), Attempts: len(j.Attempts()),
 		Cost: j.Spent(d.Control.Now()), OnDemand: j.OnDemand(), Exit: j.Exit()}
 	for n, a := range j.Attempts() {
 		if n == 0 && !a.From().IsZero() {
-			m.Started = new(wall(a.From()))
+			m.Started = new(d.Control.Clock().ToWall(a.From()))
 		}
 		if a.Taken() {
 			m.Interruptions++
@@ -225,7 +224,7 @@ func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) ap
 		}
 	}
 	if !j.Finished().IsZero() {
-		m.Finished = new(wall(j.Finished()))
+		m.Finished = new(d.Control.Clock().ToWall(j.Finished()))
 	}
 	return m
 }
