@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// together is how jobs belong together that run submits.
+// together holds the flags that tie a job to others.
 type together struct{ after []string }
 
 func (t *together) add(cmd *cobra.Command) {
@@ -25,7 +25,7 @@ func (t *together) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
 }
 
-// valid says what is wrong with the flags. One that a variable has left empty is no wish for nothing.
+// valid refuses empty flags: an unset shell variable must not drop a dependency.
 func (t *together) valid(cmd *cobra.Command) error {
 	for _, name := range []string{"array", "after"} {
 		if v := cmd.Flag(name).Value.String(); cmd.Flag(name).Changed && (v == "" || v == "[]") {
@@ -35,7 +35,7 @@ func (t *together) valid(cmd *cobra.Command) error {
 	return nil
 }
 
-// orGroup is err, unless it says that there is no such job and there is such a group: then what do makes of that.
+// orGroup calls do where err says that no job has the name and a group has it. Otherwise it returns err.
 func orGroup(ctx context.Context, c *command.Client, id string, err error, do func(api.Group) error) error {
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.JobUnknown {
 		return err

@@ -10,7 +10,7 @@ import (
 // maxAfter is how many jobs and groups one may wait for.
 const maxAfter = 100
 
-// noDependency says what is wrong with what a job or a group is to come after.
+// noDependency returns why a job or a group can never begin after the others; nil: it can.
 func (m *Machine) noDependency(id string, after []state.Dependency) *Refusal {
 	no := func(format string, a ...any) *Refusal {
 		return &Refusal{Job: id, Why: NoDependency, Err: fmt.Errorf(format, a...)}
@@ -32,7 +32,7 @@ func (m *Machine) noDependency(id string, after []state.Dependency) *Refusal {
 	return nil
 }
 
-// dependency reports whether what is waited for is over, and as it was to be.
+// dependency reports whether the job or group is over (done), and whether it ended as the dependency demands (met).
 func (m *Machine) dependency(d state.Dependency) (done, met bool) {
 	if g := m.s.Group(d.On); g != nil {
 		done, met = g.Phase == state.GroupOver, g.Succeeded()
@@ -42,7 +42,7 @@ func (m *Machine) dependency(d state.Dependency) (done, met bool) {
 	return done, done && (met || d.Any)
 }
 
-// dependOn has a new job or group wait for what is not over yet.
+// dependOn makes a new job or group wait for the others that are not over yet.
 func (m *Machine) dependOn(id string, after []state.Dependency) {
 	for _, d := range after {
 		if _, met := m.dependency(d); met {
@@ -53,8 +53,8 @@ func (m *Machine) dependOn(id string, after []state.Dependency) {
 	}
 }
 
-// dependAgain has a job that goes on after it was over wait for what is still not over. Whoever takes it up again does
-// not mean it to wait for what has ended meanwhile, however that ended.
+// dependAgain makes a resumed job wait for the others that are still not over. Those that ended meanwhile count as met,
+// however they ended: the user resumed the job knowing that.
 func (m *Machine) dependAgain(j *Job) {
 	for _, d := range slices.Clone(j.Waits()) {
 		known := m.s.Job(d.On) != nil || m.s.Group(d.On) != nil
@@ -66,7 +66,7 @@ func (m *Machine) dependAgain(j *Job) {
 	}
 }
 
-// dependsAgain finds after a restart who waits for what.
+// dependsAgain rebuilds the index of who waits for whom after a restart.
 func (m *Machine) dependsAgain() {
 	for _, j := range m.s.Jobs() {
 		if !j.State().Over() {
@@ -85,7 +85,7 @@ func (m *Machine) dependsAgain() {
 	}
 }
 
-// settled lets those go on that waited for a job or a group that is over, or ends them.
+// settled releases the jobs and groups that waited for one that is over, or cancels them.
 func (m *Machine) settled(id string) {
 	waiters := m.waiters[id]
 	delete(m.waiters, id)
@@ -120,7 +120,7 @@ func (m *Machine) settled(id string) {
 	}
 }
 
-// enqueue gives a job that is queued its place, once nothing is left that it waits for.
+// enqueue puts a queued job into the queue, unless it still waits for others.
 func (m *Machine) enqueue(j *Job) {
 	if m.classOf(j); len(j.Waits()) > 0 {
 		return

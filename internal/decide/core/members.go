@@ -14,15 +14,15 @@ import (
 // membersAtOnce is how many members of groups one step ends at most.
 const membersAtOnce = 64
 
-// groupAgain is when a member that was not let in is tried again.
+// groupAgain is how long a group waits after a limit refused its next member.
 const groupAgain = time.Minute
 
-// proposals is where the proposals of groups stand. It is not part of the state: after a restart each group that is
-// not over is asked about again.
+// proposals tracks which groups need a planner and which planners have not answered. It is not part of the state:
+// after a restart the core asks about each group that is not over.
 type proposals struct {
-	list  []string         // groups in which something has changed, in that order
+	list  []string         // groups that changed, oldest change first
 	in    map[string]bool  // that are in the list
-	asked map[string]bool  // that a proposal is awaited for: true where something has changed since it was asked for
+	asked map[string]bool  // groups whose planner has not answered; true: the group changed after it was asked
 	later []laterProposals // when to ask again, soonest first
 }
 
@@ -33,20 +33,20 @@ type laterProposals struct {
 
 func newProposals() proposals { return proposals{in: map[string]bool{}, asked: map[string]bool{}} }
 
-// due has a group looked at before the step is over, or in the next.
+// due marks a group as changed: this step or the next one looks at it.
 func (p *proposals) due(group string) {
 	if group != "" && !p.in[group] {
 		p.in[group], p.list = true, append(p.list, group)
 	}
 }
 
-// awaits reports whether a proposal for the group was asked for and has not come.
+// awaits reports whether the planner of the group has not answered yet.
 func (p *proposals) awaits(group string) bool {
 	_, is := p.asked[group]
 	return is
 }
 
-// again has it looked at later.
+// again marks the group as changed at t.
 func (p *proposals) again(group string, t time.Time) {
 	x := laterProposals{t, group}
 	n, found := slices.BinarySearchFunc(p.later, x, func(a, b laterProposals) int {
@@ -57,7 +57,7 @@ func (p *proposals) again(group string, t time.Time) {
 	}
 }
 
-// tendGroups asks what groups do next in which something has changed, and ends members of those that are being ended.
+// tendGroups asks the planners of groups that changed, and ends the members of groups that are being ended.
 func (m *Machine) tendGroups() {
 	p := &m.proposals
 	for len(p.later) > 0 && !p.later[0].at.After(m.now()) {
@@ -166,7 +166,8 @@ func (p *proposals) take(m *Machine, b Proposed) {
 	}
 }
 
-// starts begins a member of an array, or says why not. A refusal that names no job is of a proposal that came too late.
+// starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came
+// too late.
 func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move) *Refusal {
 	if g.Terms.Kind != groups.Array || v.Member != g.Began || v.Member >= g.Members() ||
 		g.Open >= g.Terms.AtOnce && !m.faults.Crowded {
@@ -215,7 +216,7 @@ func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
 	return left.Over(g.Members() - g.Began)
 }
 
-// notYet says why a member may not begin, and has it tried again later.
+// notYet records why the next member may not begin, and tries it again later.
 func (m *Machine) notYet(g *state.Group, no *Refusal) {
 	if detail := no.Err.Error(); g.Why != string(no.Why) || g.Detail != detail {
 		m.fact(state.GroupWaits{Group: g.Name, Why: string(no.Why), Detail: detail})

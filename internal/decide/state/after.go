@@ -9,7 +9,7 @@ type Dependency struct {
 	Any bool `json:"any,omitempty"`
 }
 
-// DependencyMet: one of those that a job or a group waits for is over, as it was to be.
+// DependencyMet: a job or group that another waits for is over, and ended as the dependency demands.
 type DependencyMet struct {
 	Of string `json:"of"` // the job or group that waits
 	On string `json:"on"`

@@ -52,7 +52,7 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 	return g
 }
 
-// begins counts a new member of its group.
+// memberBegins counts a new member of its group.
 func (s *State) memberBegins(j *Job) {
 	g := s.groups[j.r.Terms.Group]
 	if g == nil {

@@ -84,7 +84,7 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array gr
 	return id, no
 }
 
-// after reads what a submission is to come after. What is over already, as it was to be, is left out.
+// after reads the dependencies of a submission. It leaves out those that are met already.
 func (d *Desk) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
 	wrong := func(format string, a ...any) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after",
