@@ -100,7 +100,7 @@ type Config struct {
 	Saved     func(api.Saved) // is called when a checkpoint is published
 	Fenced    func(error)     // is called when another attempt has the claim
 	Failing   func(error)     // is called when a checkpoint could not be published; it is tried again. nil: nobody is told
-	// Copied is called when the folder was copied, with what the copy lacks, or could not be copied. nil: nobody is told.
+	// Copied is called after each copy of the folder, with an error that names what the copy lacks; nil: it is not called.
 	Copied func(error)
 }
 

@@ -28,7 +28,7 @@ const (
 	TagMissing    RefusalReason = "tag"
 	LimitReached  RefusalReason = "limit"          // which one is in Limit
 	NeedsApproval RefusalReason = "approval"       // for so much, and it runs without
-	NoDependency  RefusalReason = "after"          // what it is to come after is not there, or did not succeed
+	NoDependency  RefusalReason = "after"          // a job that it depends on does not exist, or did not succeed
 	NoGroup       RefusalReason = "no_hold"        // it is not there, not open, or another's
 	GroupFull     RefusalReason = "hold"           // it has no room for a part
 	NeverApproved RefusalReason = "never_approved" // nobody has ever let it run

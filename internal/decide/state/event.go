@@ -38,8 +38,8 @@ type Terms struct {
 	Owner   ledger.Owner `json:"owner"`
 	JobKind string       `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
 	Variant string       `json:"variant,omitempty"`
-	// Group is the group of which it is a member, Index its index in an array, and Parent the group whose budget it
-	// takes from, which is the same where that has one.
+	// Group is the job's group, and Index its index in an array. Parent is the group whose budget the job uses: the
+	// same group, if that has a budget.
 	Group  string `json:"group,omitempty"`
 	Index  int    `json:"index,omitempty"`
 	Parent string `json:"parent,omitempty"`
