@@ -229,7 +229,11 @@ func (w *World) checkLimits(j *core.Job) {
 	}
 	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
 	if t.HasBudget && !t.DeadlineFirst && exact {
-		if j.Spent(w.now).Cmp(t.Budget) > 0 {
+		most := t.Budget
+		if job.deaf { // its machine is given back when the budget is spent, which takes a moment
+			most = most.Add((firmRate * money.Rate(job.nodes())).Until(slowestEnd))
+		}
+		if j.Spent(w.now).Cmp(most) > 0 {
 			w.breaks("budget: %s spent %v of %v", j.ID(), j.Spent(w.now), t.Budget)
 		}
 	}
@@ -274,8 +278,8 @@ func (w *World) checkEarly(j *core.Job) {
 			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), w.spent(j), t.Budget)
 		}
 	case policy.GPUHoursSpent:
-		if limit := time.Duration(t.GPUHours * float64(time.Hour)); j.GPUServed() < limit {
-			w.breaks("early: %s was stopped after %v of GPU time, its limit is %v", j.ID(), j.GPUServed(), limit)
+		if limit := time.Duration(t.GPUHours * float64(time.Hour)); served(j) < limit {
+			w.breaks("early: %s was stopped after %v of GPU time, its limit is %v", j.ID(), served(j), limit)
 		}
 	case policy.MachineIdle:
 		if job.hangs == 0 {
@@ -295,6 +299,17 @@ func (w *World) checkEarly(j *core.Job) {
 		}
 	case policy.TargetReached, policy.DeadlineGone:
 	}
+}
+
+// served is the GPU time of j when it was stopped: that its last machines had gone before, nobody had heard yet.
+func served(j *core.Job) time.Duration {
+	sum := j.GPUServed()
+	for _, k := range j.Attempts()[len(j.Attempts())-1].Tasks() {
+		if unheard := j.Finished().Sub(k.Until()); !k.Until().IsZero() && unheard > 0 {
+			sum += unheard * time.Duration(k.GPUs())
+		}
+	}
+	return sum
 }
 
 // spent is what j had cost when it was stopped: what bills gave back after that nobody could know.

@@ -33,7 +33,7 @@ func (w *World) act(a core.Action) {
 		if w.undecided[a.Instance] {
 			w.breaks("owner: %s is ended, and nobody has said whose it is", a.Instance)
 		}
-		d := w.delay(1, 20)
+		d := w.delay(1, int(slowestEnd/time.Second)-1)
 		if w.script != nil {
 			d = max(d, w.script.slow)
 		}
@@ -275,6 +275,9 @@ func (w *World) ages(i *instance) {
 		}
 	})
 }
+
+// slowestEnd is how long a machine takes to go at the most, where nothing fails.
+const slowestEnd = 21 * time.Second
 
 // delay is a drawn number of seconds; the least of them in a scenario.
 func (w *World) delay(least, spread int) time.Duration {

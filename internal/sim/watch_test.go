@@ -391,6 +391,10 @@ func (t *twin) givenBack(a core.Terminate) {
 			}
 		}
 	default:
+		g := t.w.m.State().Group(t.w.m.State().Job(live.Job()).Terms().Group)
+		if g != nil && g.Ends == state.CancelMembers && a.Why == g.Why {
+			return // cancelled, as all of its group
+		}
 		if incomplete(live) {
 			t.w.saw("what is left of a gang is ended")
 			return

@@ -39,6 +39,9 @@ func (m *Machine) drains(j *Job, a *Attempt, why string, to market.OfferID) {
 	by := m.now().Add(j.Terms().Grace + m.cfg().Patience)
 	m.fact(state.DrainRequested{Attempt: a.ID(), Why: why, By: by, MigratesTo: to})
 	m.wakeAt(j, by)
+	if broke, limited := m.brokeAt(j); limited {
+		m.wakeAt(j, broke)
+	}
 }
 
 // release gives an attempt's machines back, where that is not asked for already; its seat alone
