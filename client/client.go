@@ -250,7 +250,7 @@ func (c *Client) Reject(ctx context.Context, id, reason string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/reject", Review{Reason: reason})
 }
 
-// Costs says what was spent, by team, project, user, kind, job or tag:KEY, within a
+// Costs says what was spent, by team, project, user, kind, provider, region, SKU, category, job or tag:KEY, within a
 // span of market time until now such as 7d; "" is from the beginning.
 func (c *Client) Costs(ctx context.Context, by, since string) (Costs, error) {
 	return ask[Costs](ctx, c, http.MethodGet, "/v1/costs?"+url.Values{"by": {by}, "since": {since}}.Encode(), nil)

@@ -8,7 +8,7 @@ import (
 
 // Costs is what was spent until a moment, the seconds that run included. Times are market time.
 type Costs struct {
-	By    string     `json:"by"`    // team, project, user, kind, job or tag:KEY
+	By    string     `json:"by"`    // team, project, user, kind, provider, region, sku, category, job or tag:KEY
 	Since *time.Time `json:"since"` // null: from the beginning
 	Until time.Time  `json:"until"`
 	Lines []CostLine `json:"lines"` // the dearest first

@@ -104,7 +104,7 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 	bill := core.BillReceived{Instance: instance, Launch: launch}
 	for _, l := range lines {
 		bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency,
-			From: l.From, To: l.To})
+			From: l.From, To: l.To, Category: l.Category, SKU: l.SKU, Rate: l.Rate})
 	}
 	e := c.event(c.Now(), bill)
 	e.Actor = s.actor()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -146,9 +147,14 @@ type Instance struct {
 
 // Line is one line of a provider's bill for an instance. Credits are negative.
 type Line struct {
-	Rule     string         `json:"rule"` // "" for plain seconds, "minimum", "interrupted-early", …
-	From     time.Time      `json:"from"`
-	To       time.Time      `json:"to"`
-	Amount   money.Amount   `json:"amount"`
-	Currency money.Currency `json:"currency"`
+	Rule string `json:"rule"` // "" for plain seconds, "minimum", "interrupted-early", …
+	// What is bought, where it is no time of the machine itself: its category ("storage", "address"), the provider's
+	// name of it, and what an hour of it costs; 0: not known.
+	Category ledger.Category `json:"category,omitempty"`
+	SKU      string          `json:"sku,omitempty"`
+	Rate     money.Rate      `json:"rate,omitempty"`
+	From     time.Time       `json:"from"`
+	To       time.Time       `json:"to"`
+	Amount   money.Amount    `json:"amount"`
+	Currency money.Currency  `json:"currency"`
 }

@@ -63,3 +63,29 @@ func Bill(rules Billing, segments []Segment, end time.Time, interrupted bool) []
 	}
 	return lines
 }
+
+// Piece is a part of a span that had one price.
+type Piece struct {
+	Begin, End time.Time
+	Rate       money.Rate // of an hour
+	Amount     money.Amount
+}
+
+// Pieces cuts what a span cost between two times at each new price. Each amount is the difference of what the span
+// had cost by its two ends, so that they add up to that of from and to exactly.
+func Pieces(segments []Segment, from, to time.Time) (list []Piece) {
+	for i, s := range segments {
+		begin, end := s.From, to
+		if begin.Before(from) {
+			begin = from
+		}
+		if i+1 < len(segments) && segments[i+1].From.Before(to) {
+			end = segments[i+1].From
+		}
+		if end.After(begin) {
+			amount := s.Rate.Until(end.Sub(s.From)).Sub(s.Rate.Until(begin.Sub(s.From)))
+			list = append(list, Piece{Begin: begin, End: end, Rate: s.Rate, Amount: amount})
+		}
+	}
+	return list
+}

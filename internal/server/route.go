@@ -131,7 +131,8 @@ func serverRoutes() []route {
 			ofJobs((*jobs.Desk).Events)},
 
 		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
-			"", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given",
+			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
+				"job or tag:KEY, team where it is not given",
 				"since: span until now"}, inBooks((*books.Books).Costs)},
 		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,

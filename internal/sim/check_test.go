@@ -23,6 +23,7 @@ func (w *World) check() {
 	w.checkMachines()
 	w.checkArchive()
 	w.checkMoney()
+	w.checkComplete()
 	for _, j := range w.allJobs() {
 		if !j.State().Over() {
 			w.breaks("unfinished: %s is %s (%s)", j.ID(), j.State(), j.Why())

@@ -49,6 +49,7 @@ const (
 	FaultEarly       Fault = "seat-early"       // a seat is left before its task is gone
 	FaultUnpaid      Fault = "idle-unpaid"      // a posting of a machine without a task is lost
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
+	FaultLumps       Fault = "lumped-prices"    // postings say the newest price of a time that had several
 	FaultCrowded     Fault = "crowded-array"    // more members of an array are open than may be at once
 	FaultHeedless    Fault = "heedless"         // a job begins though what it comes after has failed
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room

@@ -136,7 +136,7 @@ func (w *World) breaksCore() {
 		Images: w.fault == FaultAnyImage,
 		Waits:  w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
 		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
-		Crowded: w.fault == FaultCrowded, Heedless: w.fault == FaultHeedless,
+		Crowded: w.fault == FaultCrowded, Lumps: w.fault == FaultLumps, Heedless: w.fault == FaultHeedless,
 	}
 	if w.fault == FaultFullHold {
 		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.GroupFull }

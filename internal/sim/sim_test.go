@@ -53,6 +53,7 @@ var moments = []string{
 	"a gang works", "a machine goes on with the next attempt", "a rank fails after a loss", "what is left of a gang is ended",
 	"parts began", "parts found no room", "parts found their hold closed", "a part got another budget", "a part got no more", "a hold more than half spent",
 	"a job is archived", "a job is rehydrated",
+	"a posting about time", "time is taken back", "time that was posted gets its use",
 	"a round moves a job", "a seat is left for another job", "a group is stale", "a job is pinned",
 }
 
@@ -198,6 +199,7 @@ var plants = map[Fault]plant{
 	FaultNoRegister:  {"key", 0},
 	FaultFullHold:    {"hold", 8},
 	FaultCrowded:     {"array", 67},
+	FaultLumps:       {"complete", 0},
 	FaultHeedless:    {"after", 97},
 	FaultSlowFirm:    {"deadline", 345},
 	FaultFirmInTime:  {"deadline", 80},

@@ -18,12 +18,16 @@ import (
 // long. The form begins with its version. Integers are varints; texts have their
 // length before them, but for the words below, which are one byte each.
 
-const restForm = 1
+// Form 2 has a zone at the end.
+const (
+	restForm = 1
+	zoneForm = 2
+)
 
 // words are never changed or put in another order; new ones go to the end.
 var words = []string{
 	"", "compute", "storage", "transfer", "image", "overhead", "fixed", "estimated", "accrued", "billed",
-	"open", "useful", "lost", "start-up", "idle", "s", "B",
+	"open", "useful", "lost", "start-up", "idle", "s", "B", "address",
 }
 
 // wordRoom is how many words there may be: a text of n bytes that is none of them begins with wordRoom+n.
@@ -62,7 +66,11 @@ func pack(p *ledger.Posting) []byte {
 			has |= f.flag
 		}
 	}
-	b = append(b, restForm, has)
+	form := byte(restForm)
+	if p.Zone != "" {
+		form = zoneForm
+	}
+	b = append(b, form, has)
 	last := int64(0) // times lie near each other
 	for _, t := range []time.Time{p.At, p.Begin, p.End} {
 		if !t.IsZero() {
@@ -95,6 +103,9 @@ func pack(p *ledger.Posting) []byte {
 	if has&hasGroup != 0 {
 		b = packText(packText(b, o.Group), o.Part)
 	}
+	if p.Zone != "" {
+		b = packText(b, p.Zone)
+	}
 	return b
 }
 
@@ -118,9 +129,9 @@ func packAfter(b []byte, before, s string) []byte {
 func unpack(rest []byte, p *ledger.Posting) error {
 	r := rowReader{rest: rest}
 	form, has := r.byte(), r.byte()
-	if form != restForm {
-		return fmt.Errorf("posting %d of event %d has form %d, this program knows only %d: use a newer program", p.Line,
-			p.Event, form, restForm)
+	if form != restForm && form != zoneForm {
+		return fmt.Errorf("posting %d of event %d has form %d, this program knows up to %d: use a newer program", p.Line,
+			p.Event, form, zoneForm)
 	}
 	last := int64(0)
 	for i, t := range []*time.Time{&p.At, &p.Begin, &p.End} {
@@ -155,6 +166,9 @@ func unpack(rest []byte, p *ledger.Posting) error {
 	}
 	if has&hasGroup != 0 {
 		o.Group, o.Part = r.text(), r.text()
+	}
+	if form == zoneForm {
+		p.Zone = r.text()
 	}
 	if r.broken || len(r.rest) > 0 {
 		return fmt.Errorf("posting %d of event %d cannot be read: it was changed after it was written", p.Line, p.Event)

@@ -42,7 +42,7 @@ func drawPosting(t *rapid.T) ledger.Posting {
 		Event: rapid.Uint64().Draw(t, "event"), Line: rapid.IntRange(0, 9).Draw(t, "line"), At: moment.Draw(t, "at"), Amount: money.Picos(1),
 		Currency: money.USD, From: ledger.Account(text()), To: ledger.Account(text()),
 		Category: ledger.Category(text()), Phase: ledger.Phase(text()), Use: ledger.Use(text()), Rule: text(),
-		Provider: text(), Region: text(), SKU: text(), Begin: moment.Draw(t, "begin"), End: moment.Draw(t, "end"), Unit: ledger.Unit(text()),
+		Provider: text(), Region: text(), Zone: text(), SKU: text(), Begin: moment.Draw(t, "begin"), End: moment.Draw(t, "end"), Unit: ledger.Unit(text()),
 		Quantity: ledger.Quantity{Whole: rapid.Int64Range(0, math.MaxInt64).Draw(t, "whole"), Nanos: rapid.Int32Range(0, 999_999_999).Draw(t, "nanos")},
 		Price:    price.Draw(t, "price"), ListPrice: price.Draw(t, "list price"),
 		Owner: ledger.Owner{

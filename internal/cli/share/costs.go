@@ -14,7 +14,8 @@ import (
 
 func (a *app) costsCmd() *cobra.Command {
 	var by, since string
-	cmd := &cobra.Command{Use: "costs", Short: "Show costs by team, project, user, job or tag", Args: command.Takes(),
+	cmd := &cobra.Command{Use: "costs", Short: "Show costs by team, project, user, job, tag or what was bought",
+		Args: command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Shows costs up to this second, running machines included: useful work, lost work, start-up, " +
 			"idle, and time that is still open. The sums are those of the ledger. Of jobs that succeeded it shows the first " +
@@ -32,7 +33,7 @@ func (a *app) costsCmd() *cobra.Command {
 			return lined(a, v.Lines, func(_ []api.CostLine, p show.Place) string { return show.Costs(v, p) })
 		})}
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, environment, "+
-		"model_version, job or tag:KEY")
+		"model_version, provider, region, sku, category, job or tag:KEY")
 	cmd.Flags().StringVar(&since, "since", "", "`span` until now, as in 7d (default: from the beginning)")
 	return cmd
 }

@@ -258,7 +258,7 @@ func ofLaunch(name string) string {
 func Booked(j *Job, b BillReceived) bool {
 	for _, a := range j.Attempts() {
 		if k := a.On(b.Instance); k != nil && a.ID() == b.Launch {
-			return k.Billed() && maps.Equal(k.Bill(), byRule(b.Lines))
+			return k.Billed() && maps.Equal(k.Bill(), sumsOf(together(b.Lines)))
 		}
 	}
 	return false

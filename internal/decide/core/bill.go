@@ -88,19 +88,23 @@ func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 		}
 		for n, part := range allocate(l.Amount, by) {
 			if !part.IsZero() || l.Rule == "" {
-				parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
+				mine := l
+				if mine.Amount = part; part != l.Amount {
+					mine.Rate = 0 // an hour of all of it
+				}
+				parts[n] = append(parts[n], mine)
 			}
 		}
 	}
 	f := state.BillSplit{Instance: i.ID()}
 	for n, k := range tasks {
 		m.bill(m.s.Job(k.Attempt().Job()), k, parts[n])
-		f.Parts = append(f.Parts, state.BillPart{Attempt: k.Attempt().ID(), Bill: byRule(parts[n])})
+		f.Parts = append(f.Parts, state.BillPart{Attempt: k.Attempt().ID(), Bill: sumsOf(together(parts[n]))})
 	}
 	for n := range i.Idles() {
 		lines := parts[len(tasks)+n]
 		m.billIdle(i, &i.Idles()[n], lines)
-		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: byRule(lines)})
+		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: sumsOf(together(lines))})
 	}
 	m.fact(f)
 }
@@ -144,7 +148,8 @@ func atLeastZero(a money.Amount) money.Amount {
 // billIdle books the part of a span without a task: it is idle, whatever the rule.
 func (m *Machine) billIdle(i *Instance, idle *state.Idle, lines []BillLine) {
 	provider := i.Machine().Provider
-	after, before := byRule(lines), idle.Bill
+	lineOf, before := together(lines), idle.Bill
+	after := sumsOf(lineOf)
 	known := before
 	if before == nil {
 		known = map[string]money.Amount{"": idle.Posted}
@@ -152,21 +157,59 @@ func (m *Machine) billIdle(i *Instance, idle *state.Idle, lines []BillLine) {
 	owed := money.Amount{}
 	for _, rule := range rulesOf(after, before) {
 		owed = owed.Add(after[rule]).Sub(before[rule])
-		m.enter(m.idleEntry(i, idle, ledger.Billed, cmp.Or(rule, "reconciled")), after[rule].Sub(known[rule]),
-			ledger.Payable(provider), ledger.Cost(ledger.Compute, ledger.Idle))
+		off := after[rule].Sub(known[rule])
+		entry := m.idleEntry(i, idle, ledger.Billed, cmp.Or(rule, "reconciled"))
+		m.chargeIdle(i, asBilled(entry, lineOf[rule], off), off)
 	}
 	p := m.idleEntry(i, idle, ledger.Billed, "")
 	p.Use = ledger.Open
 	m.enter(p, owed, ledger.Invoice(provider), ledger.Payable(provider))
 }
 
-// byRule sums the lines of a bill by rule.
-func byRule(lines []BillLine) map[string]money.Amount {
-	sums := map[string]money.Amount{}
+// together are the lines of a bill by rule: what several have in common, their sum, and all of their time.
+func together(lines []BillLine) map[string]BillLine {
+	all := map[string]BillLine{}
 	for _, l := range lines {
-		sums[l.Rule] = sums[l.Rule].Add(l.Amount)
+		sum, twice := all[l.Rule]
+		if !twice {
+			all[l.Rule] = l
+			continue
+		}
+		if sum.Category != l.Category || sum.SKU != l.SKU {
+			sum.Category, sum.SKU = "", ""
+		}
+		if l.From.Before(sum.From) {
+			sum.From = l.From
+		}
+		sum.Rate, sum.To, sum.Amount = 0, later(sum.To, l.To), sum.Amount.Add(l.Amount)
+		all[l.Rule] = sum
+	}
+	return all
+}
+
+// sumsOf are the amounts of lines.
+func sumsOf(lines map[string]BillLine) map[string]money.Amount {
+	sums := make(map[string]money.Amount, len(lines))
+	for rule, l := range lines {
+		sums[rule] = l.Amount
 	}
 	return sums
+}
+
+// ofMachine reports whether a line of a bill is for time of the machine itself.
+func ofMachine(l BillLine) bool { return l.Category == "" || l.Category == ledger.Compute }
+
+// asBilled completes a posting of amount by what the provider says of the line: its time, what was bought, and, where
+// the posting is all of it, quantity and price.
+func asBilled(p ledger.Posting, l BillLine, amount money.Amount) ledger.Posting {
+	if !l.To.Before(l.From) {
+		p.Begin, p.End = l.From, l.To
+	}
+	p.Category, p.SKU = cmp.Or(l.Category, p.Category), cmp.Or(l.SKU, p.SKU)
+	if span := p.End.Sub(p.Begin); l.Rate > 0 && span > 0 && amount == l.Rate.Until(span) {
+		p.Quantity, p.Unit, p.Price = ledger.Seconds(span), ledger.SecondUnit, ledger.PriceOf(l.Rate, true)
+	}
+	return p
 }
 
 // rulesOf are the rules of two bills, sorted.

@@ -19,39 +19,65 @@ func (m *Machine) settle(j *Job, k *Task, use ledger.Use, t time.Time) {
 	if !t.After(from) {
 		return
 	}
-	part := k.Cost(t).Sub(k.Cost(from))
-	moved := money.Amount{} // what was posted already and nobody knew what it was for
-	if open := k.Uses()[ledger.Open]; open.Sign() > 0 && part.Sign() > 0 {
-		if moved = part; open.Cmp(part) < 0 {
-			moved = open
-		}
+	known := k.Accrued() // what was posted already and nobody knew what it was for
+	if t.Before(known) {
+		known = t
 	}
-	m.move(j, k, moved, ledger.Open, use, "")
-	p := m.entry(j, k, ledger.Accrued, use, "")
-	p.Begin, p.End = from, t
-	m.charge(k, p, part.Sub(moved), use)
+	moved := k.Pieces(from, known)
+	cost := money.Amount{}
+	for _, p := range moved {
+		cost = cost.Add(p.Amount)
+	}
+	if dearer := cost.Sub(k.Uses()[ledger.Open]); dearer.Sign() > 0 {
+		m.charge(k, m.entry(j, k, ledger.Accrued, ledger.Open, PricedLater), dearer)
+	}
+	for _, p := range moved {
+		m.enter(m.timed(m.entry(j, k, ledger.Accrued, use, ""), k.Machine(), p), p.Amount,
+			ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, use))
+	}
+	for _, p := range k.Pieces(known, t) {
+		m.charge(k, m.timed(m.entry(j, k, ledger.Accrued, use, ""), k.Machine(), p), p.Amount)
+	}
 	m.fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
 }
 
-// accrue posts what an attempt has cost and nobody knows yet what it was for.
-func (m *Machine) accrue(j *Job, k *Task, t time.Time) {
-	p := m.entry(j, k, ledger.Accrued, ledger.Open, "")
-	p.Begin, p.End = period(k.Settled(), t)
-	m.charge(k, p, k.Cost(t).Sub(k.Posted()), ledger.Open)
-}
+// PricedLater marks what a price that came late adds to time that was posted already, or takes from it.
+const PricedLater = "priced_later"
 
-// period is from the earlier to the later: an end that is told late lies before what is settled,
-// and what was settled beyond it is taken back.
-func period(a, b time.Time) (begin, end time.Time) {
-	if b.Before(a) {
-		return b, a
+// accrue posts what an attempt has cost and nobody knows yet what it was for. An end that is told late lies before
+// what was posted: that is taken back.
+func (m *Machine) accrue(j *Job, k *Task, t time.Time) {
+	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
+	begin, end := known, t
+	if t.Before(known) {
+		begin, end = t, known
 	}
-	return a, b
+	for _, p := range k.Pieces(begin, end) {
+		if t.Before(known) {
+			p.Amount = p.Amount.Neg()
+		}
+		due = due.Sub(p.Amount)
+		m.charge(k, m.timed(m.entry(j, k, ledger.Accrued, ledger.Open, ""), k.Machine(), p), p.Amount)
+	}
+	m.charge(k, m.entry(j, k, ledger.Accrued, ledger.Open, PricedLater), due)
 }
 
 // charge posts a cost that is owed to the machine's provider.
-func (m *Machine) charge(k *Task, p ledger.Posting, amount money.Amount, use ledger.Use) {
-	m.enter(p, amount, ledger.Payable(k.Machine().Provider), ledger.Cost(ledger.Compute, use))
+func (m *Machine) charge(k *Task, p ledger.Posting, amount money.Amount) {
+	m.enter(p, amount, ledger.Payable(k.Machine().Provider), ledger.Cost(p.Category, p.Use))
+}
+
+// timed completes a posting about a time that had one price: how long it was, and its price.
+func (m *Machine) timed(p ledger.Posting, of *state.Machine, t state.Piece) ledger.Posting {
+	p.Begin, p.End = t.Begin, t.End
+	if m.faults.Lumps {
+		t.Rate = m.s.Instance(p.Owner.Instance).PresentRate()
+	}
+	p.Quantity, p.Unit, p.Price = ledger.Seconds(t.End.Sub(t.Begin)), ledger.SecondUnit, ledger.PriceOf(t.Rate, true)
+	if list, known := m.listPrice(of); known {
+		p.ListPrice = ledger.PriceOf(t.Of(list), true)
+	}
+	return p
 }
 
 // level settles what is still open at the end of an attempt: a price that came
@@ -60,7 +86,7 @@ func (m *Machine) charge(k *Task, p ledger.Posting, amount money.Amount, use led
 func (m *Machine) level(j *Job, k *Task, last ledger.Use, until time.Time) {
 	m.accrue(j, k, until)
 	if open := k.Uses()[ledger.Open]; open.Sign() > 0 {
-		m.move(j, k, open, ledger.Open, last, "priced_later")
+		m.move(j, k, open, ledger.Open, last, PricedLater)
 	}
 	for k.Uses()[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}
@@ -144,19 +170,9 @@ func (m *Machine) move(j *Job, k *Task, part money.Amount, from, to ledger.Use, 
 // booked by what has changed.
 // It reports whether it is news.
 func (m *Machine) bill(j *Job, k *Task, lines []BillLine) bool {
-	before := k.Bill()
-	after, rules := map[string]money.Amount{}, []string{}
-	for _, l := range lines {
-		if _, twice := after[l.Rule]; !twice {
-			rules = append(rules, l.Rule)
-		}
-		after[l.Rule] = after[l.Rule].Add(l.Amount)
-	}
-	for rule := range before {
-		if _, there := after[rule]; !there {
-			rules = append(rules, rule)
-		}
-	}
+	before, byRule := k.Bill(), together(lines)
+	after := sumsOf(byRule)
+	rules := rulesOf(after, before)
 	known := before
 	if before == nil {
 		known = map[string]money.Amount{"": k.Posted()}
@@ -169,7 +185,7 @@ func (m *Machine) bill(j *Job, k *Task, lines []BillLine) bool {
 	for _, rule := range rules {
 		owed = owed.Add(after[rule]).Sub(before[rule])
 		if !off(rule).IsZero() {
-			m.correct(j, k, off(rule), cmp.Or(rule, "reconciled"))
+			m.correct(j, k, off(rule), byRule[rule], cmp.Or(rule, "reconciled"))
 		}
 	}
 	if owed.IsZero() && before != nil {
@@ -182,11 +198,12 @@ func (m *Machine) bill(j *Job, k *Task, lines []BillLine) bool {
 
 // correct adds a line of the bill that plain seconds do not explain. What is
 // added was time paid for nothing (idle); what is given back lowers each use by
-// its share of the whole, the largest uses taking what does not divide.
-func (m *Machine) correct(j *Job, k *Task, off money.Amount, rule string) {
+// its share of the whole, the largest uses taking what does not divide. What is no time of the machine, as a disk, is
+// of its own category.
+func (m *Machine) correct(j *Job, k *Task, off money.Amount, line BillLine, rule string) {
 	whole := sum(k.Uses())
-	if off.Sign() > 0 || whole.Sign() <= 0 {
-		m.charge(k, m.entry(j, k, ledger.Billed, ledger.Idle, rule), off, ledger.Idle)
+	if off.Sign() > 0 || whole.Sign() <= 0 || !ofMachine(line) {
+		m.charge(k, asBilled(m.entry(j, k, ledger.Billed, ledger.Idle, rule), line, off), off)
 		return
 	}
 	before := maps.Clone(k.Uses())
@@ -207,7 +224,7 @@ func (m *Machine) correct(j *Job, k *Task, off money.Amount, rule string) {
 			part = portion(off, before[u], whole)
 		}
 		rest = rest.Sub(part)
-		m.charge(k, m.entry(j, k, ledger.Billed, u, rule), part, u)
+		m.charge(k, asBilled(m.entry(j, k, ledger.Billed, u, rule), line, part), part)
 	}
 }
 
@@ -241,10 +258,17 @@ func (m *Machine) bookStray(i *Instance, amount money.Amount, rule string) {
 
 // entry is a posting about a task, without its amount.
 func (m *Machine) entry(j *Job, k *Task, phase ledger.Phase, use ledger.Use, rule string) ledger.Posting {
-	p := ledger.Posting{Currency: k.Currency(), Category: ledger.Compute, Phase: phase, Use: use, Rule: rule,
-		Owner: j.Terms().Owner}
+	p := bought(k.Machine(), ledger.Posting{Phase: phase, Use: use, Rule: rule, Owner: j.Terms().Owner})
+	p.Currency = k.Currency()
 	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant(), j.ID(), k.Attempt().ID(),
 		k.Name(), k.Instance()
+	return p
+}
+
+// bought is a posting about the time of a machine, with what the machine is.
+func bought(of *state.Machine, p ledger.Posting) ledger.Posting {
+	p.Currency, p.Category = of.Currency, ledger.Compute
+	p.Provider, p.Region, p.Zone, p.SKU = of.Provider, of.Region, of.Zone, of.Type
 	return p
 }
 

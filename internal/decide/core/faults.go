@@ -18,6 +18,7 @@ type Faults struct {
 	Stale    bool                  // the groups of a round are not held against the newest state
 	Unpins   bool                  // a round moves jobs that the guard has pinned
 	Crowded  bool                  // more members of a group are open than may be at once
+	Lumps    bool                  // a time that had several prices is posted at the newest
 	Heedless bool                  // jobs begin though what they were to come after has failed
 	Seizes   bool                  // jobs take what is reserved by themselves, also where it is kept for others
 }

@@ -8,7 +8,6 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
 
@@ -256,18 +255,22 @@ func (m *Machine) cutDead(j *Job, a *Attempt) {
 		end := m.settleEnd(j, k, i.Until())
 		bill := i.Bill()
 		if bill != nil && !i.Shared() {
-			m.bill(j, k, linesOf(bill))
+			m.bill(j, k, linesOf(i))
 			m.fact(state.BillSplit{Instance: i.ID(), Parts: []state.BillPart{{Attempt: a.ID(), Bill: bill}}})
 		}
 		m.fact(state.TaskCut{Attempt: a.ID(), Node: k.Rank(), Lost: end.Lost})
 		if bill != nil && i.Shared() {
-			m.splitBill(i, linesOf(bill))
+			m.splitBill(i, linesOf(i))
 		}
 	}
 }
 
-// linesOf are a bill's lines, by rule.
-func linesOf(bill map[string]money.Amount) (lines []BillLine) {
+// linesOf are the lines of the newest bill of an instance, or where only sums are kept these, by rule.
+func linesOf(i *Instance) (lines []BillLine) {
+	if i.BillLines() != nil {
+		return i.BillLines()
+	}
+	bill := i.Bill()
 	for _, rule := range slices.Sorted(maps.Keys(bill)) {
 		lines = append(lines, BillLine{Rule: rule, Amount: bill[rule]})
 	}

@@ -55,8 +55,9 @@ type Machine struct {
 	seq           int                 // how many classes were dropped
 	tables        map[string]*awaited // that were asked for, by key
 	prepaid       []*state.Listing    // what is for sale and reserved
-	freedReserved bool                // a reserved machine came free in this step
-	keeping       *Job                // whose gang is being made up again, and of which machines
+	lists         lists
+	freedReserved bool // a reserved machine came free in this step
+	keeping       *Job // whose gang is being made up again, and of which machines
 	keeps         []*Task
 	rounds        rounds
 	proposals     proposals

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/policy/warm"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
 )
 
 // mayKeep reports whether the machine of a task whose program has ended may serve another
@@ -242,15 +243,33 @@ func (m *Machine) releaseIdle(i *Instance, why string) {
 
 // accrueIdle posts what a machine has cost by t and no task has.
 func (m *Machine) accrueIdle(i *Instance, idle *state.Idle, t time.Time) {
-	p := m.idleEntry(i, idle, ledger.Accrued, "")
-	p.Begin, p.End = period(idle.From, t)
-	m.enter(p, i.Cost(t).Sub(i.Posted()), ledger.Payable(i.Machine().Provider), ledger.Cost(ledger.Compute, ledger.Idle))
+	due := i.Cost(t).Sub(i.Posted())
+	known := later(idle.From, idle.Accrued)
+	begin, end := known, t
+	if t.Before(known) {
+		begin, end = t, known
+	}
+	for _, p := range i.Pieces(begin, end) {
+		if t.Before(known) {
+			p.Amount = p.Amount.Neg()
+		}
+		due = due.Sub(p.Amount)
+		m.chargeIdle(i, m.timed(m.idleEntry(i, idle, ledger.Accrued, ""), i.Machine(), undivided(p)), p.Amount)
+	}
+	m.chargeIdle(i, m.idleEntry(i, idle, ledger.Accrued, PricedLater), due)
+}
+
+// undivided is a piece of the time of a machine that nobody shares.
+func undivided(p market.Piece) state.Piece { return state.Piece{Piece: p, Part: 1, Whole: 1} }
+
+// chargeIdle posts a cost of a span without a task.
+func (m *Machine) chargeIdle(i *Instance, p ledger.Posting, amount money.Amount) {
+	m.enter(p, amount, ledger.Payable(i.Machine().Provider), ledger.Cost(p.Category, ledger.Idle))
 }
 
 // idleEntry is a posting about a span without a task, without its amount.
 func (m *Machine) idleEntry(i *Instance, idle *state.Idle, phase ledger.Phase, rule string) ledger.Posting {
-	return ledger.Posting{Currency: i.Machine().Currency, Category: ledger.Compute, Phase: phase, Use: ledger.Idle,
-		Rule: rule, Owner: idle.Owner}
+	return bought(i.Machine(), ledger.Posting{Phase: phase, Use: ledger.Idle, Rule: rule, Owner: idle.Owner})
 }
 
 // idleEnded takes the end of a machine that had no task.
@@ -273,10 +292,10 @@ func (m *Machine) overran(i *Instance, k *Task, until time.Time) time.Time {
 		return k.From()
 	}
 	idle := &i.Idles()[at]
-	p := m.idleEntry(i, idle, ledger.Accrued, "settled_too_far")
-	p.Begin, p.End = period(idle.From, until)
-	m.enter(p, i.Cost(until).Sub(i.Cost(k.From())), ledger.Payable(i.Machine().Provider),
-		ledger.Cost(ledger.Compute, ledger.Idle))
+	for _, p := range i.Pieces(until, k.From()) {
+		entry := m.timed(m.idleEntry(i, idle, ledger.Accrued, "settled_too_far"), i.Machine(), undivided(p))
+		m.chargeIdle(i, entry, p.Amount.Neg())
+	}
 	return k.From()
 }
 

@@ -63,7 +63,11 @@ func Move(amount money.Amount, from, to Account) (Posting, bool) {
 // AppendBinary appends the posting in a fixed binary form: every field but Hash,
 // texts with their length before them, tags sorted by name.
 func (p *Posting) AppendBinary(b []byte) []byte {
-	b = append(b, "posting/2\n"...)
+	form := "posting/2\n"
+	if p.Zone != "" { // chains of before postings had a zone stay as they are
+		form = "posting/3\n"
+	}
+	b = append(b, form...)
 	b = binary.BigEndian.AppendUint64(b, p.Event)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Line))
 	b = appendTime(appendTime(appendTime(b, p.At), p.Begin), p.End)
@@ -85,8 +89,11 @@ func (p *Posting) AppendBinary(b []byte) []byte {
 			b = appendText(appendText(b, k), o.Tags[k])
 		}
 	}
-	if o.Group != "" || o.Part != "" { // chains of before there were groups stay as they are
+	if o.Group != "" || o.Part != "" || p.Zone != "" { // as above
 		b = appendText(appendText(b, o.Group), o.Part)
+	}
+	if p.Zone != "" {
+		b = appendText(b, p.Zone)
 	}
 	return append(b, p.Prev[:]...)
 }

@@ -26,6 +26,12 @@ func booked(t *rapid.T) []ledger.Posting {
 			p.Owner.Tags = map[string]string{"ticket": fmt.Sprint(n), "odd\"=\n": "x"}
 		}
 		p.Owner.Project = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "project")
+		category, _, _ := p.To.IsCost()
+		if c, _, ok := p.From.IsCost(); ok {
+			category = c
+		}
+		p.Category, p.Provider = category, rapid.SampledFrom([]string{"", "aws"}).Draw(t, "provider")
+		p.Region, p.SKU = rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "region"), rapid.SampledFrom([]string{"", "m5"}).Draw(t, "sku")
 		if rapid.IntRange(0, 9).Draw(t, "nobody's") == 0 {
 			p.Owner.Job, p.Rule = "", "reserved"
 		}
@@ -45,7 +51,8 @@ func userOf(job string) string {
 type answer map[string]money.Amount
 
 func (a answer) add(w ledger.Dimensions, by string, c money.Currency, u ledger.Use, part money.Amount) {
-	name := map[string]string{"team": w.Team, "project": w.Project, "user": w.User, "tag": w.Tag("ticket"), "odd": w.Tag("odd\"=\n"), "rule": w.Rule}[by]
+	name := map[string]string{"team": w.Team, "project": w.Project, "user": w.User, "tag": w.Tag("ticket"), "odd": w.Tag("odd\"=\n"), "rule": w.Rule,
+		"provider": w.Provider, "region": w.Region, "sku": w.SKU, "category": string(w.Category)}[by]
 	k := fmt.Sprintf("%q %s %s", name, c, u)
 	if a[k] = a[k].Add(part); a[k].IsZero() {
 		delete(a, k) // what moved away again is not there
@@ -59,7 +66,8 @@ func walked(list []ledger.Posting, by string, since time.Time) answer {
 		if p.At.Before(since) {
 			continue
 		}
-		name := map[string]string{"team": p.Owner.Team, "project": p.Owner.Project, "user": userOf(p.Owner.Job), "tag": p.Owner.Tags["ticket"], "odd": p.Owner.Tags["odd\"=\n"]}[by]
+		name := map[string]string{"team": p.Owner.Team, "project": p.Owner.Project, "user": userOf(p.Owner.Job), "tag": p.Owner.Tags["ticket"], "odd": p.Owner.Tags["odd\"=\n"],
+			"provider": p.Provider, "region": p.Region, "sku": p.SKU, "category": string(p.Category)}[by]
 		if by == "rule" && p.Owner.Job == "" {
 			name = p.Rule
 		}
@@ -155,7 +163,7 @@ func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
 		if !at.IsZero() && !at.Truncate(time.Hour).Equal(at) {
 			cuts++
 		}
-		for _, by := range []string{"team", "project", "user", "tag", "odd", "rule"} {
+		for _, by := range []string{"team", "project", "user", "tag", "odd", "rule", "provider", "region", "sku", "category"} {
 			want := walked(list, by, at)
 			for name, s := range map[string]*ledger.Sums{"kept": whole, "read again": again} {
 				if got := summed(s, list, by, at); !maps.Equal(got, want) {

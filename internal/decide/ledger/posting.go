@@ -21,6 +21,7 @@ const (
 	Storage  Category = "storage"
 	Transfer Category = "transfer"
 	Image    Category = "image"
+	Address  Category = "address" // of the public network
 	Overhead Category = "overhead"
 	Fixed    Category = "fixed"
 )
@@ -108,6 +109,7 @@ type Posting struct {
 	// What was bought, as a bill lists it. Empty fields are not known or do not apply.
 	Provider  string    `json:"provider,omitempty"`
 	Region    string    `json:"region,omitempty"`
+	Zone      string    `json:"zone,omitempty"`
 	SKU       string    `json:"sku,omitempty"`       // the offer's machine, or the provider's own SKU
 	Begin     time.Time `json:"begin,omitzero"`      // the charge period: from here
 	End       time.Time `json:"end,omitzero"`        // until here, which is not in it

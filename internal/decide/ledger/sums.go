@@ -22,6 +22,15 @@ type Dimensions struct {
 	Kind    string `json:"kind,omitempty"`
 	Tags    string `json:"tags,omitempty"` // as TagText writes them
 	Rule    string `json:"rule,omitempty"` // of postings without a job: what was paid for and used by nobody
+	Bought
+}
+
+// Bought is what money was paid for, and to whom: "" where a posting does not say.
+type Bought struct {
+	Provider string   `json:"provider,omitempty"`
+	Region   string   `json:"region,omitempty"`
+	SKU      string   `json:"sku,omitempty"`
+	Category Category `json:"category,omitempty"`
 }
 
 // TagText writes tags as one text, sorted by name, so that equal tags are equal texts.
@@ -73,6 +82,7 @@ func WhoseOf(p Posting, user, kind string) Dimensions {
 	if p.Idles() {
 		w.Rule = IdleRule
 	}
+	w.Bought = Bought{p.Provider, p.Region, p.SKU, p.Category}
 	return w
 }
 

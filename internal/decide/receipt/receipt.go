@@ -5,6 +5,8 @@ package receipt
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,18 +48,20 @@ type Receipt struct {
 	MarketSpeed     float64       `json:"market_speed"`
 	Market          string        `json:"market"`
 
-	Attempts        int                         `json:"attempts"`
-	Interrupted     int                         `json:"interrupted"`   // attempts that interruptions ended
-	Interruptions   []Interruption              `json:"interruptions"` // of machines
-	Tries           []Try                       `json:"tries"`
-	Uses            map[ledger.Use]money.Amount `json:"uses"`
-	Step            int64                       `json:"step"`
-	Total           *int64                      `json:"total"`
-	CostPer1000     *float64                    `json:"cost_per_1000_steps_usd"`
-	CostPerEpoch    *float64                    `json:"cost_per_epoch_usd"`
-	LostSeconds     float64                     `json:"lost_seconds"` // market time of work that was paid and lost
-	Checkpoints     int                         `json:"checkpoints"`
-	CheckpointBytes int64                       `json:"checkpoint_bytes_uploaded"`
+	Attempts      int                         `json:"attempts"`
+	Interrupted   int                         `json:"interrupted"`   // attempts that interruptions ended
+	Interruptions []Interruption              `json:"interruptions"` // of machines
+	Tries         []Try                       `json:"tries"`
+	Uses          map[ledger.Use]money.Amount `json:"uses"`
+	// Categories is the cost by what was bought: compute, storage, address, …
+	Categories      map[ledger.Category]money.Amount `json:"categories"`
+	Step            int64                            `json:"step"`
+	Total           *int64                           `json:"total"`
+	CostPer1000     *float64                         `json:"cost_per_1000_steps_usd"`
+	CostPerEpoch    *float64                         `json:"cost_per_epoch_usd"`
+	LostSeconds     float64                          `json:"lost_seconds"` // market time of work that was paid and lost
+	Checkpoints     int                              `json:"checkpoints"`
+	CheckpointBytes int64                            `json:"checkpoint_bytes_uploaded"`
 	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
 	SaveTrouble     string             `json:"save_trouble,omitempty"`
 	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall
@@ -177,9 +181,15 @@ func (r Receipt) Check() error {
 	for _, u := range r.Uses {
 		uses = uses.Add(u)
 	}
+	bought := money.Amount{}
+	for _, c := range r.Categories {
+		bought = bought.Add(c)
+	}
 	switch {
 	case tries != r.Cost:
 		return fmt.Errorf("the attempts cost %v, the job %v", tries, r.Cost)
+	case bought != r.Cost:
+		return fmt.Errorf("what was bought cost %v, the job %v", bought, r.Cost)
 	case uses != r.Cost:
 		return fmt.Errorf("the uses cost %v, the job %v", uses, r.Cost)
 	case r.Cost.Sub(rules) != r.CostWithoutRules:
@@ -289,6 +299,11 @@ func (r Receipt) costs(row func(name, value, note string)) {
 		if v := r.Uses[u]; !v.IsZero() {
 			share := v.Float() / max(r.Cost.Float(), 1e-12)
 			row("  "+string(u), r.money(v), fmt.Sprintf("%s %.1f %%", draw.Bar(share, 16), share*100))
+		}
+	}
+	if len(r.Categories) > 1 {
+		for _, c := range slices.Sorted(maps.Keys(r.Categories)) {
+			row("  for "+string(c), r.money(r.Categories[c]), "")
 		}
 	}
 	if r.AlreadyPaid != nil {

@@ -43,8 +43,9 @@ func sample() Receipt {
 			{Attempt: "<b>train</b>.2", Instance: "i-2", Offer: "p/z/m/spot", From: at.Add(31 * time.Minute),
 				Until: finished, Cost: amount("0.3"), End: "completed"},
 		},
-		Uses: map[ledger.Use]money.Amount{ledger.Useful: amount("0.5"), ledger.Lost: amount("0.1")},
-		Loss: []Sample{{0, at, 4}, {10, finished, 2}}, LossName: "loss",
+		Uses:       map[ledger.Use]money.Amount{ledger.Useful: amount("0.5"), ledger.Lost: amount("0.1")},
+		Categories: map[ledger.Category]money.Amount{ledger.Compute: amount("0.55"), ledger.Storage: amount("0.05")},
+		Loss:       []Sample{{0, at, 4}, {10, finished, 2}}, LossName: "loss",
 		Spend:  []Spent{{at, amount("0")}, {finished, amount("0.6")}},
 		Ledger: Ledger{Agrees: true, Postings: 9}, Tips: []Tip{{Text: "save more often"}},
 		Telemetry: fed(at),
@@ -81,6 +82,7 @@ func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
 	for name, spoil := range map[string]func(*Receipt){
 		"cost":    func(r *Receipt) { r.Cost = amount("0.600000000001") },
 		"attempt": func(r *Receipt) { r.Tries[1].Cost = amount("0.29") },
+		"bought":  func(r *Receipt) { r.Categories[ledger.Storage] = amount("0.2") },
 		"use":     func(r *Receipt) { r.Uses[ledger.Lost] = amount("0.2") },
 		"rule":    func(r *Receipt) { r.CostWithoutRules = amount("0.6") },
 	} {
@@ -135,6 +137,7 @@ func large() Receipt {
 			part = r.Cost.Sub(amount("300"))
 		}
 		r.Uses[u] = part
+	r.Categories = map[ledger.Category]money.Amount{ledger.Compute: r.Cost}
 	}
 	r.Attempts, r.LostSeconds, r.Checkpoints = 12, 360_000, 1
 	return r

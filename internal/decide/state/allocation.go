@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
@@ -25,6 +26,11 @@ type Machine struct {
 	Image    string          `json:"image,omitempty"`   // that it was asked for with; "": its engine's own
 	// Terms are those under which it is reserved, where a use of it costs more than is paid.
 	Terms *market.Reservation `json:"terms,omitempty"`
+}
+
+// BoughtAs is what postings about the time of a machine say was bought.
+func BoughtAs(m *Machine) ledger.Bought {
+	return ledger.Bought{Provider: m.Provider, Region: m.Region, SKU: m.Type, Category: ledger.Compute}
 }
 
 // Owned is the part of what a use of the machine costs that is paid for already.

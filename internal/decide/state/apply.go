@@ -355,7 +355,7 @@ func (s *State) Post(p *ledger.Posting) {
 	amount := costOf(p)
 	switch p.Phase {
 	case ledger.Accrued:
-		t.Posted = t.Posted.Add(amount)
+		t.Posted, t.Accrued = t.Posted.Add(amount), accrued(t.Accrued, p)
 		if i := s.instances[t.Instance]; i != nil && i.had(a.r.ID) {
 			i.r.Posted = i.r.Posted.Add(amount)
 		}

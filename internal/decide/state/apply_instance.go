@@ -118,7 +118,7 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 		s.lasted(i)
 	}
 	if idle := i.idle(); idle != nil {
-		idle.Until = laterOf(f.Until, idle.From)
+		idle.Until = later(f.Until, idle.From)
 	}
 	s.lists(i)
 	first := SeatEnd{Lost: f.Lost, Unsaved: f.Unsaved}
@@ -137,7 +137,7 @@ func (s *State) cutOff(e *Event, k *Task, end SeatEnd, givenUp bool) {
 	i := k.instance
 	j := s.touched(k.attempt.r.Job)
 	t := &k.r
-	t.Until, t.Cause, t.LastRate = laterOf(i.r.Until, t.From), i.r.Cause, k.Rate()
+	t.Until, t.Cause, t.LastRate = later(i.r.Until, t.From), i.r.Cause, k.Rate()
 	if b, ok := e.Body.(InstanceEnded); ok {
 		t.Notice = b.Notice
 	}
@@ -157,7 +157,7 @@ func (s *State) cutOff(e *Event, k *Task, end SeatEnd, givenUp bool) {
 	}
 }
 
-func laterOf(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
@@ -242,7 +242,7 @@ func (s *State) billed(e *Event, id string) {
 		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
 	}
 	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an allocation
-		i.r.Bill = bill
+		i.r.Bill, i.r.BillLines = bill, b.Lines
 		return
 	}
 	if a := s.AttemptOf(b.Launch); a != nil && a.On(id) != nil {

@@ -135,7 +135,7 @@ func (a *Attempt) Restored() string          { return a.tasks[0].r.Restored }
 // Full is from when on it has all of its machines.
 func (a *Attempt) Full() (t time.Time) {
 	for _, k := range a.tasks {
-		t = laterOf(t, k.r.From)
+		t = later(t, k.r.From)
 	}
 	return t
 }
@@ -164,7 +164,7 @@ func (a *Attempt) Until() (until time.Time) {
 		if t.r.Until.IsZero() {
 			return time.Time{}
 		}
-		until = laterOf(until, t.r.Until)
+		until = later(until, t.r.Until)
 	}
 	return until
 }
@@ -175,7 +175,7 @@ func (a *Attempt) Over() (over time.Time) {
 		if t.r.Over.IsZero() {
 			return time.Time{}
 		}
-		over = laterOf(over, t.r.Over)
+		over = later(over, t.r.Over)
 	}
 	return over
 }
@@ -276,7 +276,7 @@ func (a *Attempt) IdleFrom() (from time.Time) {
 		if t.r.Learned.IdleFrom.IsZero() {
 			return time.Time{}
 		}
-		from = laterOf(from, t.r.Learned.IdleFrom)
+		from = later(from, t.r.Learned.IdleFrom)
 	}
 	return from
 }

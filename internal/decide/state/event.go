@@ -355,11 +355,14 @@ func (b Progressed) Objective(m policy.Metric) policy.Values {
 
 // BillLine is one line of a provider's bill for an instance. Credits are negative.
 type BillLine struct {
-	Rule     string         `json:"rule,omitempty"` // "" for plain seconds
-	Amount   money.Amount   `json:"amount"`
-	Currency money.Currency `json:"currency"`
-	From     time.Time      `json:"from,omitzero"` // the period that the line is for; zero: that of the instance
-	To       time.Time      `json:"to,omitzero"`
+	Rule     string          `json:"rule,omitempty"`     // "" for plain seconds
+	Category ledger.Category `json:"category,omitempty"` // "": time of the machine
+	SKU      string          `json:"sku,omitempty"`      // "": the machine's
+	Rate     money.Rate      `json:"rate,omitempty"`     // of an hour of it; 0: not known
+	Amount   money.Amount    `json:"amount"`
+	Currency money.Currency  `json:"currency"`
+	From     time.Time       `json:"from,omitzero"` // the period that the line is for; zero: that of the instance
+	To       time.Time       `json:"to,omitzero"`
 }
 
 // Scope says what a refusal is about: all that it names is left alone for a while.

@@ -25,8 +25,9 @@ type Idle struct {
 	// Clean is when its agent showed that nothing of an earlier task is left; zero: not yet.
 	Clean  time.Time    `json:"clean,omitzero"`
 	Posted money.Amount `json:"posted,omitzero"`
-	// Settled is when its cost was posted last.
+	// Settled is when its cost was posted last, and Accrued until when it is.
 	Settled time.Time               `json:"settled,omitzero"`
+	Accrued time.Time               `json:"accrued,omitzero"`
 	Rules   money.Amount            `json:"rules,omitzero"` // what its part of the bill adds to that
 	Bill    map[string]money.Amount `json:"bill,omitempty"` // its part of the newest bill; nil: none has come
 }
@@ -167,7 +168,7 @@ func (s *State) postIdle(p *ledger.Posting) {
 	amount := costOf(p)
 	if p.Phase == ledger.Accrued {
 		idle.Posted, i.r.Posted = idle.Posted.Add(amount), i.r.Posted.Add(amount)
-		idle.Settled = s.now
+		idle.Settled, idle.Accrued = s.now, accrued(idle.Accrued, p)
 	} else {
 		idle.Rules = idle.Rules.Add(amount)
 	}

@@ -43,6 +43,8 @@ type instanceRecord struct {
 	// Bill is the newest bill of a machine that nobody asked for, by rule; nil: none has
 	// come. That of any other is its tasks'.
 	Bill map[string]money.Amount `json:"bill,omitempty"`
+	// BillLines are those of that bill, while the instance is of an allocation that is not whole.
+	BillLines []BillLine `json:"bill_lines,omitempty"`
 	// Served are the attempts that left it, in order, and Idles its spans without a task, where
 	// it had one: it is kept for ever then, for its bill. Billed says that one was split.
 	Served []string `json:"served,omitempty"`
@@ -91,6 +93,9 @@ func (i *Instance) Release() string { return i.r.Release }
 
 // Bill is what its newest bill says, by rule; nil: none has come, or it has a task.
 func (i *Instance) Bill() map[string]money.Amount { return i.r.Bill }
+
+// BillLines are the lines of that bill, where they are kept: it comes before its machine is given to a task.
+func (i *Instance) BillLines() []BillLine { return i.r.BillLines }
 
 // Posted is what its seats were charged so far at plain seconds.
 func (i *Instance) Posted() money.Amount { return i.r.Posted }

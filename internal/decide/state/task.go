@@ -50,6 +50,7 @@ type taskRecord struct {
 	Rules   money.Amount                `json:"rules"`  // of the bill's lines that are not plain seconds
 	Uses    map[ledger.Use]money.Amount `json:"uses"`
 	Settled time.Time                   `json:"settled,omitzero"` // up to here the use of its time is posted
+	Accrued time.Time                   `json:"accrued,omitzero"` // up to here its cost is
 	// Bill is the newest bill by rule, "" for plain seconds; nil: none has come.
 	Bill     map[string]money.Amount `json:"bill,omitempty"`
 	LostTime time.Duration           `json:"lost_ns,omitempty"`

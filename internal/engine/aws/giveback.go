@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 )
@@ -103,13 +104,14 @@ func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, recla
 	}
 	// What a GiB costs for a month is cut to seconds at the end only.
 	whole := max(least, end.Sub(s.i.Launched))
-	for _, part := range []struct {
-		rule string
-		rates
-	}{{"disk", rates{machine: s.rate.disk}}, {"address", rates{machine: s.rate.address}}} {
-		if part.machine > 0 {
-			lines = append(lines, engine.Line{Rule: part.rule, From: s.i.Launched, To: s.i.Launched.Add(whole),
-				Amount: part.machine.Until(whole), Currency: s.rate.currency})
+	for _, part := range []engine.Line{
+		{Rule: "disk", Category: ledger.Storage, SKU: fmt.Sprintf("gp3 %v", d.with.disk), Rate: s.rate.disk},
+		{Rule: "address", Category: ledger.Address, SKU: "public IPv4 address", Rate: s.rate.address},
+	} {
+		if part.Rate > 0 {
+			part.From, part.To, part.Currency = s.i.Launched, s.i.Launched.Add(whole), s.rate.currency
+			part.Amount = part.Rate.Until(whole)
+			lines = append(lines, part)
 		}
 	}
 	return lines, nil

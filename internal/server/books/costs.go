@@ -22,7 +22,7 @@ import (
 )
 
 // groups are what costs are listed by.
-const groups = "team, project, user, kind, environment, model_version, job or tag:KEY"
+const groups = "team, project, user, kind, environment, model_version, provider, region, sku, category, job or tag:KEY"
 
 // groupBy returns what costs are listed by, of a job's or posting's owner.
 func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
@@ -42,6 +42,14 @@ func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 		return func(w ledger.Dimensions, _ string) string { return w.Kind }, nil
 	case ledger.LabelEnvironment, ledger.LabelModelVersion:
 		return func(w ledger.Dimensions, _ string) string { return w.Tag(by) }, nil
+	case "provider":
+		return func(w ledger.Dimensions, _ string) string { return w.Provider }, nil
+	case "region":
+		return func(w ledger.Dimensions, _ string) string { return w.Region }, nil
+	case "sku":
+		return func(w ledger.Dimensions, _ string) string { return w.SKU }, nil
+	case "category":
+		return func(w ledger.Dimensions, _ string) string { return string(w.Category) }, nil
 	}
 	return nil, fmt.Errorf("%q is not %s", by, groups)
 }
@@ -82,6 +90,7 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 type lines struct {
 	name   func(w ledger.Dimensions, job string) string
 	named  bool // by job or kind, which idle machines have none of
+	bought bool // by what was bought: a job may have bought several things, so that none is counted
 	caller identity.Caller
 	all    map[lineKey]*api.CostLine
 }
@@ -131,7 +140,8 @@ func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a mon
 // postings of the one hour in which the span begins, or where jobs are listed of the span.
 func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
 	name, _ := groupBy(v.By)
-	l := &lines{name: name, named: v.By == byJob || v.By == "kind", caller: c, all: map[lineKey]*api.CostLine{}}
+	l := &lines{name: name, named: v.By == byJob || v.By == "kind", caller: c, all: map[lineKey]*api.CostLine{},
+		bought: slices.Contains([]string{"provider", "region", "sku", "category"}, v.By)}
 	b.spent.mu.Lock() // what is summed is never ahead of what the core has said here
 	defer b.spent.mu.Unlock()
 	end, since := uint64(0), time.Time{}
@@ -146,6 +156,9 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 			v.Since = &since
 		}
 		l.live(m, since, v.Until)
+		if l.bought {
+			return
+		}
 		if v.By == byJob {
 			m.HistoryJobs(since, func(j *core.Job, p core.History, c money.Currency) {
 				listed[j.ID()] = true
@@ -199,14 +212,16 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 			if !a.Until().IsZero() && a.Until().Before(since) {
 				continue
 			}
-			if line = l.of(core.OwnerOf(j), j.ID(), a.Currency()); line == nil {
+			w := core.OwnerOf(j)
+			w.Bought = state.BoughtAs(a.Machine())
+			if line = l.of(w, j.ID(), a.Currency()); line == nil {
 				break
 			}
 			if a.Live() {
 				line.Uses[client.Open] = line.Uses[client.Open].Add(a.Cost(until).Sub(a.Posted()))
 			}
 		}
-		if line != nil {
+		if line != nil && !l.bought {
 			line.Jobs++
 			line.Live++
 		}
@@ -217,6 +232,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 	for _, i := range m.State().Waiting() {
 		idle, _ := i.Idle()
 		w := ledger.WhoseOf(ledger.Posting{Owner: idle.Owner}, idle.User, "")
+		w.Bought = state.BoughtAs(i.Machine())
 		l.add(w, "", i.Machine().Currency, ledger.Idle, i.Cost(until).Sub(i.Posted()))
 	}
 }

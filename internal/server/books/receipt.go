@@ -371,7 +371,8 @@ func thin[T any](list []T, n int) []T {
 // event, exactly, and returns the postings of its costs.
 func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
-	posted := money.Amount{}
+	posted, besides := money.Amount{}, money.Amount{}
+	v.Categories = map[ledger.Category]money.Amount{}
 	var costs []ledger.Posting
 	for p, err := range b.Log.Postings(ctx, b.Control.Tenant(), v.Job) {
 		if err != nil {
@@ -382,10 +383,17 @@ func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 		}
 		v.Ledger.Postings++
 		v.Ledger.Head = p.Hash
-		if cost := core.Cost(p); !cost.IsZero() {
-			posted, costs = posted.Add(cost), append(costs, p)
+		cost := core.Cost(p)
+		if cost.IsZero() {
+			continue
+		}
+		posted, costs = posted.Add(cost), append(costs, p)
+		if p.Category != ledger.Compute {
+			v.Categories[p.Category] = v.Categories[p.Category].Add(cost)
+			besides = besides.Add(cost)
 		}
 	}
+	v.Categories[ledger.Compute] = v.Cost.Sub(besides) // what runs is not all posted yet
 	v.Ledger.Agrees = posted == want
 	return costs, nil
 }

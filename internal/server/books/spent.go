@@ -35,7 +35,7 @@ const (
 	spentStride = 20_000
 	// spentMeta begins the name of a piece; the event after which it begins ends it. The
 	// number is that of the form.
-	spentMeta = "spent/1/"
+	spentMeta = "spent/2/"
 	// spentWindow is of which newest days the hours are kept: of those before them, a span
 	// that begins within one reads that day's postings.
 	spentWindow = 40 * 24 * time.Hour
