@@ -15,7 +15,7 @@ import (
 func (a *app) costsCmd() *cobra.Command {
 	var by, since string
 	cmd := &cobra.Command{Use: "costs", Short: "Show costs by team, project, user, job, tag or what was bought",
-		Args: command.Takes(),
+		Args:    command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Shows costs up to this second, running machines included: useful work, lost work, start-up, " +
 			"idle, and time that is still open. The sums are those of the ledger. Of jobs that succeeded it shows the first " +

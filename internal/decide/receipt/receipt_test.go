@@ -137,7 +137,7 @@ func large() Receipt {
 			part = r.Cost.Sub(amount("300"))
 		}
 		r.Uses[u] = part
-	r.Categories = map[ledger.Category]money.Amount{ledger.Compute: r.Cost}
+		r.Categories = map[ledger.Category]money.Amount{ledger.Compute: r.Cost}
 	}
 	r.Attempts, r.LostSeconds, r.Checkpoints = 12, 360_000, 1
 	return r
