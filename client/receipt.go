@@ -39,18 +39,20 @@ type Receipt struct {
 	MarketSpeed     float64       `json:"market_speed"`
 	Market          string        `json:"market"`
 
-	Attempts        int                  `json:"attempts"`
-	Interrupted     int                  `json:"interrupted"` // attempts that interruptions ended
-	Interruptions   []Interruption       `json:"interruptions"`
-	Tries           []Try                `json:"tries"`
-	Uses            map[Use]money.Amount `json:"uses"`
-	Step            int64                `json:"step"`
-	Total           *int64               `json:"total"`
-	CostPer1000     *float64             `json:"cost_per_1000_steps_usd"`
-	CostPerEpoch    *float64             `json:"cost_per_epoch_usd"`
-	LostSeconds     float64              `json:"lost_seconds"` // market time of work that was paid and lost
-	Checkpoints     int                  `json:"checkpoints"`
-	CheckpointBytes int64                `json:"checkpoint_bytes_uploaded"`
+	Attempts      int                  `json:"attempts"`
+	Interrupted   int                  `json:"interrupted"` // attempts that interruptions ended
+	Interruptions []Interruption       `json:"interruptions"`
+	Tries         []Try                `json:"tries"`
+	Uses          map[Use]money.Amount `json:"uses"`
+	// Categories is the cost by what was bought: compute, storage, address, …
+	Categories      map[string]money.Amount `json:"categories"`
+	Step            int64                   `json:"step"`
+	Total           *int64                  `json:"total"`
+	CostPer1000     *float64                `json:"cost_per_1000_steps_usd"`
+	CostPerEpoch    *float64                `json:"cost_per_epoch_usd"`
+	LostSeconds     float64                 `json:"lost_seconds"` // market time of work that was paid and lost
+	Checkpoints     int                     `json:"checkpoints"`
+	CheckpointBytes int64                   `json:"checkpoint_bytes_uploaded"`
 	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
 	SaveTrouble     string             `json:"save_trouble,omitempty"`
 	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall

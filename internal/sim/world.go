@@ -43,6 +43,8 @@ type World struct {
 	postings   []ledger.Posting
 	up         bool
 	tick       time.Time // when the next tick is scheduled
+	ticks      int       // that were asked for since ticked, which is less than a second ago
+	ticked     time.Time
 
 	zones     []*zone
 	sellers   []*seller // where there are several providers
@@ -352,9 +354,24 @@ func (w *World) schedule(wake time.Time) {
 	w.at(at, func() {
 		if w.tick.Equal(wake) {
 			w.tick = time.Time{}
+			w.rests()
 			w.step(core.Tick{})
 		}
 	})
+}
+
+// ticksASecond is how often the core may be asked to look again within a second: after a restart all is due at once.
+const ticksASecond = 20_000
+
+// rests holds that the core does not look at the same thing again and again.
+func (w *World) rests() {
+	if w.now.Sub(w.ticked) >= time.Second {
+		w.ticked, w.ticks = w.now, 0
+	}
+	if w.ticks++; w.ticks == ticksASecond {
+		w.breaks("restless: the core asked %d times to look again, within a second", w.ticks)
+		w.heap = nil // it would go on for ever
+	}
 }
 
 func (w *World) provider() string {

@@ -248,13 +248,16 @@ func (s *State) held(e *Event, f JobHeld) {
 func (s *State) reopened(j *Job) {
 	s.memberEnds(j, -1)
 	since := j.r.Finished
+	if paused := j.PausedSince(); !paused.IsZero() { // it ended while it was paused
+		since = paused
+	}
 	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
 	j.r.Waits = j.r.Terms.After
 	r := j.runs()
 	r.Reopened++
 	r.Ending, r.EndingWhy, r.Retries, r.UnsavedLosses, r.Fallback, r.MigratingTo = "", "", 0, 0, nil, ""
 	r.Learned.Failures, r.Learned.SetUp, r.Learned.Seen = 0, setUps{}, policy.Seen{}
-	r.Began = shifted(r.Began, s.now.Sub(since))
+	r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
 }
 
 // changed takes new terms for a job.
