@@ -166,6 +166,9 @@ func (w *World) reopens(id string, rng *rand.Rand) {
 		b.Changes = core.Changes{}
 	}
 	w.anew(id) // whatever comes of it: the job is over
+	if !w.rehydrates(b) {
+		return // the server died
+	}
 	unapproved := j.Approval() != nil && !j.Approval().Approved
 	refused := w.m.Refuses(w.event(b)) != nil
 	if !w.step(b) || refused || unapproved && b.Asking == nil {
