@@ -19,6 +19,7 @@ type Faults struct {
 	Unpins   bool                  // a round moves jobs that the guard has pinned
 	Crowded  bool                  // more members of a group are open than may be at once
 	Heedless bool                  // jobs begin though what they were to come after has failed
+	Beyond   bool                  // trials of a study go on beyond their end
 	Seizes   bool                  // jobs take what is reserved by themselves, also where it is kept for others
 }
 
