@@ -17,7 +17,7 @@ func (r *reader) judge(root *yaml.Node) {
 	}
 	r.terminates()
 	s.Grid = r.method == "grid"
-	if s.Searcher == "" {
+	if f.Free = s.Searcher == "" && r.method == ""; s.Searcher == "" {
 		s.Searcher = r.searcher()
 	}
 	if f.JobFile == "" && f.Job == nil {

@@ -31,6 +31,7 @@ type File struct {
 	Trial    time.Duration // that a trial may take, 0: no limit
 	Parallel int
 	Goal     bool     // the goal was said
+	Free     bool     // the file names no searcher and no method
 	Notes    []string // what to know of how the file was read
 }
 
