@@ -82,8 +82,8 @@ type StudyReceipt struct {
 	Interrupted money.Amount `json:"interrupted"` // of trials that lost a machine at least once
 	PerTrial    *float64     `json:"per_trial_usd"`
 	PerFull     *float64     `json:"per_full_usd"` // of all trials, by those that are trained in full; null: none is
-	// AllFull is what training every trial in full would have cost: each at its own mean cost of a unit, those without
-	// one at the mean of all. Null: nobody knows.
+	// AllFull is what training every trial that has cost anything in full would have cost: each at its own mean cost of a
+	// unit, those without one at the mean of all. Null: nobody knows.
 	AllFull *float64 `json:"all_full_usd"`
 }
 

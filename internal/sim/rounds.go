@@ -45,7 +45,7 @@ func (w *World) propose(a core.Propose) {
 			if life == w.lives && w.up {
 				step := func() bool { return w.step(core.Proposed{Group: a.Group, Base: s.Base, Moves: moves}) }
 				if w.members != nil {
-					w.members(moves, step)
+					w.members(a.Group, moves, step)
 				} else {
 					step()
 				}

@@ -199,6 +199,7 @@ var plants = map[Fault]plant{
 	FaultFullHold:    {"hold", 8},
 	FaultCrowded:     {"array", 67},
 	FaultHeedless:    {"after", 97},
+	FaultBeyond:      {"study", 1},
 	FaultSlowFirm:    {"deadline", 345},
 	FaultFirmInTime:  {"deadline", 80},
 	FaultDearer:      {"budget", 151},

@@ -228,7 +228,7 @@ func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
 	case left.Sign() <= 0:
 		return money.Amount{}
 	case g.Study != nil:
-		return left.Over(max(1, g.Terms.AtOnce-g.Study.Active()))
+		return m.shareOfTrial(g, left)
 	}
 	return left.Over(g.Members() - g.Began)
 }

@@ -69,6 +69,36 @@ func (m *Machine) outOfMoney(g *state.Group) *Refusal {
 	return nil
 }
 
+// shareOfTrial is what a trial that begins gets of what is left: as much as each other that may train beside it. Where
+// that starts no machine, it gets what two starts cost; where not even that is left, nothing.
+func (m *Machine) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
+	t, least, known := g.Terms.Member, money.Amount{}, false
+	for _, l := range m.s.Sale() {
+		if q := l.Quote(); q.Priced {
+			cost := q.Rate.Until(max(t.Restart, l.Offer().Billing.Minimum) + t.Grace)
+			if !known || cost.Cmp(least) < 0 {
+				least, known = cost, true
+			}
+		}
+	}
+	least = least.Times(2)
+	share := left.Over(max(1, g.Terms.AtOnce-g.Study.Active()))
+	switch {
+	case share.Cmp(least) >= 0:
+		return share
+	case left.Cmp(least) >= 0:
+		return least
+	}
+	return money.Amount{}
+}
+
+// mayEndSooner reports whether a job may end before its work is done: by its metric, or by the search that it is of.
+func (m *Machine) mayEndSooner(j *Job) bool {
+	t := j.Terms()
+	g, _ := m.s.StudyOf(j)
+	return t.Metric.HasGoal || t.Metric.Patience > 0 || g != nil
+}
+
 // finishedBy is why a search ends, from what its planner says.
 func finishedBy(why string) string {
 	if why == BudgetSpent {

@@ -130,11 +130,11 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 	if trained > 0 {
 		mean, all := sum.Float()/trained, 0.0
 		for _, t := range trials {
-			own := mean
 			if t.Unit > 0 {
-				own = cost[t.ID].Float() / t.Unit
+				all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
+			} else if cost[t.ID].Sign() > 0 {
+				all += mean * most
 			}
-			all += cost[t.ID].Float() + own*max(0, most-t.Unit)
 		}
 		rec.AllFull = &all
 	}

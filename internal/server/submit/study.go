@@ -57,6 +57,8 @@ func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 		return no("budget.gpu_hours", "GPU hours of a study are not supported yet", "give its budget in dollars")
 	case j.MostNodes() > 1:
 		return no("nodes", "trials on several machines are not supported yet", "leave nodes out")
+	case j.Deadline != spec.Deadline{}:
+		return no("deadline", "a study has no deadline", "give it a wall clock instead: budget.wall_clock in the study file")
 	case t.Study.Resumes() && j.Checkpoint.Dir == "":
 		return no("checkpoint.dir", "the searcher "+t.Study.Searcher+" pauses trials and comes back to them",
 			"name the folder of checkpoints in checkpoint.dir, or take the searcher asha-stop")

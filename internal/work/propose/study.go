@@ -156,11 +156,21 @@ func (d *driver) advance() {
 			}
 		}
 	}
-	if d.askAll(); d.spec.Final && !d.final && !d.trains() {
+	if d.final && d.complete() { // what is left beyond another full training is searched with
+		d.final = false
+		d.holdBack()
+	}
+	if d.askAll(); d.spec.Final && !d.final && !d.trains() && !d.complete() {
 		d.final = true
 		d.holdBack()
 		d.askAll()
 	}
+}
+
+// complete reports whether the best configuration is trained in full.
+func (d *driver) complete() bool {
+	best := d.best()
+	return best != tune.None && len(d.known[best]) >= d.h.Epochs
 }
 
 // trains reports whether a worker has something to train.
@@ -244,12 +254,12 @@ func (d *driver) pays(w, c int) bool {
 	return left > 0 && d.cost.next(d.known[c]) <= left
 }
 
-// holdBack keeps as much of the budget back as the final training may cost, and a unit of each worker: trials go on
-// while they are told to leave.
+// holdBack keeps as much of the budget back as a full training may cost, whichever trial turns out to be the best, and
+// two units of each worker: trials go on while they are told to leave.
 func (d *driver) holdBack() {
 	d.h.Budget = d.budget
 	if d.spec.Final && !d.final {
-		d.h.Budget = d.budget - careful*float64(d.h.Epochs+len(d.workers))*d.cost.mean() - d.cost.move()
+		d.h.Budget = d.budget - careful*float64(d.h.Epochs+2*len(d.workers))*d.cost.mean() - d.cost.move()
 	}
 }
 
