@@ -102,7 +102,10 @@ func (m *Machine) tendGroup(g *state.Group) {
 
 // endMembers ends the members of a group that is being ended, a few in each step, and the group with the last.
 func (m *Machine) endMembers(g *state.Group) {
-	left := membersAtOnce
+	left, why := membersAtOnce, g.Why
+	if g.Study != nil && g.Why != ClosedByUser { // the budget that is spent is that of the search
+		why = SearchOver
+	}
 	for _, j := range slices.Clone(m.s.OpenMembers(g.Name)) {
 		if g.Ends == state.LetMembers || left == 0 {
 			break
@@ -111,7 +114,7 @@ func (m *Machine) endMembers(g *state.Group) {
 			continue // it is being ended
 		}
 		m.works(j)
-		m.end(j, g.Ends == state.StopMembers, g.Why, g.Detail)
+		m.end(j, g.Ends == state.StopMembers, why, g.Detail)
 		left--
 	}
 	switch {

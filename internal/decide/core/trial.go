@@ -14,6 +14,7 @@ import (
 const (
 	PausedBySearch = "paused_by_search"  // it goes on when the searcher wants it
 	Pruned         = "pruned"            // the searcher never comes back to it
+	SearchOver     = "search_over"       // its search has ended, by whatever reason
 	TrainedInFull  = "trained_in_full"   // it has come to the end of its fidelity
 	ResumedFor     = "resumed_by_search" // the searcher wants it trained further
 )
@@ -184,8 +185,9 @@ func (m *Machine) judgesTrial(j *Job, a *Attempt) bool {
 		return false
 	}
 	m.proposals.due(g.Name)
-	if j.Ending() != "" || g.Terms.Study.Fidelity.Name == "" || t.Unit < g.Terms.Study.Units() || m.faults.Beyond {
-		return false
+	full := g.Terms.Study.Fidelity.Name != "" && t.Unit >= g.Terms.Study.Units()
+	if j.Ending() != "" || !full || m.faults.Beyond || !t.Beyond && j.Total() <= j.Step() {
+		return false // a program that trains no longer may still write its model
 	}
 	m.drain(j, a, TrainedInFull, Succeeded, "")
 	return true

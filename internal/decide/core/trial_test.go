@@ -34,10 +34,11 @@ type bench struct {
 	units map[string]int // that each program has trained
 	loss  func(config, unit int) (float64, bool)
 	n     int64
+	total int64 // that each program says
 }
 
 func newBench(t *testing.T, name string) *bench {
-	return &bench{yard: newYard(t, 20), name: name, units: map[string]int{}, loss: func(config, unit int) (float64, bool) {
+	return &bench{yard: newYard(t, 20), name: name, total: 100, units: map[string]int{}, loss: func(config, unit int) (float64, bool) {
 		return float64(config%17) + math.Exp(-float64(unit)), true
 	}}
 }
@@ -59,7 +60,7 @@ func (b *bench) turn() {
 		case a.Task() == core.TaskRunning:
 			b.units[j.ID()]++
 			v, fine := b.loss(b.group(b.name).Study.Trials[n].Config, b.units[j.ID()])
-			b.step("", core.Progressed{Attempt: a.ID(), Message: 10 * b.n, Step: int64(b.units[j.ID()]), Values: policy.Values{
+			b.step("", core.Progressed{Attempt: a.ID(), Message: 10 * b.n, Step: int64(b.units[j.ID()]), Total: b.total, Values: policy.Values{
 				{At: b.now, Step: int64(b.units[j.ID()]), Epoch: float64(b.units[j.ID()]), Value: v, Broken: !fine}}})
 		}
 	}
@@ -163,6 +164,24 @@ func TestStudy_GoesOnAfterAPreemptionAndEndsWhatDiverges(t *testing.T) {
 	b.turn()
 	if bad, _ := b.m.Job("s.1"); !g.Study.Trials[1].Broken || bad.State() != core.Stopped {
 		t.Errorf("the trial that diverged is %s (%s)", bad.State(), bad.Why())
+	}
+}
+
+// A program that ends with its last unit is left alone, so that it can write its model; one that goes on is ended.
+func TestStudy_LetsAProgramEndByItself(t *testing.T) {
+	b := newBench(t, "s")
+	b.total = 9
+	b.step("", studyOf("s", "random", 50, 1, nil))
+	for range 9 {
+		b.turn()
+	}
+	j, _ := b.m.Job("s.0")
+	if j.Ending() != "" || j.Live().Draining() {
+		t.Fatalf("after 9 of 9 steps it is %s, to become %q", j.State(), j.Ending())
+	}
+	b.turn() // it goes on all the same
+	if j.Ending() != core.Succeeded || j.EndingWhy() != core.TrainedInFull {
+		t.Errorf("after another step it is %s, to become %q (%s)", j.State(), j.Ending(), j.EndingWhy())
 	}
 }
 

@@ -174,6 +174,7 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 		whole := spec.Fidelity.Name == "" // it counts when the run ends
 		switch {
 		case t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole):
+			t.Beyond = t.Beyond || !whole && t.Unit > 0 && t.Unit == spec.Units() && v.Step > t.Step
 			g.Study.Ignored++
 			continue
 		case whole && !v.Broken:
@@ -187,7 +188,7 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 		if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {
 			t.Best, t.At = v.Value, unit
 		}
-		t.Unit, t.Last = unit, v.Value
+		t.Unit, t.Last, t.Step = unit, v.Value, v.Step
 		if t.Values++; whole {
 			t.Values = 1
 		}

@@ -57,6 +57,8 @@ type Trial struct {
 	Last   float64 `json:"last,omitempty"`   // the newest of them
 	Best   float64 `json:"best,omitempty"`   // the best of them
 	At     int     `json:"at,omitempty"`     // the unit of the best
+	Step   int64   `json:"step,omitempty"`   // of the newest value
+	Beyond bool    `json:"beyond,omitempty"` // it is trained in full and reports more
 	Broken bool    `json:"broken,omitempty"` // a value was no finite number
 }
 

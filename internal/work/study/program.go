@@ -75,7 +75,7 @@ func (s *Spec) Command(command string, args []string, texts []string) (string, [
 		put("${"+s.Params[d].Name+"}", quoted(texts[d]))
 	}
 	if !named && !strings.Contains(command, "SCRIMP_PARAM") {
-		command += " " + quotedAll(s.flags(texts, "--"))
+		command = strings.TrimRight(command, " \t\r\n") + " " + quotedAll(s.flags(texts, "--"))
 	}
 	return command, args
 }

@@ -2,6 +2,7 @@ package studyfile
 
 import (
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -36,10 +37,13 @@ func (r *reader) judge(root *yaml.Node) {
 		return
 	}
 	if field, err := s.Check(); err != nil {
-		r.wrong(root, map[string]string{"params": "parameters", "trials": "budget.trials"}[field], err.Error(), "")
-		if p := &r.problems[len(r.problems)-1]; p.Field == "" {
-			p.Field = field
+		switch {
+		case field == "trials":
+			field = "budget.trials"
+		case strings.HasPrefix(field, "params"):
+			field = "parameters"
 		}
+		r.wrong(root, field, err.Error(), "")
 	}
 }
 
