@@ -112,8 +112,10 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 			continue
 		}
 		trial := g.Study.Trials[n]
+		a, _ := e.Body.(core.Progressed)
 		if trial.Unit >= g.Terms.Study.Units() && trial.Phase == groups.Open && j.State() == core.Running &&
-			!j.Live().Draining() && e.Body.Kind() == (core.Progressed{}).Kind() && j.Live().Task() == core.TaskRunning && j.Total() > j.Step() {
+			j.Live() != nil && j.Live().ID() == a.Attempt && !j.Live().Draining() && j.Live().Task() == core.TaskRunning &&
+			j.Total() > j.Step() {
 			w.breaks("study: %s goes on although it is trained in full", j.ID())
 		}
 		if (trial.Phase == groups.Paused) != (j.State() == core.Paused) || (trial.Phase == groups.Over) != j.State().Over() {

@@ -69,7 +69,8 @@ func (d *driver) difference(s groups.Snapshot) (moves []groups.Move) {
 		if t.Phase == groups.Open || t.Phase == groups.Leaving {
 			active++
 		}
-		if t.Phase == groups.Open && !wanted[t.Config] && len(moves) < MovesAtOnce {
+		full := len(d.known[t.Config]) >= d.h.Epochs // its program ends by itself, or the core ends it
+		if t.Phase == groups.Open && !wanted[t.Config] && !full && len(moves) < MovesAtOnce {
 			move := groups.Move{Do: groups.Pause, Member: m, Why: LeftFor}
 			if d.pruned[t.Config] {
 				move.Do, move.Why = groups.Stop, Pruned
