@@ -18,7 +18,8 @@ const (
 )
 
 func newAdam(n int) *adam {
-	return &adam{peak: peakRate, warmup: warmup, mean: make([]float64, n), square: make([]float64, n), decay1: 1, decay2: 1}
+	return &adam{peak: peakRate, warmup: warmup, mean: make([]float64, n), square: make([]float64, n), decay1: 1,
+		decay2: 1}
 }
 
 // rate is the learning rate of a step counted from 1: a straight line to

@@ -83,6 +83,9 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 				continue
 			}
 			if f.Why == core.ResumedFor {
+				if one := w.jobNamed(f.Job); one != nil {
+					one.terms = *j.Terms() // it has another share of the budget
+				}
 				w.saw("a trial is resumed")
 				continue
 			}

@@ -44,8 +44,8 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 	f.Add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them wait for "+
-		"an accelerator that nothing for sale has (default: refuse them)")
+	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them wait "+
+		"for an accelerator that nothing for sale has (default: refuse them)")
 	cmd.AddCommand(a.tunePlanCmd(),
 		a.tuneShows("status", "Show how a search stands", show.Group),
 		a.tuneShows("best", "Show the best trial of a search with its parameters", show.Best),
@@ -61,8 +61,8 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 func (a *app) tunePlanCmd() *cobra.Command {
 	var f jobfile.Flags
 	cmd := &cobra.Command{Use: "plan study.yaml", Short: "Show what a search would do and cost; spends nothing",
-		Long: "Shows how many configurations and trials a study has, where trials are compared, the budget and the most that " +
-			"can be spent, and what one full training costs by 200 simulated runs of the job. It rents nothing." +
+		Long: "Shows how many configurations and trials a study has, where trials are compared, the budget and the most " +
+			"that can be spent, and what one full training costs by 200 simulated runs of the job. It rents nothing." +
 			command.PlainExit,
 		Args: command.Takes("study.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,8 @@ func (a *app) showPlan(p show.StudyPlan) error {
 
 // tuneShows is a command that shows a study.
 func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) string) *cobra.Command {
-	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"), Long: short + "." + command.PlainExit,
+	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
+		Long: short + "." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			g, err := searched(ctx, c, args[0])
 			switch {
@@ -104,7 +105,8 @@ func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) stri
 
 // trialsCmd is a command that lists the trials of a study.
 func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) string) *cobra.Command {
-	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"), Long: short + "." + command.PlainExit,
+	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
+		Long: short + "." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			g, err := searched(ctx, c, args[0])
 			if err != nil {
@@ -203,7 +205,8 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 	}
 	if st := &read.Study; read.Free && st.Resumes() && j.Checkpoint.Dir == "" {
 		st.Searcher = "asha-stop"
-		read.Notes = append(read.Notes, "the job has no checkpoint.dir, so that no trial can be paused: the searcher is asha-stop")
+		read.Notes = append(read.Notes, "the job has no checkpoint.dir, so that no trial can be paused: the searcher is "+
+			"asha-stop")
 	}
 	s.job, s.study = j, onWire(read)
 	one := j

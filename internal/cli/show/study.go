@@ -40,7 +40,8 @@ func (p Place) study(b *strings.Builder, g api.Group) {
 	if s.Maximize {
 		goal = "maximize"
 	}
-	p.fact(b, "search", "%s %s, by %s; at most %d trials train at once", goal, clean(s.Metric), clean(s.Searcher), g.AtOnce)
+	p.fact(b, "search", "%s %s, by %s; at most %d trials train at once", goal, clean(s.Metric), clean(s.Searcher),
+		g.AtOnce)
 	if f := s.Fidelity; f != nil {
 		p.fact(b, "fidelity", "%s %s to %s", clean(f.Name), number(f.Min), number(f.Max))
 	}

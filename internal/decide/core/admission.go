@@ -236,8 +236,8 @@ func (w *weighing) resumption(j *Job, b *JobResumed) (v verdict) {
 		return v
 	}
 	if h := w.m.s.Group(j.Terms().Parent); bySearch(j) && h.Phase == state.GroupOpen {
-		v.no = &Refusal{Job: j.ID(), Why: NoGroup, Err: fmt.Errorf("the search of %s has paused it, and resumes it where that "+
-			"pays", h.Name)}
+		v.no = &Refusal{Job: j.ID(), Why: NoGroup, Err: fmt.Errorf("the search of %s has paused it, and resumes "+
+			"it where that pays", h.Name)}
 		return v
 	}
 	v.no = w.changed(j, b.Changes)

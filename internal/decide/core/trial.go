@@ -31,8 +31,8 @@ func checkStudy(t *state.GroupTerms) error {
 		return errors.New("a study needs a budget above zero")
 	}
 	if t.Study.Resumes() && !t.Member.Saves {
-		return fmt.Errorf("the searcher %s comes back to trials: the job needs checkpoint.dir, or take the searcher asha-stop",
-			t.Study.Searcher)
+		return fmt.Errorf("the searcher %s comes back to trials: the job needs checkpoint.dir, or take the searcher "+
+			"asha-stop", t.Study.Searcher)
 	}
 	field, err := t.Study.Check()
 	if err != nil {

@@ -23,8 +23,8 @@ func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 		s.Fidelity = study.Fidelity(*b.Fidelity)
 	}
 	for _, p := range b.Params {
-		s.Params = append(s.Params, study.Param{Name: p.Name, Values: p.Values, Min: p.Min, Max: p.Max, Int: p.Int, Log: p.Log,
-			Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
+		s.Params = append(s.Params, study.Param{Name: p.Name, Values: p.Values, Min: p.Min, Max: p.Max, Int: p.Int,
+			Log: p.Log, Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
 	}
 	t = core.GroupTerms{Kind: groups.Study, AtOnce: b.AtOnce, Study: s}
 	if b.AtOnce < 1 || b.AtOnce > 1000 {

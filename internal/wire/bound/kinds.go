@@ -41,7 +41,8 @@ var kinds = map[string]*quantity.Kind{
 	"StudyParam.max": quantity.Metric, "q": quantity.Metric, "mu": quantity.Metric, "sigma": quantity.Metric,
 	"Fidelity.min": quantity.Metric, "Fidelity.max": quantity.Metric, "StudyFidelity.min": quantity.Metric,
 	"StudyFidelity.max": quantity.Metric,
-	"metrics":           quantity.Metric, "value": quantity.Metric, "target": quantity.Metric, "min_delta": quantity.Metric,
+	"metrics":           quantity.Metric, "value": quantity.Metric, "target": quantity.Metric,
+	"min_delta":          quantity.Metric,
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
 

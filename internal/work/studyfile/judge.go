@@ -84,7 +84,8 @@ func (r *reader) terminates() {
 	case fid.Name != "":
 	case most > 0:
 		*fid = study.Fidelity{Name: study.Step, Min: least, Max: most}
-		r.f.Notes = append(r.f.Notes, "early_terminate counts the steps that the program reports; write fidelity to count epochs")
+		r.f.Notes = append(r.f.Notes, "early_terminate counts the steps that the program reports; write fidelity to "+
+			"count epochs")
 	default:
 		r.wrong(r.stop, "early_terminate", "does not say how long a full training is",
 			"write fidelity: {name: epoch, min: 1, max: 27} beside it, or max_iter")

@@ -117,8 +117,8 @@ func join(field, name string) string {
 
 // others are fields of sweeps that mean something else here, with what to do.
 var others = map[string]string{
-	"program": "write the program into the command of the job", "command": "write the command into the job; ${args} stands " +
-		"for the parameters there", "project": "write project into the job", "entity": "write team into the job",
+	"program": "write the program into the command of the job", "command": "write the command into the job; ${args} " +
+		"stands for the parameters there", "project": "write project into the job", "entity": "write team into the job",
 	"plateau": "leave it out; it is not supported yet", "proxy": "leave it out; it is not supported yet",
 	"warm_start": "leave it out; it is not supported yet", "run_env": "write env into the job",
 	"controller": "leave it out", "imports": "leave it out",
@@ -161,8 +161,8 @@ func (r *reader) fields(root *yaml.Node) {
 		default:
 			fix, known := others[name]
 			if !known {
-				fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, seed, " +
-					"final or name"
+				fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, " +
+					"seed, final or name"
 			}
 			r.wrong(key, name, "is no field of a study", fix)
 		}
@@ -191,7 +191,8 @@ func (r *reader) metric(v *yaml.Node) {
 			r.f.Study.Metric = r.text(v, "metric.name")
 		case "goal":
 			r.f.Goal = true
-			r.f.Study.Maximize = strings.HasPrefix(r.word(v, "metric.goal", "minimize", "maximize", "minimise", "maximise"), "max")
+			r.f.Study.Maximize = strings.HasPrefix(r.word(v, "metric.goal", "minimize", "maximize", "minimise",
+				"maximise"), "max")
 		default:
 			r.wrong(key, "metric."+name, "is not supported yet", "leave it out")
 		}
