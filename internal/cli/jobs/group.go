@@ -52,7 +52,8 @@ func (a *app) groupsCmd() *cobra.Command {
 		Args: command.Takes(), GroupID: command.GroupLook,
 		Long: "Lists the arrays that scrimp run --array has submitted and the studies of scrimp tune: how many members " +
 			"they have, how many of these have succeeded or ended otherwise, and what they have spent together. The commands " +
-			"status, wait, receipt, stop, cancel, approve and reject take a group as they take a job; scrimp jobs --group lists its " +
+			"status, wait, receipt, stop, cancel, approve and reject take a group as they take a job; " +
+			"scrimp jobs --group lists its " +
 			"members." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			list, err := c.Groups(ctx)

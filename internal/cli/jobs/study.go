@@ -44,8 +44,8 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 	f.Add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them wait "+
-		"for an accelerator that nothing for sale has (default: refuse them)")
+	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them "+
+		"wait for an accelerator that nothing for sale has (default: refuse them)")
 	cmd.AddCommand(a.tunePlanCmd(),
 		a.tuneShows("status", "Show how a search stands", show.Group),
 		a.tuneShows("best", "Show the best trial of a search with its parameters", show.Best),

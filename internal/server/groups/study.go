@@ -74,9 +74,8 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if v.Study == nil {
-		reply.FieldProblem(w, http.StatusConflict, "", v.ID+" is an array, and has no trials",
-			"scrimp jobs --group "+v.ID+" lists its members", nil)
+	if v.Study == nil { // an array has none
+		reply.JSON(w, []api.Trial{})
 		return
 	}
 	reply.JSON(w, d.trials(v.ID))
