@@ -386,7 +386,12 @@ func (t *twin) givenBack(a core.Terminate) {
 		if j := t.w.m.State().Job(live.Job()); !live.Draining() || j.Spent(t.w.m.Now()).Cmp(j.Terms().Budget) < 0 {
 			t.w.breaks("guard: %s was given back for %s: it was not asked to save, or %v of %v are left", a.Instance, a.Why, j.Spent(t.w.m.Now()), j.Terms().Budget)
 		}
-	case "paused_by_user": // the program began after that
+	case core.ClosedByUser:
+		j := t.w.m.State().Job(live.Job())
+		if g := t.w.m.State().Group(j.Terms().Group); g == nil || g.Ends != state.CancelMembers {
+			t.w.breaks("guard: the machine of %s was given back for %s, and its group is not cancelled", a.Attempt, a.Why)
+		}
+	case "paused_by_user", core.PausedBySearch: // the program began after that
 	case "seat_not_left":
 		for _, other := range t.w.m.State().SeatedAll(t.w.m.State().Instance(a.Instance)) {
 			if other.Task() == core.TaskRunning && !other.Draining() && other.Leaving() == "" {

@@ -268,6 +268,12 @@ func (m *Machine) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	if y := g.Study; y != nil {
 		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
 		s.Reports = y.Reports[:len(y.Reports):len(y.Reports)]
+		for n := range s.Trials {
+			if t := &s.Trials[n]; t.Phase == groups.Open && t.Unit >= g.Terms.Study.Units() {
+				j := m.s.Job(g.MemberID(n))
+				t.Waits = j != nil && j.State() == Queued
+			}
+		}
 	}
 	return s, true
 }

@@ -138,6 +138,10 @@ func (m *Machine) movesTrial(w *weighing, g *state.Group, v groups.Move) bool {
 		return true
 	case v.Do == groups.Stop && (phase == groups.Open || phase == groups.Paused):
 		m.works(j)
+		if g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units() && j.State() == Queued { // it lost its machine at the end
+			m.finish(j, Succeeded, TrainedInFull, "")
+			return true
+		}
 		m.end(j, true, Pruned, "")
 		return true
 	case v.Do == groups.Resume && bySearch(j) && g.Study.Active() < g.Terms.AtOnce:

@@ -60,6 +60,7 @@ type Trial struct {
 	Step   int64   `json:"step,omitempty"`   // of the newest value
 	Beyond bool    `json:"beyond,omitempty"` // it is trained in full and reports more
 	Broken bool    `json:"broken,omitempty"` // a value was no finite number
+	Waits  bool    `json:"-"`                // it has no machine; told of those that are trained in full
 }
 
 // Report is news of a trial: a value of the metric, or that it is paused or over.

@@ -69,10 +69,11 @@ func (d *driver) difference(s groups.Snapshot) (moves []groups.Move) {
 		if t.Phase == groups.Open || t.Phase == groups.Leaving {
 			active++
 		}
-		full := len(d.known[t.Config]) >= d.h.Epochs // its program ends by itself, or the core ends it
+		// A program that is trained in full ends by itself, or the core ends it. Without a machine it need not go on.
+		full := len(d.known[t.Config]) >= d.h.Epochs && !t.Waits
 		if t.Phase == groups.Open && !wanted[t.Config] && !full && len(moves) < MovesAtOnce {
 			move := groups.Move{Do: groups.Pause, Member: m, Why: LeftFor}
-			if d.pruned[t.Config] {
+			if d.pruned[t.Config] || t.Waits {
 				move.Do, move.Why = groups.Stop, Pruned
 			}
 			moves = append(moves, move)
