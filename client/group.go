@@ -9,16 +9,18 @@ import (
 	"scrimp/money"
 )
 
-// Group is jobs that belong together and have one budget: the members of an array. Times are wall time.
+// Group is jobs that belong together and have one budget: the members of an array, or the trials of a study. Times are
+// wall time.
 type Group struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
-	Kind      string            `json:"kind"`             // array
+	Kind      string            `json:"kind"`             // array or study
 	State     string            `json:"state"`            // awaits_approval, open, ending or over
 	Why       string            `json:"why,omitempty"`    // machine-readable
 	Detail    string            `json:"detail,omitempty"` // a sentence
 	Closed    bool              `json:"closed"`           // over, and nothing of it costs anything any more
 	Array     *Indexes          `json:"array,omitempty"`
+	Study     *StudyState       `json:"study,omitempty"`
 	Members   int               `json:"members"`
 	Began     int               `json:"began"` // how many of them have begun
 	Open      int               `json:"open"`  // how many of those are not over
@@ -59,6 +61,7 @@ type GroupReceipt struct {
 	// OnDemand is what the same work would have cost on-demand; null: of a member nobody can say.
 	OnDemand      *money.Amount `json:"on_demand"`
 	Interruptions int           `json:"interruptions"`
+	Study         *StudyReceipt `json:"study,omitempty"`
 }
 
 // GroupMember is a line of a group's receipt.
@@ -76,7 +79,7 @@ type GroupMember struct {
 	Exit          int           `json:"exit"`
 }
 
-// SubmitGroup submits a job as an array, and repeats itself as Submit does.
+// SubmitGroup submits a job as an array or a study, and repeats itself as Submit does.
 func (c *Client) SubmitGroup(ctx context.Context, s Submission) (Group, error) {
 	return submitted[Group](ctx, c, "/v1/groups", s)
 }

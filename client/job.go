@@ -28,6 +28,8 @@ type Submission struct {
 	// Array is FROM-TO, FROM-TO:STEP or either with %N behind it, of POST /v1/groups: the indexes of the members, of
 	// which at most N are open at once
 	Array string `json:"array,omitempty"`
+	// Study is a search for the best configuration, of POST /v1/groups: what is submitted is a study, and no array
+	Study *Study `json:"study,omitempty"`
 	// After is what must be over before it may have a machine: JOB or GROUP, which must succeed, or either with :any
 	// behind it
 	After []string `json:"after,omitempty"`

@@ -6,6 +6,7 @@ import "math"
 // alone, never at how many steps are planned, so that a run can be made longer.
 type adam struct {
 	mean, square   []float64
+	peak, warmup   float64 // the highest learning rate, and the steps to it
 	decay1, decay2 float64 // beta1 and beta2 to the power of the steps taken
 }
 
@@ -17,16 +18,17 @@ const (
 )
 
 func newAdam(n int) *adam {
-	return &adam{mean: make([]float64, n), square: make([]float64, n), decay1: 1, decay2: 1}
+	return &adam{peak: peakRate, warmup: warmup, mean: make([]float64, n), square: make([]float64, n), decay1: 1,
+		decay2: 1}
 }
 
 // rate is the learning rate of a step counted from 1: a straight line to
-// peakRate, then falling with the root of the step.
-func rate(step int64) float64 {
-	if step < warmup {
-		return float64(peakRate*float64(step)) / warmup
+// peak, then falling with the root of the step.
+func (a *adam) rate(step int64) float64 {
+	if x := float64(step); x < a.warmup {
+		return float64(a.peak*x) / a.warmup
 	}
-	return float64(peakRate * math.Sqrt(warmup/float64(step)))
+	return float64(a.peak * math.Sqrt(a.warmup/float64(step)))
 }
 
 // step changes the weights by the gradients of a step counted from 1.
@@ -37,7 +39,7 @@ func (a *adam) step(w, g []float64, step int64) {
 	}
 	a.decay1 = float64(a.decay1 * beta1)
 	a.decay2 = float64(a.decay2 * beta2)
-	lr := rate(step) / (1 - a.decay1)
+	lr := a.rate(step) / (1 - a.decay1)
 	c := 1 / (1 - a.decay2)
 	g, mean, square := g[:len(w)], a.mean[:len(w)], a.square[:len(w)]
 	for i := range w {

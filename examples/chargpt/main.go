@@ -18,6 +18,8 @@ import (
 type options struct {
 	steps      int64
 	calibrate  time.Duration
+	rate       float64 // the highest learning rate
+	warmup     float64 // steps to it
 	checkpoint string
 	saveEvery  time.Duration
 	out        string
@@ -59,6 +61,8 @@ func parse(args []string, env func(string) string) (options, error) {
 	f.DurationVar(&o.saveEvery, "save-every", o.saveEvery, "real time between two checkpoints; 0: after every step")
 	f.StringVar(&o.out, "out", "weights.bin", "`file` for the final weights")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the first weights and of the order of the text")
+	f.Float64Var(&o.rate, "lr", peakRate, "highest learning rate")
+	f.Float64Var(&o.warmup, "warmup", warmup, "`steps` until the learning rate is at its highest")
 	f.StringVar(&o.corpus, "corpus", "", "Go installation or `folder` of text to learn from (default: GOROOT, then go "+
 		"env GOROOT)")
 	f.BoolVar(&o.sample, "sample", false, "print text that the model writes, at the end")
@@ -80,6 +84,8 @@ func parse(args []string, env func(string) string) (options, error) {
 	case o.steps < 1 && o.calibrate == 0:
 		return o, errors.New("how many steps? give --steps N, or set STEPS; --calibrate 1m prints how many take a " +
 			"minute here")
+	case !(o.rate > 0 && o.rate < 1e3 && o.warmup >= 1 && o.warmup < 1e9):
+		return o, errors.New("--lr wants more than 0 and less than 1000, --warmup 1 or more")
 	case o.logEvery < 1 || o.saveEvery < 0 || o.calibrate < 0:
 		return o, errors.New("--log-every wants 1 or more, --save-every and --calibrate no negative time")
 	}
@@ -116,6 +122,7 @@ func run(o options, stop <-chan os.Signal, say io.Writer) (int, error) {
 		return 1, err
 	}
 	t := newTrainer(text, o.seed)
+	t.adam.peak, t.adam.warmup = o.rate, o.warmup
 	if o.calibrate > 0 {
 		fmt.Fprintln(say, t.calibrate(o.calibrate, o.logEvery))
 		return 0, nil

@@ -105,7 +105,7 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
-		simulate.Commands(a.App), share.Commands(a.App), tune.Commands(a.App),
+		simulate.Commands(a.App), share.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.engineCmd(), a.schemaCmd(),
 			a.serveCmd(), a.gcCmd(),

@@ -36,7 +36,8 @@ type Latest struct {
 	low     time.Time // since when every usage has said so, wall; zero: the newest does not
 	metric  policy.Metric
 	seen    policy.Seen // what the metric came to so far
-	known   bool        // metric, seen and since were asked for
+	trial   bool        // a search waits for each value
+	known   bool        // metric, seen, trial and since were asked for
 	since   time.Time   // when the attempt was asked for, market time: nothing of it is older
 	began   time.Time   // when progress or usage was heard first, wall
 	orders  api.Orders  // what the agent was told last

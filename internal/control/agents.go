@@ -126,10 +126,13 @@ func (c *Control) known(l *Latest) (top int64) {
 	var metric policy.Metric
 	var seen policy.Seen
 	var since time.Time
+	trial := false
 	c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
 		if a, ok := m.Attempt(l.attempt); ok {
 			j, _ := m.Job(a.Job())
 			top, metric, seen, since = max(top, heardOf(a, l.node)), j.Terms().Metric, j.Seen(), a.Requested()
+			g, _ := m.State().StudyOf(j)
+			trial = g != nil
 		} else {
 			top = -1
 		}
@@ -137,7 +140,7 @@ func (c *Control) known(l *Latest) (top int64) {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
 	if !l.known && top >= 0 {
-		l.metric, l.seen, l.since, l.known = metric, seen, since, true
+		l.metric, l.seen, l.since, l.trial, l.known = metric, seen, since, trial, true
 	}
 	return top
 }

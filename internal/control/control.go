@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
 	"scrimp/internal/store"
+	"scrimp/internal/work/propose"
 )
 
 // Clock turns wall time into market time.
@@ -78,6 +79,9 @@ type Control struct {
 	listed   map[string]bool  // ended instances that are being reported
 
 	agents agentStatus // with a lock of its own
+
+	planning sync.Mutex // guards planner
+	planner  propose.Planner
 
 	durable commitIndex           // how much of what was stepped is
 	full    atomic.Pointer[error] // why nothing can be written: there is no room; nil: it can

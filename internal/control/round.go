@@ -6,7 +6,6 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan/round"
 	"scrimp/internal/work/groups"
-	"scrimp/internal/work/propose"
 )
 
 // round runs a round beside the steps, on what stands when it begins, and tells what it proposes.
@@ -28,8 +27,14 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	if !ok {
 		return
 	}
-	b := core.Proposed{Group: group, Base: s.Base, Moves: propose.Moves(s)}
+	b := core.Proposed{Group: group, Base: s.Base, Moves: c.moves(s)}
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // where it is not written the core asks again
+}
+
+func (c *Control) moves(s groups.Snapshot) []groups.Move {
+	c.planning.Lock()
+	defer c.planning.Unlock()
+	return c.planner.Moves(s)
 }
 
 func (c *Control) groupSnapshot(group string) (groups.Snapshot, bool) {

@@ -86,7 +86,7 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 		values := c.valuesOf(l.metric, m, l.since)
 		var stop policy.Stop
 		l.seen, stop = l.seen.Judge(l.metric, values)
-		l.decides = l.decides || stop != ""
+		l.decides = l.decides || stop != "" || l.trial && len(values) > 0
 		for _, v := range values {
 			l.values = append(l.values, heard{m.Seq, m.At, v})
 		}

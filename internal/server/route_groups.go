@@ -11,7 +11,8 @@ import (
 func groupRoutes() []route {
 	return []route{
 		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
-			"Submit a job as an array: the same job, with each of its indexes", api.Submission{}, api.Group{}, "", nil,
+			"Submit a job as an array: the same job, with each of its indexes; or as a study: a search for its best " +
+				"configuration", api.Submission{}, api.Group{}, "", nil,
 			ofSubmit((*submit.Desk).Group)},
 		{"GET", "/v1/groups", identity.Viewer, anywhere, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
 			ofGroups((*groups.Desk).List)},
@@ -19,6 +20,8 @@ func groupRoutes() []route {
 			ofGroups((*groups.Desk).Get)},
 		{"GET", "/v1/groups/{id}/receipt", identity.Viewer, ofJob, true, "Show what a group cost, by member", nil,
 			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
+		{"GET", "/v1/groups/{id}/trials", identity.Viewer, ofJob, true, "List the trials of a search, in the order in " +
+			"which they began", nil, []api.Trial{}, "", nil, ofGroups((*groups.Desk).Trials)},
 		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
 			api.Group{}, "", nil, ofGroups((*groups.Desk).End)},
 		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",

@@ -92,14 +92,20 @@ func (w *World) submitsLast(j simJob) {
 }
 
 // begins makes the programs of members that begin with a step, and forgets those that did not.
-func (w *World) begins(moves []groups.Move, step func() bool) {
-	g := w.m.State().Group("sweep")
+func (w *World) begins(group string, moves []groups.Move, step func() bool) {
+	g, of := w.m.State().Group(group), w.array
+	if g.Study != nil {
+		of = w.study
+	}
 	known := len(w.jobs)
 	for _, v := range moves {
-		if id := state.MemberOf("sweep", g.Terms.Array.Index(v.Member)); v.Do == groups.Start && w.jobNamed(id) == nil {
-			one := *w.array
+		if id := g.MemberID(v.Member); v.Do == groups.Start && w.jobNamed(id) == nil {
+			one := *of
 			one.id = id
 			one.fails = slices.Clone(one.fails)
+			if g.Study != nil {
+				one.flat = 1 + one.steps*int64(v.Config%10)/10
+			}
 			w.jobs = append(w.jobs, one)
 		}
 	}
@@ -107,7 +113,7 @@ func (w *World) begins(moves []groups.Move, step func() bool) {
 	w.jobs = slices.DeleteFunc(w.jobs, func(j simJob) bool {
 		_, began := w.known(j.id)
 		return slices.ContainsFunc(moves, func(v groups.Move) bool {
-			return j.id == state.MemberOf("sweep", g.Terms.Array.Index(v.Member))
+			return v.Do == groups.Start && j.id == g.MemberID(v.Member)
 		}) && !began && done
 	})
 	if !done {
@@ -141,6 +147,9 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 				continue
 			}
 			g := w.m.State().Group(b.Group)
+			if g.Study != nil {
+				continue
+			}
 			if want := state.MemberOf(g.Name, g.Terms.Array.Index(t.began)); f.Job != want {
 				w.breaks("array: %s begins, and it is the turn of %s", f.Job, want)
 			}
@@ -162,7 +171,8 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 		case state.GroupFinished:
 			g := w.m.State().Group(f.Group)
 			t.overAs[f.Group] = ending{true, g.Succeeded()}
-			if o := g.Ended; g.Open != 0 || o.Succeeded+o.Failed+o.Stopped+o.Cancelled != g.Began || f.Why == core.AllOver && g.Began != g.Members() {
+			if o := g.Ended; g.Open != 0 || o.Succeeded+o.Failed+o.Stopped+o.Cancelled != g.Began ||
+				f.Why == core.AllOver && g.Began != g.Members() {
 				w.breaks("array: it is over with %+v of %d members, %d of them open", o, g.Began, g.Open)
 			}
 			w.saw("an array is over")
@@ -217,7 +227,7 @@ func (e ending) as(either bool) bool { return e.over && (either || e.succeeded) 
 // arraysLeft says which array is not over, "" for none.
 func (w *World) arraysLeft() string {
 	for _, g := range w.m.State().Groups() {
-		if g.Terms.Kind == groups.Array && g.Phase != state.GroupOver {
+		if g.Terms.Kind.Planned() && g.Phase != state.GroupOver {
 			return fmt.Sprintf("%s is %s", g.Name, g.Phase)
 		}
 	}

@@ -189,7 +189,8 @@ func (w *World) takenOf(name string, all map[string]*kept) (taken money.Amount) 
 			continue
 		}
 		takes := j.Spent(w.event(core.Tick{}).At)
-		if most := j.Terms().Budget; !j.State().Over() && most.Cmp(takes) > 0 {
+		parked := j.State() == core.Paused && j.Why() == core.PausedBySearch
+		if most := j.Terms().Budget; !j.State().Over() && !parked && most.Cmp(takes) > 0 {
 			takes = most
 		}
 		taken = taken.Add(takes)

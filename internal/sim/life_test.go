@@ -77,6 +77,7 @@ func (w *World) live() {
 	w.drawPauses()
 	w.drawHolds(w.zones[0].offer.Accelerators)
 	w.drawArrays(w.zones[0].offer.Accelerators)
+	w.drawStudies(w.zones[0].offer.Accelerators)
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)

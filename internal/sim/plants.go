@@ -52,6 +52,7 @@ const (
 	FaultLumps       Fault = "lumped-prices"    // postings say the newest price of a time that had several
 	FaultCrowded     Fault = "crowded-array"    // more members of an array are open than may be at once
 	FaultHeedless    Fault = "heedless"         // a job begins though what it comes after has failed
+	FaultBeyond      Fault = "beyond-the-end"   // trials of a study go on beyond their end
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 
 	FaultStaleGroup  Fault = "stale-group"  // groups of a round happen whatever has changed since

@@ -6,7 +6,6 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan/round"
-	"scrimp/internal/work/propose"
 )
 
 // round begins a round, whose groups come when it is over: what happens meanwhile makes them
@@ -32,7 +31,7 @@ func (w *World) propose(a core.Propose) {
 	if w.fault == FaultCrowded {
 		s.AtOnce += 2
 	}
-	moves := propose.Moves(s)
+	moves := w.planner.Moves(s)
 	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // chance of its own, so that lives without groups are as they were
 	life := w.lives
 	switch after := time.Second; rng.IntN(20) {
@@ -45,7 +44,7 @@ func (w *World) propose(a core.Propose) {
 			if life == w.lives && w.up {
 				step := func() bool { return w.step(core.Proposed{Group: a.Group, Base: s.Base, Moves: moves}) }
 				if w.members != nil {
-					w.members(moves, step)
+					w.members(a.Group, moves, step)
 				} else {
 					step()
 				}

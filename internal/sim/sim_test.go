@@ -201,6 +201,7 @@ var plants = map[Fault]plant{
 	FaultCrowded:     {"array", 67},
 	FaultLumps:       {"complete", 0},
 	FaultHeedless:    {"after", 97},
+	FaultBeyond:      {"study", 1},
 	FaultSlowFirm:    {"deadline", 345},
 	FaultFirmInTime:  {"deadline", 80},
 	FaultDearer:      {"budget", 151},

@@ -30,6 +30,7 @@ type twin struct {
 	given   map[string]time.Time // when machines were first given back
 	limits  bool
 	began   int               // members of the array
+	configs map[int]bool      // of the study that have begun
 	overAs  map[string]ending // how jobs and groups ended
 }
 
@@ -40,12 +41,13 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[int]bool{}}
 }
 
 // clone is the twin as it is now.
 func (t *twin) clone() *twin {
 	c := *t
+	c.configs = maps.Clone(t.configs)
 	c.told, c.given, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.overAs)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
@@ -97,6 +99,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.seated(out)
 	t.nested(e, out)
 	t.arrays(e, out)
+	t.studies(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)
@@ -383,7 +386,12 @@ func (t *twin) givenBack(a core.Terminate) {
 		if j := t.w.m.State().Job(live.Job()); !live.Draining() || j.Spent(t.w.m.Now()).Cmp(j.Terms().Budget) < 0 {
 			t.w.breaks("guard: %s was given back for %s: it was not asked to save, or %v of %v are left", a.Instance, a.Why, j.Spent(t.w.m.Now()), j.Terms().Budget)
 		}
-	case "paused_by_user": // the program began after that
+	case core.ClosedByUser:
+		j := t.w.m.State().Job(live.Job())
+		if g := t.w.m.State().Group(j.Terms().Group); g == nil || g.Ends != state.CancelMembers {
+			t.w.breaks("guard: the machine of %s was given back for %s, and its group is not cancelled", a.Attempt, a.Why)
+		}
+	case "paused_by_user", core.PausedBySearch: // the program began after that
 	case "seat_not_left":
 		for _, other := range t.w.m.State().SeatedAll(t.w.m.State().Instance(a.Instance)) {
 			if other.Task() == core.TaskRunning && !other.Draining() && other.Leaving() == "" {

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/propose"
 )
 
 // World is one simulated run of a job or a few.
@@ -79,7 +80,9 @@ type World struct {
 	parts, coming int     // of holds: that were drawn, and that are still to come
 	array         *simJob // what the members of the array do; nil: there is none
 	// members takes a step in which members of a group may begin, where it is set.
-	members func(moves []groups.Move, step func() bool)
+	members func(group string, moves []groups.Move, step func() bool)
+	planner propose.Planner
+	study   *simJob // what the trials of the study do; nil: there is none
 
 	altered map[string]time.Time // by job: when its user last resumed it
 	// anew is told of a job that was over and is taken up again, where it is set.

@@ -25,6 +25,8 @@ type Flags struct {
 	Market string
 	Array  string // the indexes of an array; "": one job
 	Terms  Terms
+	Text   []byte         // the job file, where another file has it; nil: the file is read
+	Fields []spec.Setting // further fields that are set
 }
 
 // Add gives a command the flags.
@@ -38,13 +40,13 @@ func (f *Flags) Add(cmd *cobra.Command) {
 // Load reads the job file for what use says, or makes a job of the command after --.
 func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec.Job, folder string,
 	notes []spec.Note, err error) {
-	settings := f.Terms.settings()
+	settings := append(f.Terms.settings(), f.Fields...)
 	if dash >= 0 {
 		folder = "."
 		if j, notes, err = fromCommand(use, args, now, settings); err != nil {
 			return j, "", nil, err
 		}
-	} else if j, folder, notes, err = readJob(use, args[0], now, settings); err != nil {
+	} else if j, folder, notes, err = readJob(use, args[0], f.Text, now, settings); err != nil {
 		return j, "", nil, err
 	}
 	if folder, err = filepath.Abs(folder); err != nil {
@@ -77,11 +79,12 @@ func fromCommand(use spec.Use, args []string, now time.Time, settings []spec.Set
 }
 
 // readJob reads a job file; its work folder is the file's own, or as it says.
-func readJob(use spec.Use, file string, now time.Time, settings []spec.Setting) (j spec.Job, folder string,
+func readJob(use spec.Use, file string, text []byte, now time.Time, settings []spec.Setting) (j spec.Job, folder string,
 	notes []spec.Note, err error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
+	if text == nil {
+		if text, err = os.ReadFile(file); err != nil {
+			return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
+		}
 	}
 	folder, err = filepath.Abs(filepath.Dir(file))
 	if err != nil {

@@ -48,11 +48,12 @@ func orGroup(ctx context.Context, c *command.Client, id string, err error, do fu
 }
 
 func (a *app) groupsCmd() *cobra.Command {
-	return &cobra.Command{Use: "groups", Short: "List arrays of jobs with what they have spent",
+	return &cobra.Command{Use: "groups", Short: "List arrays of jobs and studies with what they have spent",
 		Args: command.Takes(), GroupID: command.GroupLook,
-		Long: "Lists the arrays that scrimp run --array has submitted: how many members they have, how many of these have " +
-			"succeeded or ended otherwise, and what they have spent together. The commands status, wait, receipt, stop, " +
-			"cancel, approve and reject take an array as they take a job; scrimp jobs --group lists its " +
+		Long: "Lists the arrays that scrimp run --array has submitted and the studies of scrimp tune: how many members " +
+			"they have, how many of these have succeeded or ended otherwise, and what they have spent together. The commands " +
+			"status, wait, receipt, stop, cancel, approve and reject take a group as they take a job; " +
+			"scrimp jobs --group lists its " +
 			"members." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			list, err := c.Groups(ctx)
@@ -72,8 +73,16 @@ func (a *app) groupsCmd() *cobra.Command {
 		})}
 }
 
-// runArray submits a job as an array.
-func (a *app) runArray(ctx context.Context, c *command.Client, s api.Submission, detach bool) error {
+// failed reports whether a group that is over has not done what it was for.
+func failed(g api.Group) bool {
+	if g.Study != nil {
+		return g.Study.Best == nil
+	}
+	return g.Succeeded < g.Members
+}
+
+// runGroup submits a job as an array or a study.
+func (a *app) runGroup(ctx context.Context, c *command.Client, s api.Submission, detach bool) error {
 	g, err := c.SubmitGroup(ctx, s)
 	switch {
 	case err != nil:
@@ -146,7 +155,7 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 			}
 		default:
 			failed = 0
-			state := fmt.Sprint(g.State, g.Succeeded, g.Open, show.GroupProgress(g, show.Place{Width: 40}))
+			state := fmt.Sprint(g.State, g.Succeeded, g.Began, show.GroupProgress(g, show.Place{Width: 40}))
 			if state != shown {
 				shown = state
 				if a.JSON {
@@ -167,7 +176,7 @@ func (a *app) groupOver(ctx context.Context, c *command.Client, g api.Group, err
 	if err == nil && !a.JSON {
 		err = a.groupReceipt(ctx, c, g.ID)
 	}
-	if err == nil && g.Succeeded < g.Members {
+	if err == nil && failed(g) {
 		return command.JobFailed
 	}
 	return err

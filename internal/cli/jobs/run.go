@@ -121,7 +121,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 		return err
 	}
 	if f.Array != "" {
-		return a.runArray(ctx, c, s, detach)
+		return a.runGroup(ctx, c, s, detach)
 	}
 	job, err := c.Submit(ctx, s)
 	if err != nil {

@@ -41,16 +41,20 @@ func GroupProgress(g api.Group, p Place) string {
 	if g.State == "awaits_approval" {
 		is = "waits for approval"
 	}
-	items := []string{clean(g.ID) + " " + is,
-		fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members)}
-	if n := bad(g); n > 0 {
+	items := []string{clean(g.ID) + " " + is}
+	if g.Study != nil {
+		items = append(items, studyProgress(g)...)
+	} else {
+		items = append(items, fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members))
+	}
+	if n := bad(g); n > 0 && g.Study == nil {
 		items = append(items, fmt.Sprintf("%d did not", n))
 	}
 	if n := g.Members - g.Began; n > 0 && g.Finished != nil {
 		items = append(items, fmt.Sprintf("%d never began", n))
 	}
-	if g.Open > 0 {
-		items = append(items, fmt.Sprintf("%d wait or run", g.Open))
+	if n := g.Open - pausedIn(g); n > 0 {
+		items = append(items, fmt.Sprintf("%d wait or run", n))
 	}
 	if len(g.Waits) > 0 {
 		items = append(items, "waits for "+clean(strings.Join(g.Waits, ", ")))
@@ -77,6 +81,9 @@ func Group(g api.Group, p Place) string {
 		}
 		p.fact(&b, "indexes", "%s; at most %d wait or run at once", text, g.AtOnce)
 	}
+	if g.Study != nil {
+		p.study(&b, g)
+	}
 	p.fact(&b, "submitted", "%s by %s", p.when(g.Submitted), g.User)
 	if g.Finished != nil {
 		p.fact(&b, "finished", "%s", p.when(*g.Finished))
@@ -90,8 +97,11 @@ func Group(g api.Group, p Place) string {
 	if v := g.Approval; v != nil && v.At == nil {
 		p.fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.until(v.Until))
 	}
-	id := clean(g.ID)
-	for _, line := range [][2]string{{"jobs --group ", "its members"}, {"receipt ", "what they cost"},
+	id, first := clean(g.ID), [2]string{"jobs --group ", "its members"}
+	if g.Study != nil {
+		first = [2]string{"tune trials ", "its trials"}
+	}
+	for _, line := range [][2]string{first, {"receipt ", "what they cost"},
 		{"stop ", "saves a checkpoint of each and ends it"}} {
 		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("jobs --group ")+len(id), line[0]+id, line[1])
 	}
@@ -130,6 +140,9 @@ func GroupReceipt(r api.GroupReceipt, p Place) string {
 		p.fact(&b, "on-demand", "%s for the same work", usd(*r.OnDemand))
 	}
 	p.fact(&b, "interruptions", "%d", r.Interruptions)
+	if r.Study != nil {
+		p.studyReceipt(&b, r)
+	}
 	return b.String()
 }
 

@@ -1,4 +1,4 @@
-// Package tune holds the commands that search for the best configuration within a budget.
+// Package tune holds the command that compares searchers on recorded curves.
 package tune
 
 import (
@@ -17,14 +17,9 @@ import (
 // app is what every command is given, for the commands of this package.
 type app struct{ *command.App }
 
-// Commands are those of this package.
-func Commands(shared *command.App) []*cobra.Command {
+// Commands are those of this package, below the command that runs searches.
+func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
 	a := &app{shared}
-	tune := &cobra.Command{
-		Use: "tune", Short: "Compare hyper-parameter searchers on recorded curves", GroupID: command.GroupMoney,
-		Long: `Searches for the best hyper-parameters within a budget. So far, scrimp tune replays searches on recorded
-learning curves; it does not start searches on machines yet.`,
-	}
 	tune.AddCommand(a.simulateCmd())
 	return []*cobra.Command{tune}
 }

@@ -235,6 +235,11 @@ func (w *weighing) resumption(j *Job, b *JobResumed) (v verdict) {
 		v.no = &Refusal{Job: j.ID(), Why: NeverApproved, Err: errors.New("it was never approved")}
 		return v
 	}
+	if h := w.m.s.Group(j.Terms().Parent); bySearch(j) && h.Phase == state.GroupOpen {
+		v.no = &Refusal{Job: j.ID(), Why: NoGroup, Err: fmt.Errorf("the search of %s has paused it, and resumes "+
+			"it where that pays", h.Name)}
+		return v
+	}
 	v.no = w.changed(j, b.Changes)
 	return v
 }

@@ -157,7 +157,7 @@ func (m *Machine) view(j *Job) plan.Job {
 		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())).Sub(leaving), lastSave(j)
 		v.DueElsewhere = held
 		v.Rough = j.Rough()
-		v.Sooner = t.Metric.HasGoal || t.Metric.Patience > 0
+		v.Sooner = m.mayEndSooner(j)
 	}
 	each(&v, t, m.nodesOf(j))
 	return v

@@ -85,7 +85,7 @@ func (m *Machine) finish(j *Job, as State, why, detail string) {
 	}
 	m.freed()
 	m.settled(j.ID())
-	m.proposals.due(j.Terms().Group)
+	m.left(j)
 }
 
 // freed lets others have what a job holds no more.

@@ -20,6 +20,8 @@ const (
 	ClosedByUser     = "closed_by_user"
 	AllOver          = "all_over"          // all of its members are
 	BudgetSpent      = "budget_spent"      // nothing is left of its budget for another
+	TimeSpent        = "time_spent"        // its wall clock is over
+	SearchDone       = "search_done"       // the searcher wants nothing more
 	DependencyFailed = "dependency_failed" // what it was to come after did not succeed
 )
 
@@ -35,7 +37,7 @@ type parts struct {
 // claimOf is what a part takes of its hold by t.
 func claimOf(j *Job, t time.Time) money.Amount {
 	spent, most := j.Spent(t), j.Terms().Budget
-	if j.State().Over() || spent.Cmp(most) > 0 {
+	if j.State().Over() || bySearch(j) || spent.Cmp(most) > 0 {
 		return spent
 	}
 	return most
@@ -191,7 +193,7 @@ func (m *Machine) worst(t state.GroupTerms) money.Amount {
 		return money.Amount{}
 	}
 	most, at := t.Budget, t.AtOnce
-	if t.Kind == groups.Array {
+	if t.Kind.Planned() {
 		at = min(at, m.cfg().MaxRunning)
 	}
 	rate := m.highestRate(&Terms{Need: plan.Need{MaxRate: t.Rate}})
@@ -277,6 +279,9 @@ func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return refuse(NoGroup, errors.New("give a budget of zero or more, and from 1 to 10,000 members at once"))
 	}
+	if err := checkStudy(&t); err != nil {
+		return refuse(NoGroup, err)
+	}
 	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
 		a.Step < 1 || a.From < 0 || a.Step > groups.MaxIndex || a.From > groups.MaxIndex) {
 		return refuse(NoGroup, errors.New("an array has from 1 to 10,000 members, with indexes of zero or more"))
@@ -353,10 +358,7 @@ func (w *weighing) inHold(id, parent string, o ledger.Owner, user string, takes 
 		return refuse(GroupFull, "group %s: of %s, %s is taken, and the part can cost %s", parent, usd(h.Terms.Budget),
 			usd(taken), usd(takes))
 	}
-	if w.taken == nil {
-		w.taken = map[string]money.Amount{}
-	}
-	w.taken[parent] = w.taken[parent].Add(takes)
+	w.takes(parent, takes)
 	return nil
 }
 

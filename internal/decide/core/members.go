@@ -88,7 +88,9 @@ func (m *Machine) tendGroup(g *state.Group) {
 		p.again(g.Name, g.Approval.Until)
 	case g.Phase == state.GroupEnding:
 		m.endMembers(g)
-	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || g.Terms.Kind != groups.Array:
+	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || !g.Terms.Kind.Planned():
+	case m.outOfTime(g):
+		m.endGroup(g.Name, TimeSpent, "", state.StopMembers)
 	case p.awaits(g.Name):
 		p.asked[g.Name] = true
 	default:
@@ -100,7 +102,10 @@ func (m *Machine) tendGroup(g *state.Group) {
 
 // endMembers ends the members of a group that is being ended, a few in each step, and the group with the last.
 func (m *Machine) endMembers(g *state.Group) {
-	left := membersAtOnce
+	left, why := membersAtOnce, g.Why
+	if g.Study != nil && g.Why != ClosedByUser { // the budget that is spent is that of the search
+		why = SearchOver
+	}
 	for _, j := range slices.Clone(m.s.OpenMembers(g.Name)) {
 		if g.Ends == state.LetMembers || left == 0 {
 			break
@@ -109,7 +114,7 @@ func (m *Machine) endMembers(g *state.Group) {
 			continue // it is being ended
 		}
 		m.works(j)
-		m.end(j, g.Ends == state.StopMembers, g.Why, g.Detail)
+		m.end(j, g.Ends == state.StopMembers, why, g.Detail)
 		left--
 	}
 	switch {
@@ -150,7 +155,14 @@ func (p *proposals) take(m *Machine, b Proposed) {
 				m.notYet(g, no)
 				return
 			}
+		case groups.Pause, groups.Resume, groups.Stop:
+			done = m.movesTrial(&w, g, v)
 		case groups.Finish:
+			if g.Study != nil {
+				m.endGroup(g.Name, finishedBy(v.Why), "", state.StopMembers)
+				done = true
+				break
+			}
 			if done = g.Began == g.Members() && g.Open == 0; done {
 				m.groupOver(g, AllOver)
 			}
@@ -169,15 +181,20 @@ func (p *proposals) take(m *Machine, b Proposed) {
 // starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came
 // too late.
 func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move) *Refusal {
-	if g.Terms.Kind != groups.Array || v.Member != g.Began || v.Member >= g.Members() ||
-		g.Open >= g.Terms.AtOnce && !m.faults.Crowded {
-		return &Refusal{Why: NoGroup}
+	switch open, may := g.Open, v.Member < g.Members(); {
+	case g.Study != nil:
+		open, may = g.Study.Active(), m.mayBegin(g, v)
+		fallthrough
+	default:
+		if v.Member != g.Began || !may || open >= g.Terms.AtOnce && !m.faults.Crowded {
+			return &Refusal{Why: NoGroup}
+		}
 	}
 	b := g.Member(v.Member)
 	if g.Terms.HasBudget {
-		if b.Terms.Budget, b.Terms.HasBudget = m.shareOf(w, g), true; b.Terms.Budget.IsZero() && b.Terms.Work != 0 {
-			m.endGroup(g.Name, BudgetSpent, fmt.Sprintf("%d of %d members have begun", g.Began, g.Members()), state.LetMembers)
-			return nil
+		if b.Terms.Budget, b.Terms.HasBudget = m.shareOf(w, g), true; b.Terms.Budget.IsZero() &&
+			(b.Terms.Work != 0 || g.Study != nil) {
+			return m.outOfMoney(g)
 		}
 	}
 	one := w.submission(b, g.User())
@@ -204,14 +221,17 @@ func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
 	}
 	_, taken := w.family.sums(g.Name)
 	for n := range g.Began { // minimum charges of members that are over are still to come
-		if j := m.s.Job(g.Member(n).Job); j != nil && j.State().Over() {
+		if j := m.s.Job(g.MemberID(n)); j != nil && (j.State().Over() || bySearch(j)) {
 			leaving, held := m.minimumDue(j)
 			taken = taken.Add(leaving).Add(held)
 		}
 	}
 	left := g.Terms.Budget.Sub(taken.Add(w.taken[g.Name]))
-	if left.Sign() <= 0 {
+	switch {
+	case left.Sign() <= 0:
 		return money.Amount{}
+	case g.Study != nil:
+		return m.shareOfTrial(g, left)
 	}
 	return left.Over(g.Members() - g.Began)
 }
@@ -243,15 +263,26 @@ func (m *Machine) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	if g == nil {
 		return s, false
 	}
-	return groups.Snapshot{Group: name, Kind: g.Terms.Kind, Base: m.s.Seq(), Members: g.Members(), Began: g.Began,
-		Open: g.Open, AtOnce: g.Terms.AtOnce}, true
+	s = groups.Snapshot{Group: name, Kind: g.Terms.Kind, Base: m.s.Seq(), Members: g.Members(), Began: g.Began,
+		Open: g.Open, AtOnce: g.Terms.AtOnce}
+	if y := g.Study; y != nil {
+		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
+		s.Reports = y.Reports[:len(y.Reports):len(y.Reports)]
+		for n := range s.Trials {
+			if t := &s.Trials[n]; t.Phase == groups.Open && t.Unit >= g.Terms.Study.Units() {
+				j := m.s.Job(g.MemberID(n))
+				t.Waits = j != nil && j.State() == Queued
+			}
+		}
+	}
+	return s, true
 }
 
 // GroupSpent is what the members of a group have cost by t.
 func (m *Machine) GroupSpent(g *state.Group, t time.Time) money.Amount {
 	spent := g.Archived
 	for n := range g.Began {
-		if j := m.s.Job(state.MemberOf(g.Name, g.Terms.Array.Index(n))); j != nil {
+		if j := m.s.Job(g.MemberID(n)); j != nil {
 			spent = spent.Add(j.Spent(t))
 		}
 	}

@@ -19,15 +19,20 @@ func (m *Machine) pauseJob(b JobPaused) {
 	if b.Cause != "" {
 		why = SetAside
 	}
+	m.pause(j, why, b.Cause)
+}
+
+// pause lets a job save and give up its machine. cause is what failed where a step worked on it.
+func (m *Machine) pause(j *Job, why, cause string) {
 	a := j.Live()
-	atOnce := b.Cause != "" && j.Ending() != "" // steps fail also while it ends: that is not waited for
+	atOnce := cause != "" && j.Ending() != "" // steps fail also while it ends: that is not waited for
 	switch {
 	case j.Ending() != "" && !atOnce:
 	case a != nil && a.Task() == TaskRunning && j.State() == Running && !atOnce:
-		m.fact(state.JobEnding{Job: j.ID(), State: Paused, Why: why, Detail: b.Cause})
+		m.fact(state.JobEnding{Job: j.ID(), State: Paused, Why: why, Detail: cause})
 		m.drain(j, a, why, "", "")
 	default:
-		m.suspend(j, why, b.Cause)
+		m.suspend(j, why, cause)
 		if a != nil {
 			m.release(a, why, "")
 		}
@@ -43,6 +48,7 @@ func (m *Machine) suspend(j *Job, why, detail string) {
 	m.queue.remove(j)
 	m.queue.leave(j)
 	m.fact(state.JobSuspended{Job: j.ID(), Why: why, Detail: detail})
+	m.left(j)
 	at(j).wake = time.Time{}
 	if a := j.Asked(); a != nil {
 		m.giveUp(a, why)

@@ -64,7 +64,7 @@ func (m *Machine) affords(j *Job, i *Instance) bool {
 	}
 	rate, budget := i.PresentRate(), t.Budget.Sub(m.charged(j))
 	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
-	if !known || j.Rough() || t.Metric.HasGoal || t.Metric.Patience > 0 { // it may end sooner
+	if !known || j.Rough() || m.mayEndSooner(j) {
 		left = 0
 	}
 	return rate.Until(max(left+t.Grace, m.paidUntil(i).Sub(m.now()))).Cmp(budget) < 0

@@ -37,6 +37,9 @@ func (s *State) Apply(e *Event, f Fact) {
 	case JobHeld, JobRefused, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided,
 		ProbeAsked, RungFailed:
 		s.applyJob(e, f)
+		if j := s.jobs[movedJob(f)]; j != nil {
+			s.trialMoves(j)
+		}
 	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
 		AllocationReduced,
 		AttemptBegan, BackedOff:
@@ -55,6 +58,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.setRules(e.Body.(BudgetsSet))
 	case GroupGranted, GroupEnded, MembersEnding, GroupFinished, GroupWaits:
 		s.applyGroup(e, f)
+	case TrialLeft:
+		s.trialLeft(f)
 	case DependencyMet:
 		s.applyDependency(f)
 	case LimitReached:
@@ -221,7 +226,7 @@ func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 	s.inOrder = append(s.inOrder, j)
 	s.grow()
 	s.touch(j)
-	s.memberBegins(j)
+	s.memberBegins(e, j)
 	return j
 }
 
@@ -298,6 +303,9 @@ func (s *State) queued(e *Event, f JobQueued) {
 		j.r.UnplacedSince = s.now
 		r := j.runs()
 		r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
+	}
+	if _, resumes := e.Body.(Proposed); resumes && f.Bound != nil { // a trial that goes on has another share
+		j.r.Terms.Budget, j.r.Terms.HasBudget = *f.Bound, true
 	}
 	move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
 	j.r.Why, j.r.Detail = f.Why, f.Detail

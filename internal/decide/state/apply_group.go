@@ -45,6 +45,9 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 	b := e.Body.(GroupOpened)
 	g := &Group{Name: f.Group, Tenant: e.Tenant, By: UserOf(e.Actor), Terms: b.Terms, Worst: f.Worst, Opened: s.now,
 		Event: s.seq, Waits: b.Terms.After}
+	if b.Terms.Study != nil {
+		g.Study = &Study{}
+	}
 	if f.Budget != nil {
 		g.Terms.Budget, g.Terms.HasBudget = *f.Budget, true
 	}
@@ -53,11 +56,12 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 }
 
 // memberBegins counts a new member of its group.
-func (s *State) memberBegins(j *Job) {
+func (s *State) memberBegins(e *Event, j *Job) {
 	g := s.groups[j.r.Terms.Group]
 	if g == nil {
 		return
 	}
+	s.trialBegins(g, e, j)
 	g.Began++
 	if g.Phase == GroupOpen {
 		g.Why, g.Detail = "", ""

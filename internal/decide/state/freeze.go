@@ -55,7 +55,9 @@ func (s *State) Freeze(since uint64) *Snapshot {
 		f.head.Demands[user] = *d
 	}
 	for _, h := range s.Groups() {
-		f.head.Groups = append(f.head.Groups, *h)
+		g := *h
+		g.Study = h.Study.clone()
+		f.head.Groups = append(f.head.Groups, g)
 	}
 	if len(s.reserves) > 0 {
 		f.head.Reserves = map[market.OfferID]*Stock{}

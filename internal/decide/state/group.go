@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
 )
 
 // GroupTerms is what a group may do and spend.
@@ -30,6 +30,8 @@ type GroupTerms struct {
 	// Array and Member say what the members of an array are: the same job, each with its index.
 	Array  groups.Indexes `json:"array,omitzero"`
 	Member *Terms         `json:"member,omitempty"`
+	// Study says what a study searches for. Its members are trials, the same job with other parameters.
+	Study *study.Spec `json:"study,omitempty"`
 }
 
 // What can happen to groups.
@@ -173,6 +175,7 @@ type Group struct {
 	Open     int          `json:"open,omitempty"`  // how many of them are not over
 	Ended    Outcomes     `json:"ended,omitzero"`
 	Archived money.Amount `json:"archived,omitzero"` // what archived members have cost
+	Study    *Study       `json:"study,omitempty"`   // nil: it is no study
 }
 
 // Outcomes are how many members have ended how.
@@ -203,8 +206,14 @@ func (g *Group) User() string { return cmp.Or(g.By, Owner) }
 // Closed reports whether no more members begin.
 func (g *Group) Closed() bool { return g.Phase == GroupEnding || g.Phase == GroupOver }
 
-// Succeeded reports whether it is over and all of its members have succeeded.
-func (g *Group) Succeeded() bool { return g.Phase == GroupOver && g.Ended.Succeeded == g.Members() }
+// Succeeded reports whether it is over and all of its members have succeeded. A study has succeeded where it was not
+// cancelled and has found anything.
+func (g *Group) Succeeded() bool {
+	if g.Study != nil {
+		return g.Phase == GroupOver && g.Ends != CancelMembers && g.Study.Best(g.Terms.Study.Maximize) >= 0
+	}
+	return g.Phase == GroupOver && g.Ended.Succeeded == g.Members()
+}
 
 // Members is how many it has in all, so far as is known.
 func (g *Group) Members() int {
@@ -233,16 +242,25 @@ func (g *Group) member(job string) *JobSubmitted {
 	return b
 }
 
-// Member is the submission of the n-th member of an array, from 0.
-func (g *Group) Member(n int) *JobSubmitted {
-	return g.member(MemberOf(g.Name, g.Terms.Array.Index(n)))
+// Index is that of the n-th member, from 0.
+func (g *Group) Index(n int) int {
+	if g.Terms.Kind == groups.Array {
+		return g.Terms.Array.Index(n)
+	}
+	return n
 }
+
+// MemberID is the name of the n-th member, from 0.
+func (g *Group) MemberID(n int) string { return MemberOf(g.Name, g.Index(n)) }
+
+// Member is the submission of the n-th member, from 0.
+func (g *Group) Member(n int) *JobSubmitted { return g.member(g.MemberID(n)) }
 
 // ParseGroup says what is wrong with the name of a group.
 func ParseGroup(name string, of groups.Kind) error {
-	if of == groups.Array {
+	if of.Planned() {
 		if name == "" {
-			return errors.New("an array needs a name")
+			return fmt.Errorf("the %s needs a name", of)
 		}
 		return nil
 	}

@@ -143,6 +143,7 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 	}
 	s.seesPace(j, a)
 	l.Seen, _ = l.Seen.Judge(j.r.Terms.Metric, b.Objective(j.r.Terms.Metric))
+	s.seesTrial(j, b)
 }
 
 func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {

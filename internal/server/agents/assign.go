@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/server/terms"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
 )
 
 // assign is what the agent of a rank of the attempt has to do.
@@ -34,8 +35,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		env[k] = v
 	}
 	maps.Copy(env, divided(j.Model))
-	d.indexed(env, &job)
-	command, args := j.Command, slices.Clone(j.Args)
+	command, args := d.configured(env, &job, j.Command, slices.Clone(j.Args))
 	for i, v := range j.AnyOf {
 		if a.Variant() != "" && terms.Variant(j, i) == a.Variant() {
 			if len(args) > 0 {
@@ -173,6 +173,27 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
 	} else {
 		as.Withheld = slices.Clone(j.Inherit)
 	}
+}
+
+// configured tells the program of a trial its parameters, by flags and by the environment, and that of an array's
+// member its index.
+func (d *Desk) configured(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
+	d.indexed(env, job)
+	var spec *study.Spec
+	config := 0
+	d.Control.Read(func(m *core.Machine) {
+		if j, ok := m.Job(job.ID()); ok {
+			if g, t := m.State().StudyOf(j); g != nil {
+				spec, config = g.Terms.Study, t.Config
+			}
+		}
+	})
+	if spec == nil {
+		return command, args
+	}
+	texts := spec.Texts(spec.Pool(), config)
+	maps.Copy(env, spec.Env(texts))
+	return spec.Command(command, args, texts)
 }
 
 // indexed tells the program of an array's member its index, by our names and by those of Slurm.

@@ -156,6 +156,9 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	if t.Kind == groups.Array {
 		v.Array = &api.Indexes{From: t.Array.From, Step: t.Array.Step}
 	}
+	if g.Study != nil {
+		v.Study = d.studyOf(m, g)
+	}
 	for _, on := range g.Waits {
 		v.Waits = append(v.Waits, on.On)
 	}
@@ -165,7 +168,7 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	v.Closed = g.Phase == state.GroupOver
 	rate := money.Rate(0)
 	for n := range g.Began {
-		if j := m.State().Job(g.Member(n).Job); j != nil {
+		if j := m.State().Job(g.MemberID(n)); j != nil {
 			v.Closed = v.Closed && jobs.Closed(j)
 			if a := j.Live(); a != nil {
 				rate += a.Rate()
@@ -190,7 +193,10 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 	rec := api.GroupReceipt{Group: v, Members: []api.GroupMember{}, OnDemand: new(money.Amount{})}
 	uses := map[ledger.Use]money.Amount{}
 	for n := range v.Began {
-		index := v.Array.From + n*v.Array.Step
+		index := n
+		if v.Array != nil {
+			index = v.Array.From + n*v.Array.Step
+		}
 		d.Control.Job(state.MemberOf(v.ID, index), func(_ *core.Machine, j *core.Job) {
 			rec.Members = append(rec.Members, d.line(j, index, uses))
 		})
@@ -205,6 +211,9 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 	}
 	rec.Useful, rec.Lost = uses[ledger.Useful], uses[ledger.Lost]
 	rec.StartUp, rec.Idle = uses[ledger.StartUp], uses[ledger.Idle]
+	if v.Study != nil {
+		rec.Study = d.studyReceipt(v, rec.Members)
+	}
 	reply.JSON(w, rec)
 }
 

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,23 +17,33 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// Group submits a job as an array.
+// ofGroup is the field by which a submission is a group of jobs, "" for one job.
+func ofGroup(b api.Submission) string {
+	switch {
+	case b.Study != nil:
+		return "study"
+	case b.Array != "":
+		return "array"
+	}
+	return ""
+}
+
+// Group submits a job as an array or as a study.
 func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
 	if !ok || d.crowded(w, r) {
 		return
 	}
-	array, atOnce, err := groups.ParseIndexes(b.Array)
-	field := "array"
+	terms, field, err := termsOf(b)
 	if err == nil && b.From != "" {
-		field, err = "from", fmt.Errorf("the members of an array begin from nothing: submit a job of its own from %s", b.From)
+		field, err = "from", fmt.Errorf("the members of a group begin from nothing: submit a job of its own from %s", b.From)
 	}
 	if err != nil {
-		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "the array is not valid", "correct "+field, err)
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "the "+ofGroup(b)+" is not valid", "correct "+field, err)
 		return
 	}
 	id, ok := d.take(w, r, b, func(r *http.Request, b api.Submission, j spec.Job) (string, *reply.Refusal) {
-		return d.openGroup(r, b, j, array, atOnce)
+		return d.openGroup(r, b, j, terms)
 	})
 	if !ok {
 		return
@@ -41,8 +52,21 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// openGroup gives an array a name, keeps its work folder, lets it in and writes it.
-func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array groups.Indexes, atOnce int) (id string,
+// termsOf are the terms of the group that a submission asks for, as far as its job does not say them.
+func termsOf(b api.Submission) (t core.GroupTerms, field string, err error) {
+	switch {
+	case b.Study != nil && b.Array != "":
+		return t, "array", errors.New("it is an array and a study: leave one out")
+	case b.Study != nil:
+		return studyTerms(b.Study)
+	}
+	t.Kind = groups.Array
+	t.Array, t.AtOnce, err = groups.ParseIndexes(b.Array)
+	return t, "array", err
+}
+
+// openGroup gives a group a name, keeps its work folder, lets it in and writes it.
+func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
 	no *reply.Refusal) {
 	id, done, err := d.name(r.Context(), j.Name)
 	if err != nil {
@@ -52,10 +76,13 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array gr
 	member := d.terms(j, d.Control.Now())
 	if member.HasBudget && member.DeadlineFirst {
 		return id, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "first",
-			Title: "the budget of an array comes before its deadline", Fix: "leave out first: deadline, or the budget"}
+			Title: "the budget of a group comes before its deadline", Fix: "leave out first: deadline, or the budget"}
 	}
-	t := core.GroupTerms{Kind: groups.Array, Owner: member.Owner, Budget: member.Budget, HasBudget: member.HasBudget,
-		AtOnce: atOnce, Grace: member.Grace, Rate: member.Need.MaxRate, Array: array, Member: &member}
+	t.Owner, t.Budget, t.HasBudget, t.Member = member.Owner, member.Budget, member.HasBudget, &member
+	t.Grace, t.Rate = member.Grace, member.Need.MaxRate
+	if no = fits(&t, j); no != nil {
+		return id, no
+	}
 	if t.After, no = d.after(r, b.After); no != nil {
 		return id, no
 	}
@@ -73,7 +100,7 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, array gr
 	if no == nil {
 		auth.CallOf(r).Act.Detail = fingerprint(b)
 		if err := d.Gate.Propose(r, id, e); err != nil {
-			no = budgets.Denied(c, err, "the array was not written", "submit it again with the same key")
+			no = budgets.Denied(c, err, "the group was not written", "submit it again with the same key")
 			lost = no.Status >= http.StatusInternalServerError
 		}
 	}

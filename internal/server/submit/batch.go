@@ -55,9 +55,9 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 	ok := false
 	switch body := first.Body.(type) {
 	case core.JobSubmitted:
-		name, text, ok = body.Job, body.Spec, b.Array == ""
+		name, text, ok = body.Job, body.Spec, ofGroup(b) == ""
 	case core.GroupOpened:
-		name, text, ok = body.Group, body.Spec, b.Array != ""
+		name, text, ok = body.Group, body.Spec, ofGroup(b) != ""
 	}
 	if !ok {
 		return "", &reply.Refusal{Status: http.StatusConflict, Title: "the key was used for something else",
@@ -111,7 +111,7 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 		return true
 	}
 	auth.CallOf(r).Act.Object = job
-	v, ok := d.seen(auth.CallerOf(r), job, b.Array != "")
+	v, ok := d.seen(auth.CallerOf(r), job, ofGroup(b) != "")
 	if !ok {
 		hiddenKey("key").Answer(w)
 		return true
@@ -318,9 +318,9 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 		j, no := d.jobOf(b)
 		switch {
 		case no != nil:
-		case b.Array != "":
-			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "array",
-				Title: "an array is in the batch", Fix: "submit it alone, with POST /v1/groups"}
+		case ofGroup(*b) != "":
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: ofGroup(*b),
+				Title: "a group of jobs is in the batch", Fix: "submit it alone, with POST /v1/groups"}
 		case besides(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}

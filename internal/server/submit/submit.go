@@ -40,8 +40,8 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	if !ok || d.crowded(w, r) {
 		return
 	}
-	if b.Array != "" {
-		reply.FieldProblem(w, http.StatusUnprocessableEntity, "array", "an array is not one job",
+	if field := ofGroup(b); field != "" {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "a group of jobs is not one job",
 			"submit it with POST /v1/groups", nil)
 		return
 	}

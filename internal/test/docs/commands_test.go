@@ -29,6 +29,7 @@ import (
 	"scrimp/internal/test/port"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
+	"scrimp/internal/work/studyfile"
 )
 
 // How a page says what its blocks are, in a comment above the block:
@@ -167,6 +168,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 		if err = os.WriteFile(filepath.Join(dir, "engines.yaml"), []byte(text), 0o600); err == nil {
 			_, err = engine.Settings(dir)
 		}
+	case "study":
+		_, err = studyfile.Parse("study.yaml", []byte(text))
 	case "other":
 	default:
 		if !strings.Contains("\n"+text, "\ncommand:") && !strings.Contains("\n"+text, "\nargs:") {

@@ -42,6 +42,12 @@ var table = map[string]Bound{
 	"Submission.secrets": {Bytes: variable, Items: 200, Key: name},
 	"Submission.shell":   {Bytes: variable, Items: 200, Key: name},
 	"Submission.rerun":   {Bytes: name},
+	"Study.metric":       {Bytes: 1024},
+	"Study.params":       {Items: 200},
+	"Study.searcher":     {Bytes: 64},
+	"StudyParam.name":    {Bytes: 100},
+	"StudyParam.values":  {Bytes: 1024, Items: 100},
+	"StudyFidelity.name": {Bytes: 16},
 	"Submission.from":    {Bytes: 2 * name},
 
 	"Changes.deadline":   {Bytes: 64},

@@ -2,10 +2,12 @@
 // a snapshot; the core holds each of its moves against the newest state.
 package groups
 
+import "scrimp/internal/work/study"
+
 // Kind is what a group is.
 type Kind string
 
-// The kinds of groups. Jobs of an array are the same but for their index.
+// The kinds of groups. Jobs of an array are the same but for their index, trials of a study but for their parameters.
 const (
 	Array    Kind = "array"
 	Study    Kind = "study"
@@ -16,6 +18,9 @@ const (
 // Kinds are all of them.
 var Kinds = []Kind{Array, Study, Pipeline, Schedule}
 
+// Planned reports whether there is a planner for such groups.
+func (k Kind) Planned() bool { return k == Array || k == Study }
+
 // Snapshot is a group as it stood after the event Base.
 type Snapshot struct {
 	Group string
@@ -24,6 +29,49 @@ type Snapshot struct {
 	// Members is how many jobs it has in all, of which the first Began have begun and Open are not over.
 	Members, Began, Open int
 	AtOnce               int // how many of them may be open at once
+
+	// Of a study:
+	Study   *study.Spec
+	Budget  float64  // in dollars
+	Trials  []Trial  // in the order in which they began
+	Reports []Report // in the order in which they came; a later snapshot only has more
+}
+
+// Phase is where a trial stands.
+type Phase string
+
+// The phases of a trial.
+const (
+	Open    Phase = "open"    // it waits for a machine, or trains
+	Leaving Phase = "leaving" // it saves, and is then paused or over
+	Paused  Phase = "paused"
+	Over    Phase = "over"
+)
+
+// Trial is a member of a study.
+type Trial struct {
+	Config int     `json:"config"` // its configuration, by the number in the pool
+	Phase  Phase   `json:"phase"`
+	Unit   int     `json:"unit,omitempty"`   // that it has trained
+	Values int     `json:"values,omitempty"` // how many of its values are kept
+	Last   float64 `json:"last,omitempty"`   // the newest of them
+	Best   float64 `json:"best,omitempty"`   // the best of them
+	At     int     `json:"at,omitempty"`     // the unit of the best
+	Step   int64   `json:"step,omitempty"`   // of the newest value
+	Beyond bool    `json:"beyond,omitempty"` // it is trained in full and reports more
+	Broken bool    `json:"broken,omitempty"` // a value was no finite number
+	Waits  bool    `json:"-"`                // it has no machine; told of those that are trained in full
+}
+
+// Report is news of a trial: a value of the metric, or that it is paused or over.
+type Report struct {
+	Trial int     `json:"trial"`          // its position among those that have begun, from 0
+	Unit  int     `json:"unit,omitempty"` // that it had trained
+	Value float64 `json:"value,omitempty"`
+	Spent float64 `json:"spent,omitempty"` // that the trial had cost, in dollars
+	Phase Phase   `json:"phase,omitempty"` // it is paused, or over; "": the report has a value
+	Bad   bool    `json:"bad,omitempty"`   // the value is no finite number, or the trial has failed
+	Cut   bool    `json:"cut,omitempty"`   // the trial was stopped before it was trained in full
 }
 
 // Do is what a move does.
@@ -32,12 +80,16 @@ type Do string
 // The moves.
 const (
 	Start  Do = "start"  // a member begins
-	Finish Do = "finish" // the group is over: all of its members are
+	Pause  Do = "pause"  // a trial saves and gives its machine up; it may go on later
+	Resume Do = "resume" // a paused trial goes on
+	Stop   Do = "stop"   // a trial ends for good
+	Finish Do = "finish" // the group is over: all of its members are; a study ends those that are left
 )
 
 // Move is one thing that a planner proposes, and why.
 type Move struct {
 	Do     Do     `json:"do"`
-	Member int    `json:"member,omitempty"` // that begins: its position, from 0
+	Member int    `json:"member,omitempty"` // its position, from 0
+	Config int    `json:"config,omitempty"` // of a trial that begins
 	Why    string `json:"why,omitempty"`
 }

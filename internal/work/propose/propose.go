@@ -6,15 +6,40 @@ import "scrimp/internal/work/groups"
 // MovesAtOnce is how many moves one proposal has at most: the core takes them in one step.
 const MovesAtOnce = 64
 
-// Moves are what the group does next, in order; none: it waits. The same snapshot gives the same moves.
-func Moves(s groups.Snapshot) []groups.Move {
+// Planner answers for many groups. It keeps what it has made of the reports of a study, so that the next proposal costs
+// only what is new: the same snapshot gives the same moves, whatever the planner has seen before.
+type Planner struct{ drivers map[string]*driver }
+
+// maxDrivers bounds the studies that a planner remembers.
+const maxDrivers = 16
+
+// Moves are what the group does next, in order; none: it waits.
+func (p *Planner) Moves(s groups.Snapshot) []groups.Move {
 	switch s.Kind {
 	case groups.Array:
 		return array(s)
-	case groups.Study, groups.Pipeline, groups.Schedule: // their planners are not written yet
+	case groups.Study:
+		return p.driver(s).moves(s)
+	case groups.Pipeline, groups.Schedule: // their planners are not written yet
 	}
 	return nil
 }
+
+// driver is that of a study: the one that is kept, where what it has seen is the beginning of the snapshot.
+func (p *Planner) driver(s groups.Snapshot) *driver {
+	d := p.drivers[s.Group]
+	if d == nil || !d.sees(s) {
+		if len(p.drivers) >= maxDrivers || p.drivers == nil {
+			p.drivers = map[string]*driver{}
+		}
+		d = newDriver(s)
+		p.drivers[s.Group] = d
+	}
+	return d
+}
+
+// Moves are what the group does next, by a planner that has seen nothing before.
+func Moves(s groups.Snapshot) []groups.Move { return new(Planner).Moves(s) }
 
 // array starts the members in the order of their indexes, as many at once as the group allows.
 func array(s groups.Snapshot) (moves []groups.Move) {

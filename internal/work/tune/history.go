@@ -21,6 +21,7 @@ type History struct {
 	Cost      float64 // of all reports
 	Incumbent float64 // the smallest value so far, +Inf before the first
 	Last      []Trial // the trial that each worker trained last
+	Closed    bool    // no trial may be started that was not started before
 }
 
 // NewHistory is that of a search in which nothing has run.
@@ -75,14 +76,20 @@ func (h *History) Add(r Report) bool {
 // Free reports whether a trial may train another epoch now.
 func (h *History) Free(t Trial) bool {
 	r := &h.Runs[t]
-	return r.Worker == None && !r.Failed && len(r.Values) < h.Epochs
+	return r.Worker == None && !r.Failed && len(r.Values) < h.Epochs && !(h.Closed && len(r.Values) == 0)
 }
 
 // Fresh reports whether a trial has not been started.
-func (h *History) Fresh(t Trial) bool { return len(h.Runs[t].Values) == 0 && h.Runs[t].Worker == None }
+func (h *History) Fresh(t Trial) bool {
+	r := &h.Runs[t]
+	return len(r.Values) == 0 && r.Worker == None && !r.Failed && !h.Closed
+}
 
 // Epoch is how many epochs of a trial are done.
 func (h *History) Epoch(t Trial) int { return len(h.Runs[t].Values) }
 
 // Lose notes that an epoch in training was interrupted: the trial has not failed and may train the epoch again.
 func (h *History) Lose(t Trial) { h.Runs[t].Worker = None }
+
+// Retire notes that a trial is not trained any more, although it has not failed.
+func (h *History) Retire(t Trial) { h.Runs[t].Worker, h.Runs[t].Failed = None, true }

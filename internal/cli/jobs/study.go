@@ -1,0 +1,292 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
+	cliplan "scrimp/internal/cli/plan"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/studyfile"
+)
+
+// Tune is the command that runs searches, with those that show them.
+func Tune(shared *command.App) *cobra.Command {
+	a := &app{shared}
+	var f jobfile.Flags
+	var yes, detach, force bool
+	cmd := &cobra.Command{
+		Use: "tune study.yaml", Short: "Search for the best hyper-parameters within a budget", GroupID: command.GroupMoney,
+		Long: `Searches for the best configuration of a job within a budget. The study file has the form of a W&B sweep,
+with the job and a budget (docs/tune.md). Each trial is the job with other parameters, as flags and in its
+environment. The searcher pauses trials that look poor, comes back to them, and ends those that are trained in
+full. At a terminal it says what it would do and asks first; -y or --json does not ask. Ctrl-C detaches; the
+search goes on.
+
+Exit status: 0 it has found something or is detached, 1 error, 3 no trial has reported a value.`,
+		Example: "  scrimp tune study.yaml\n  scrimp tune plan study.yaml\n  scrimp tune best chargpt",
+		Args:    command.Takes("study.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.tune(cmd.Context(), args[0], f, yes, detach, force)
+		},
+	}
+	f.Add(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
+	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them "+
+		"wait for an accelerator that nothing for sale has (default: refuse them)")
+	cmd.AddCommand(a.tunePlanCmd(),
+		a.tuneShows("status", "Show how a search stands", show.Group),
+		a.tuneShows("best", "Show the best trial of a search with its parameters", show.Best),
+		a.trialsCmd("trials", "List the trials of a search, the best first", func(l []api.Trial, g api.Group) string {
+			return show.Trials(l, g, a.Place())
+		}),
+		a.trialsCmd("export", "Write the trials of a search as CSV", func(l []api.Trial, _ api.Group) string {
+			return show.TrialsCSV(l)
+		}))
+	return cmd
+}
+
+func (a *app) tunePlanCmd() *cobra.Command {
+	var f jobfile.Flags
+	cmd := &cobra.Command{Use: "plan study.yaml", Short: "Show what a search would do and cost; spends nothing",
+		Long: "Shows how many configurations and trials a study has, where trials are compared, the budget and the most " +
+			"that can be spent, and what one full training costs by 200 simulated runs of the job. It rents nothing." +
+			command.PlainExit,
+		Args: command.Takes("study.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.readStudy(cmd.Context(), args[0], f)
+			if err != nil {
+				return err
+			}
+			return a.showPlan(s.plan)
+		}}
+	f.Add(cmd)
+	return cmd
+}
+
+func (a *app) showPlan(p show.StudyPlan) error {
+	if a.JSON {
+		return a.Print(p)
+	}
+	a.Printf("%s", p.Text(a.Place()))
+	return nil
+}
+
+// tuneShows is a command that shows a study.
+func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) string) *cobra.Command {
+	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
+		Long: short + "." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			g, err := searched(ctx, c, args[0])
+			switch {
+			case err != nil:
+				return err
+			case a.JSON && use == "best":
+				return a.Print(g.Study.Best)
+			case a.JSON:
+				return a.Print(g)
+			}
+			a.Printf("%s", text(g, a.Place()))
+			return nil
+		})}
+}
+
+// trialsCmd is a command that lists the trials of a study.
+func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) string) *cobra.Command {
+	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
+		Long: short + "." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			g, err := searched(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			list, err := c.Trials(ctx, g.ID)
+			if err != nil {
+				return err
+			}
+			if !a.JSON {
+				a.Printf("%s", text(list, g))
+				return nil
+			}
+			for _, t := range list {
+				if err := a.Print(t); err != nil {
+					return err
+				}
+			}
+			return nil
+		})}
+}
+
+// searched is a group that is a study.
+func searched(ctx context.Context, c *command.Client, id string) (api.Group, error) {
+	g, err := c.Group(ctx, id)
+	if err == nil && g.Study == nil {
+		err = fmt.Errorf("%s is an array and no study: scrimp groups lists both", id)
+	}
+	return g, err
+}
+
+// prepared is a study that was read, with its job as the server needs it.
+type prepared struct {
+	client *command.Client
+	job    spec.Job
+	folder string
+	study  api.Study
+	plan   show.StudyPlan
+}
+
+// tune runs a search.
+func (a *app) tune(ctx context.Context, file string, f jobfile.Flags, yes, detach, force bool) error {
+	s, err := a.readStudy(ctx, file, f)
+	if err != nil {
+		return err
+	}
+	if !a.JSON {
+		a.Notef("%s", s.plan.Text(a.Line()))
+	}
+	if _, asks := command.Terminal(a.Err); asks && !yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
+		return errors.New("not run")
+	}
+	b, err := a.submission(ctx, s.client, api.Submission{AcceptUnproven: force, AcceptWait: force, Study: &s.study}, s.job,
+		s.folder)
+	if err != nil {
+		return err
+	}
+	return a.runGroup(ctx, s.client, b, detach)
+}
+
+// readStudy reads a study file and its job, and plans the search.
+func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s prepared, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return s, fmt.Errorf("read the study file: %w", err)
+	}
+	read, err := studyfile.Parse(file, text)
+	if err != nil {
+		return s, err
+	}
+	path := file
+	if f.Text = read.Job; read.Job == nil {
+		if path = read.JobFile; !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(file), path)
+		}
+	}
+	f.Fields = fields(read)
+	j, _, _, err := jobfile.Load(spec.Run, []string{path}, -1, f, a.Now()) // before a server is started for it
+	if err != nil {
+		return s, err
+	}
+	if s.client, err = a.Ensure(ctx, f.Market); err != nil {
+		return s, err
+	}
+	v, err := s.client.Server(ctx)
+	if err != nil {
+		return s, err
+	}
+	var notes []spec.Note
+	if j, s.folder, notes, err = jobfile.Load(spec.Run, []string{path}, -1, f, v.Market.Now); err != nil {
+		return s, err
+	}
+	jobfile.Note(a.App, notes)
+	if j, err = learn.Modelled(j, s.folder); err != nil {
+		return s, err
+	}
+	if st := &read.Study; read.Free && st.Resumes() && j.Checkpoint.Dir == "" {
+		st.Searcher = "asha-stop"
+		read.Notes = append(read.Notes, "the job has no checkpoint.dir, so that no trial can be paused: the searcher is "+
+			"asha-stop")
+	}
+	s.job, s.study = j, onWire(read)
+	one := j
+	one.Budget.Dollars = nil
+	p, err := cliplan.Predict(ctx, a.App, s.client, one, v)
+	if err != nil {
+		return s, err
+	}
+	s.plan = planned(read, j, p)
+	return s, nil
+}
+
+// fields are what a study sets in its job file.
+func fields(read *studyfile.File) (list []spec.Setting) {
+	set := func(flag, field, text string) {
+		list = append(list, spec.Setting{Flag: flag, Field: field, Text: text})
+	}
+	goal := "minimize"
+	if read.Study.Maximize {
+		goal = "maximize"
+	}
+	if read.Name != "" {
+		set("name", "name", read.Name)
+	}
+	set("metric.name", "metric.name", read.Study.Metric)
+	set("metric.goal", "metric.goal", goal)
+	set("budget.usd", "budget.dollars", "$"+read.Budget.String())
+	set("deadline", "deadline", "none") // a search has a wall clock
+	if read.Trial > 0 {
+		set("budget.trial_wall_clock", "budget.wall_clock", read.Trial.String())
+	}
+	return list
+}
+
+// onWire is a study as the server gets it.
+func onWire(read *studyfile.File) api.Study {
+	st := read.Study
+	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
+		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, Final: st.Final}
+	if st.Fidelity.Name != "" {
+		b.Fidelity = new(api.StudyFidelity(st.Fidelity))
+	}
+	for _, p := range st.Params {
+		b.Params = append(b.Params, api.StudyParam{Name: p.Name, Values: p.Values, Min: p.Min, Max: p.Max, Int: p.Int,
+			Log: p.Log, Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
+	}
+	return b
+}
+
+// another is the budget that a plan says the worth of, beyond the study's own.
+const another = 20
+
+// planned is what a study would do, where p is the plan of one configuration in full.
+func planned(read *studyfile.File, j spec.Job, p show.Plan) show.StudyPlan {
+	st, budget := &read.Study, read.Budget.Float()
+	v := show.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
+		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, Notes: read.Notes}
+	if v.Trials = v.Configs; st.Trials > 0 {
+		v.Trials = min(v.Trials, st.Trials)
+	}
+	if fid := st.Fidelity; fid.Name != "" && st.Searcher != "random" {
+		for unit := 1; unit < st.Units() && len(v.Rungs) < 12; unit *= 3 {
+			v.Rungs = append(v.Rungs, fmt.Sprintf("%s %g", fid.Name, float64(unit)*fid.Min))
+		}
+		v.Rungs = append(v.Rungs, fmt.Sprintf("%s %g", fid.Name, fid.Max))
+		if st.Searcher == "default" {
+			v.Rungs = []string{fmt.Sprintf("each %s %g, up to %g", fid.Name, fid.Min, fid.Max)}
+		}
+	}
+	if p.RateUSD != nil {
+		grace := 20 * time.Second
+		if j.Grace > 0 {
+			grace = time.Duration(j.Grace)
+		}
+		v.WorstUSD = new(budget + float64(read.Parallel)**p.RateUSD*grace.Hours()*max(1, p.Speed))
+	}
+	if p.CostUSD != nil && p.CostUSD[1] > 0 {
+		one := p.CostUSD[1]
+		v.FullUSD, v.FullRuns = &one, new(budget/one)
+		v.AllUSD, v.OneMore = new(one*float64(v.Configs)), new(another/one)
+	}
+	return v
+}

@@ -1,0 +1,204 @@
+package state
+
+import (
+	"math"
+	"slices"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
+)
+
+// Study is what a group has besides that searches for the best configuration. Trials are its members in the order in
+// which they began. Reports are only added to.
+type Study struct {
+	Trials  []groups.Trial  `json:"trials,omitempty"`
+	Reports []groups.Report `json:"reports,omitempty"`
+	// Ignored counts values that are not kept: of a unit that was reported before, as after a restart, of none, or
+	// beyond what is kept.
+	Ignored int `json:"ignored,omitempty"`
+}
+
+// TrialLeft: a trial of a study is paused or over. Spent is what it had cost, in dollars, as a statistic.
+type TrialLeft struct {
+	Job   string  `json:"job"`
+	Spent float64 `json:"spent,omitempty"`
+}
+
+func (TrialLeft) Fact() string { return "trial_left" }
+
+func init() { reads[TrialLeft]() }
+
+// MaxReports bounds what is kept of a study.
+const MaxReports = 200_000
+
+// Active is how many trials wait for a machine, train, or save and leave.
+func (y *Study) Active() (n int) {
+	for i := range y.Trials {
+		if p := y.Trials[i].Phase; p == groups.Open || p == groups.Leaving {
+			n++
+		}
+	}
+	return n
+}
+
+// Has reports whether a configuration has begun.
+func (y *Study) Has(config int) bool {
+	return slices.ContainsFunc(y.Trials, func(t groups.Trial) bool { return t.Config == config })
+}
+
+// Best is the position of the trial with the best value, or -1.
+func (y *Study) Best(maximize bool) int {
+	best := -1
+	for n := range y.Trials {
+		if t := &y.Trials[n]; t.Values > 0 && (best < 0 || better(t.Best, y.Trials[best].Best, maximize)) {
+			best = n
+		}
+	}
+	return best
+}
+
+func better(a, b float64, maximize bool) bool {
+	if maximize {
+		return a > b
+	}
+	return a < b
+}
+
+// clone is one that does not change with y.
+func (y *Study) clone() *Study {
+	if y == nil {
+		return nil
+	}
+	c := *y
+	c.Trials = slices.Clone(y.Trials)
+	c.Reports = y.Reports[:len(y.Reports):len(y.Reports)]
+	return &c
+}
+
+// StudyOf are the study and the trial of a job; nil where it is no trial.
+func (s *State) StudyOf(j *Job) (*Group, *groups.Trial) {
+	g := s.groups[j.r.Terms.Group]
+	if g == nil || g.Study == nil || j.r.Terms.Index >= len(g.Study.Trials) {
+		return nil, nil
+	}
+	return g, &g.Study.Trials[j.r.Terms.Index]
+}
+
+// trialBegins adds a trial to its study: the event that submits it names its configuration.
+func (s *State) trialBegins(g *Group, e *Event, j *Job) {
+	b, ok := e.Body.(Proposed)
+	if !ok || g.Study == nil {
+		return
+	}
+	for _, v := range b.Moves {
+		if v.Do == groups.Start && v.Member == j.r.Terms.Index {
+			g.Study.Trials = append(g.Study.Trials, groups.Trial{Config: v.Config, Phase: groups.Open})
+			return
+		}
+	}
+	panic("state: no move of the event starts trial " + j.r.ID)
+}
+
+// movedJob is the job that stands otherwise after a fact, "" for none.
+func movedJob(f Fact) string {
+	switch f := f.(type) {
+	case JobQueued:
+		return f.Job
+	case JobEnding:
+		return f.Job
+	case JobOver:
+		return f.Job
+	case JobSuspended:
+		return f.Job
+	case JobReopened:
+		return f.Job
+	}
+	return ""
+}
+
+// trialMoves notes where a trial stands after a fact about its job.
+func (s *State) trialMoves(j *Job) {
+	g, t := s.StudyOf(j)
+	if g == nil {
+		return
+	}
+	switch {
+	case j.r.State.Over():
+		t.Phase = groups.Over
+	case j.r.State == Paused:
+		t.Phase = groups.Paused
+	case j.Ending() != "":
+		t.Phase = groups.Leaving
+	default:
+		t.Phase = groups.Open
+	}
+}
+
+// trialLeft adds that a trial is paused or over to what its searcher sees.
+func (s *State) trialLeft(f TrialLeft) {
+	j := s.jobs[f.Job]
+	g, t := s.StudyOf(j)
+	if g == nil {
+		return
+	}
+	r := groups.Report{Trial: j.r.Terms.Index, Unit: t.Unit, Spent: f.Spent, Phase: t.Phase}
+	if t.Phase == groups.Over {
+		if g.Terms.Study.Fidelity.Name == "" && t.Values > 0 { // the newest value of a run is what counts
+			g.Study.adds(groups.Report{Trial: r.Trial, Unit: 1, Value: t.Last, Spent: f.Spent})
+		}
+		r.Bad, r.Cut = j.r.State == Failed || j.r.State == Cancelled || t.Broken, j.r.State == Stopped
+	}
+	g.Study.adds(r)
+}
+
+// adds keeps a report. Ends are kept beyond the bound, so that no search waits for a trial that is over.
+func (y *Study) adds(r groups.Report) bool {
+	if len(y.Reports) >= MaxReports && r.Phase == "" {
+		return false
+	}
+	y.Reports = append(y.Reports, r)
+	return true
+}
+
+// seesTrial takes what a trial says of its metric, and each unit once.
+func (s *State) seesTrial(j *Job, b Progressed) {
+	g, t := s.StudyOf(j)
+	if g == nil {
+		return
+	}
+	spec := g.Terms.Study
+	for _, v := range b.Objective(j.r.Terms.Metric) {
+		unit := spec.Unit(v.Step, v.Epoch)
+		r := groups.Report{Trial: j.r.Terms.Index, Unit: unit, Value: v.Value, Spent: Dollars(j.Spent(s.now)), Bad: v.Broken}
+		whole := spec.Fidelity.Name == "" // it counts when the run ends
+		switch {
+		case t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole):
+			t.Beyond = t.Beyond || !whole && t.Unit > 0 && t.Unit == spec.Units() && v.Step > t.Step
+			g.Study.Ignored++
+			continue
+		case whole && !v.Broken:
+		case t.Values >= study.MaxUnits || !g.Study.adds(r):
+			g.Study.Ignored++
+			continue
+		}
+		if t.Broken = v.Broken; v.Broken {
+			continue
+		}
+		if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {
+			t.Best, t.At = v.Value, unit
+		}
+		t.Unit, t.Last, t.Step = unit, v.Value, v.Step
+		if t.Values++; whole {
+			t.Values = 1
+		}
+	}
+}
+
+// Dollars is an amount as a statistic.
+func Dollars(a money.Amount) float64 {
+	if v := a.Float(); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return v
+	}
+	return 0
+}

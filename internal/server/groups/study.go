@@ -1,0 +1,141 @@
+package groups
+
+import (
+	"net/http"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
+	"scrimp/internal/work/tune"
+)
+
+// studyOf is how a search stands.
+func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
+	spec, y := g.Terms.Study, g.Study
+	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored}
+	if spec.Fidelity.Name != "" {
+		v.Fidelity = new(api.StudyFidelity(spec.Fidelity))
+	}
+	for n := range y.Trials {
+		t := &y.Trials[n]
+		if t.Phase == groups.Paused {
+			v.Paused++
+		}
+		if full(spec, t) {
+			v.Full++
+		}
+	}
+	if n := y.Best(spec.Maximize); n >= 0 {
+		best := shown(g, n, spec.Pool())
+		if j := m.State().Job(best.ID); j != nil {
+			d.ofJob(&best, j)
+		}
+		v.Best = &best
+	}
+	return v
+}
+
+// full reports whether a trial is trained in full.
+func full(spec *study.Spec, t *groups.Trial) bool {
+	return t.Unit >= spec.Units() && (spec.Fidelity.Name != "" || t.Phase == groups.Over)
+}
+
+// shown is a trial but for what its job says.
+func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
+	t, spec := g.Study.Trials[n], g.Terms.Study
+	v := api.Trial{ID: g.MemberID(n), Number: n, Params: map[string]string{}, Values: t.Values}
+	for d, text := range spec.Texts(pool, t.Config) {
+		v.Params[spec.Params[d].Name] = text
+	}
+	length := func(unit int) float64 {
+		if spec.Fidelity.Name == "" {
+			return float64(unit)
+		}
+		return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
+	}
+	if v.Unit = length(t.Unit); t.Values > 0 {
+		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(t.At)
+	}
+	return v
+}
+
+// ofJob adds what the job of a trial says.
+func (d *Desk) ofJob(v *api.Trial, j *core.Job) {
+	v.State, v.Why, v.Cost = string(j.State()), j.Why(), j.Spent(d.Control.Now())
+}
+
+// Trials lists the trials of a study.
+func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
+	v, ok := d.group(w, r)
+	if !ok {
+		return
+	}
+	if v.Study == nil { // an array has none
+		reply.JSON(w, []api.Trial{})
+		return
+	}
+	reply.JSON(w, d.trials(v.ID))
+}
+
+func (d *Desk) trials(id string) []api.Trial {
+	list := []api.Trial{}
+	d.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(id)
+		pool := g.Terms.Study.Pool()
+		for n := range g.Study.Trials {
+			list = append(list, shown(g, n, pool))
+		}
+	})
+	for n := range list {
+		d.Control.Job(list[n].ID, func(_ *core.Machine, j *core.Job) { d.ofJob(&list[n], j) })
+	}
+	return list
+}
+
+// studyReceipt says what the cost of a search was for. Lines are those of its trials.
+func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyReceipt {
+	trials := d.trials(v.ID)
+	rec := &api.StudyReceipt{Best: v.Study.Best, Trials: len(trials), Full: v.Study.Full}
+	most := 1.0
+	if f := v.Study.Fidelity; f != nil {
+		most = f.Max
+	}
+	cost, sum, trained := map[string]money.Amount{}, money.Amount{}, 0.0
+	for _, l := range lines {
+		cost[l.ID], sum = l.Cost, sum.Add(l.Cost)
+		if l.Interruptions > 0 {
+			rec.Interrupted = rec.Interrupted.Add(l.Cost)
+		}
+		switch {
+		case l.State == string(core.Failed) || l.Why == "diverged":
+			rec.Failed = rec.Failed.Add(l.Cost)
+		case l.State == string(core.Stopped) || l.State == string(core.Paused):
+			rec.Pruned = rec.Pruned.Add(l.Cost)
+		}
+	}
+	for _, t := range trials {
+		trained += t.Unit
+	}
+	if n := len(trials); n > 0 {
+		rec.PerTrial = new(sum.Float() / float64(n))
+	}
+	if rec.Full > 0 {
+		rec.PerFull = new(sum.Float() / float64(rec.Full))
+	}
+	if trained > 0 {
+		mean, all := sum.Float()/trained, 0.0
+		for _, t := range trials {
+			if t.Unit > 0 {
+				all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
+			} else if cost[t.ID].Sign() > 0 {
+				all += mean * most
+			}
+		}
+		rec.AllFull = &all
+	}
+	return rec
+}

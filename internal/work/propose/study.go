@@ -1,0 +1,295 @@
+package propose
+
+import (
+	"math"
+
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
+	"scrimp/internal/work/tune"
+	"scrimp/internal/work/tune/replay"
+)
+
+// Why a trial begins, goes on or ends.
+const (
+	Chosen      = "chosen"       // the searcher wants it trained
+	LeftFor     = "left_for_now" // the searcher trains another
+	Pruned      = "pruned"       // the searcher never comes back to it
+	FinalRun    = "final"        // the best one is trained in full
+	SearchDone  = "search_done"  // the searcher wants nothing more
+	BudgetSpent = "budget_spent" // what is left pays for no other unit
+)
+
+// driver plays a search on what has happened. The searcher is asked as in a simulation, after each unit of training,
+// for one of as many workers as trials may train at once. What a trial trains beyond what was asked for is kept, and
+// the searcher sees it when it asks for it. The result is which trials should train now; a move is the difference to
+// those that do.
+type driver struct {
+	spec    *study.Spec
+	workers []worker
+	h       *tune.History
+	by      tune.Searcher
+	seen    int            // reports that it knows
+	trials  []trial        // by member
+	member  map[int]int    // of a configuration
+	known   map[int][]unit // what each configuration has trained
+	pruned  map[int]bool   // the searcher never comes back to these
+	short   bool           // what is left of the budget did not pay for something
+	final   bool           // the search is over and the best is trained
+	budget  float64
+	spent   float64 // by all trials, as far as they have reported
+	cost    costs
+	broke   bool // there is no such searcher
+}
+
+// trial is what the driver knows of a member.
+type trial struct {
+	config int
+	spent  float64
+	over   bool
+}
+
+// unit is one unit of training.
+type unit struct{ value, cost float64 }
+
+// worker trains a configuration, or none. The configuration stays while the budget does not pay for its next unit.
+type worker struct {
+	config int
+	moved  bool // it trained another before
+	waits  bool // for room in the budget
+}
+
+func newDriver(s groups.Snapshot) *driver {
+	pool := s.Study.Pool()
+	search := &tune.Search{Space: s.Study.Space(), Trials: pool, Epochs: s.Study.Units(), Budget: s.Budget,
+		Seed: s.Study.Seed}
+	by, err := replay.New(s.Study.Searcher, search)
+	d := &driver{spec: s.Study, workers: make([]worker, s.AtOnce), h: tune.NewHistory(search), by: by, broke: err != nil,
+		member: map[int]int{}, known: map[int][]unit{}, pruned: map[int]bool{}, budget: s.Budget}
+	for w := range d.workers {
+		d.workers[w].config = tune.None
+	}
+	if err == nil {
+		d.askAll()
+	}
+	return d
+}
+
+// sees reports whether the snapshot is a later one of the same study.
+func (d *driver) sees(s groups.Snapshot) bool {
+	return d.spec == s.Study && d.seen <= len(s.Reports) && len(d.trials) <= len(s.Trials) && d.budget == s.Budget &&
+		len(d.workers) == s.AtOnce
+}
+
+// moves takes what is new, and compares what should train with what does.
+func (d *driver) moves(s groups.Snapshot) []groups.Move {
+	if d.broke {
+		return []groups.Move{{Do: groups.Finish, Why: SearchDone}}
+	}
+	for m := len(d.trials); m < len(s.Trials); m++ {
+		d.trials = append(d.trials, trial{config: s.Trials[m].Config})
+		d.member[s.Trials[m].Config] = m
+	}
+	for ; d.seen < len(s.Reports); d.seen++ {
+		d.take(s.Reports[d.seen])
+	}
+	return d.difference(s)
+}
+
+// take takes a report, and asks the searcher wherever it frees a worker.
+func (d *driver) take(r groups.Report) {
+	if r.Trial < 0 || r.Trial >= len(d.trials) {
+		return
+	}
+	t := &d.trials[r.Trial]
+	cost := math.Max(0, r.Spent-t.spent)
+	t.spent = math.Max(t.spent, r.Spent)
+	d.spent += cost
+	c := t.config
+	switch {
+	case r.Phase == groups.Over:
+		t.over = true
+		d.ends(c, r)
+	case r.Phase == groups.Paused: // what it cost to leave is in spent
+	case r.Bad:
+		d.known[c] = append(d.known[c], unit{math.NaN(), cost})
+	default:
+		for n := r.Unit - len(d.known[c]); n > 0; n-- { // a program may report every second unit only
+			d.known[c] = append(d.known[c], unit{d.goal(r.Value), cost / float64(r.Unit-len(d.known[c]))})
+			cost -= d.known[c][len(d.known[c])-1].cost
+		}
+	}
+	d.holdBack()
+	d.advance()
+}
+
+// goal turns a metric's sign where more is better.
+func (d *driver) goal(v float64) float64 {
+	if d.spec.Maximize {
+		return -v
+	}
+	return v
+}
+
+// ends takes the end of a trial. One that has ended well before it was trained in full would not have changed any more.
+func (d *driver) ends(c int, r groups.Report) {
+	list := d.known[c]
+	switch {
+	case len(list) == 0 || r.Bad:
+		d.known[c] = append(list, unit{math.NaN(), 0})
+	case r.Cut:
+		d.h.Retire(c)
+	default:
+		for len(list) < d.h.Epochs {
+			list = append(list, unit{list[len(list)-1].value, 0})
+		}
+		d.known[c] = list
+	}
+}
+
+// advance gives the searcher what it has asked for, as long as that is there.
+func (d *driver) advance() {
+	for again := true; again; {
+		again = false
+		for w := range d.workers {
+			if d.workers[w].config != tune.None && d.delivers(w) {
+				again = true
+			}
+		}
+	}
+	if d.final && d.complete() { // what is left beyond another full training is searched with
+		d.final = false
+		d.holdBack()
+	}
+	if d.askAll(); d.spec.Final && !d.final && !d.trains() && !d.complete() {
+		d.final = true
+		d.holdBack()
+		d.askAll()
+	}
+}
+
+// complete reports whether the best configuration is trained in full.
+func (d *driver) complete() bool {
+	best := d.best()
+	return best != tune.None && len(d.known[best]) >= d.h.Epochs
+}
+
+// trains reports whether a worker has something to train.
+func (d *driver) trains() bool {
+	for _, k := range d.workers {
+		if k.config != tune.None && !k.waits {
+			return true
+		}
+	}
+	return false
+}
+
+// delivers gives the searcher the unit that a worker has trained, and reports whether there was one.
+func (d *driver) delivers(w int) bool {
+	k := &d.workers[w]
+	c, e := k.config, d.h.Epoch(k.config)
+	if d.h.Runs[c].Failed {
+		d.ask(w)
+		return k.config != c
+	}
+	if e >= len(d.known[c]) {
+		return false
+	}
+	u := d.known[c][e]
+	d.h.Switch = d.cost.learn(u, k.moved)
+	d.h.Add(tune.Report{Trial: c, Epoch: e + 1, Value: u.value, Cost: u.cost, Moved: k.moved, Spent: d.spent})
+	k.waits = false
+	d.ask(w)
+	return true
+}
+
+// askAll asks the searcher for each worker that trains nothing.
+func (d *driver) askAll() {
+	for w := range d.workers {
+		if k := d.workers[w]; k.config == tune.None || k.waits {
+			d.ask(w)
+		}
+	}
+}
+
+// ask lets the searcher choose for a worker.
+func (d *driver) ask(w int) {
+	if d.final {
+		d.trainFinal(w)
+		return
+	}
+	k := &d.workers[w]
+	d.h.Closed = d.spec.Trials > 0 && len(d.h.Order) >= d.spec.Trials
+	if k.waits { // it was chosen before
+		if k.waits = !d.pays(w, k.config); !k.waits {
+			k.moved = d.h.Start(k.config, w)
+		}
+		return
+	}
+	was := k.config
+	choice := d.by.Next(d.h, w)
+	if was != tune.None && choice.Trial != was && !d.spec.Resumes() {
+		d.pruned[was] = true
+	}
+	k.config = tune.None
+	if c := choice.Trial; c != tune.None && d.h.Free(c) {
+		k.config = c
+		if d.pays(w, c) {
+			k.moved = d.h.Start(c, w)
+			return
+		}
+		if d.short, k.waits = true, true; len(d.h.Runs[c].Values) == 0 || d.spec.Resumes() {
+			k.config, k.waits = tune.None, false // it can be chosen again
+		}
+	}
+}
+
+// pays reports whether what is left of the budget pays for the next unit of a configuration.
+func (d *driver) pays(w, c int) bool {
+	left := d.h.Budget - d.spent
+	for o := range d.workers {
+		if k := d.workers[o]; o != w && k.config != tune.None && !k.waits {
+			left -= d.cost.next(d.known[k.config])
+		}
+	}
+	return left > 0 && d.cost.next(d.known[c]) <= left
+}
+
+// holdBack keeps as much of the budget back as a full training may cost, whichever trial turns out to be the best, and
+// two units of each worker: trials go on while they are told to leave.
+func (d *driver) holdBack() {
+	d.h.Budget = d.budget
+	if d.spec.Final && !d.final {
+		d.h.Budget = d.budget - careful*float64(d.h.Epochs+2*len(d.workers))*d.cost.mean() - d.cost.move()
+	}
+}
+
+// trainFinal gives a worker the best configuration, unless that is trained in full.
+func (d *driver) trainFinal(w int) {
+	k := &d.workers[w]
+	k.config, k.waits = tune.None, false
+	best := d.best()
+	if best == tune.None || w > 0 || len(d.known[best]) >= d.h.Epochs || d.budget <= d.spent {
+		return
+	}
+	if m, begun := d.member[best]; !begun || d.trials[m].over {
+		return
+	}
+	k.config = best
+	k.moved = d.h.Start(best, w)
+}
+
+// best is the configuration with the best value that has not failed, or None.
+func (d *driver) best() int {
+	best, value := tune.None, math.Inf(1)
+	for _, t := range d.trials {
+		if (t.over || d.h.Runs[t.config].Failed) && len(d.known[t.config]) < d.h.Epochs {
+			continue
+		}
+		for _, u := range d.known[t.config] {
+			if u.value < value {
+				best, value = t.config, u.value
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,261 @@
+package propose
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
+)
+
+func spec(searcher string, change func(*study.Spec)) *study.Spec {
+	s := &study.Spec{Metric: "loss", Searcher: searcher, Seed: 7, Fidelity: study.Fidelity{Name: study.Epoch, Min: 1, Max: 9},
+		Params: []study.Param{{Name: "lr", Min: 1e-4, Max: 1, Log: true}, {Name: "width", Values: []string{"8", "16", "32"}}}}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+// lab plays programs under a planner: each unit of an open trial takes a turn. It holds what the core would hold.
+type lab struct {
+	t       *testing.T
+	rng     *rand.Rand
+	s       groups.Snapshot
+	planner Planner
+	spent   []float64
+	units   []int
+	over    string
+	price   float64
+	begun   map[int]bool
+}
+
+func newLab(t *testing.T, s *study.Spec, budget float64, atOnce int, seed uint64) *lab {
+	if field, err := s.Check(); err != nil {
+		t.Fatal(field, err)
+	}
+	return &lab{t: t, rng: rand.New(rand.NewPCG(seed, 1)), price: 1, begun: map[int]bool{},
+		s: groups.Snapshot{Group: "s", Kind: groups.Study, Study: s, Budget: budget, AtOnce: atOnce}}
+}
+
+// loss is what a configuration has come to: the best is near lr 0.03.
+func (l *lab) loss(config, unit int) float64 {
+	v := l.s.Study.Pool()[config]
+	return math.Pow(math.Log10(v[0])+1.5, 2) + 0.1*v[1] + 2*math.Exp(-float64(unit)/2)
+}
+
+func (l *lab) ask() {
+	snap := l.s
+	snap.Trials, snap.Reports = slices.Clone(l.s.Trials), slices.Clone(l.s.Reports)
+	moves := l.planner.Moves(snap)
+	if fresh := Moves(snap); !reflect.DeepEqual(moves, fresh) {
+		l.t.Fatalf("after %d reports a planner that has seen the study says %v, a new one %v", len(snap.Reports), moves, fresh)
+	}
+	for _, v := range moves {
+		l.move(v)
+	}
+}
+
+func (l *lab) active() (n int) {
+	for _, t := range l.s.Trials {
+		if t.Phase == groups.Open || t.Phase == groups.Leaving {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *lab) move(v groups.Move) {
+	switch v.Do {
+	case groups.Start:
+		if l.begun[v.Config] || v.Member != len(l.s.Trials) || l.active() >= l.s.AtOnce {
+			l.t.Fatalf("%+v: it has begun, is not the next, or %d train already", v, l.active())
+		}
+		l.begun[v.Config] = true
+		l.s.Trials = append(l.s.Trials, groups.Trial{Config: v.Config, Phase: groups.Open})
+		l.spent, l.units = append(l.spent, 0.5*l.price), append(l.units, 0)
+	case groups.Resume:
+		if l.s.Trials[v.Member].Phase != groups.Paused || l.active() >= l.s.AtOnce {
+			l.t.Fatalf("%+v: it is %s, and %d train", v, l.s.Trials[v.Member].Phase, l.active())
+		}
+		l.s.Trials[v.Member].Phase = groups.Open
+		l.spent[v.Member] += 0.5 * l.price
+	case groups.Pause:
+		l.s.Trials[v.Member].Phase = groups.Leaving
+	case groups.Stop:
+		l.s.Trials[v.Member].Phase = groups.Leaving
+		l.units[v.Member] = -1 // it never goes on
+	case groups.Finish:
+		l.over = v.Why
+	}
+}
+
+// turn lets one trial train a unit, or leave.
+func (l *lab) turn() bool {
+	var can []int
+	for m, t := range l.s.Trials {
+		if t.Phase == groups.Open || t.Phase == groups.Leaving {
+			can = append(can, m)
+		}
+	}
+	if len(can) == 0 {
+		return false
+	}
+	m := can[l.rng.IntN(len(can))]
+	t := &l.s.Trials[m]
+	if t.Phase == groups.Leaving && l.rng.IntN(2) == 0 {
+		r := groups.Report{Trial: m, Spent: l.spent[m], Phase: groups.Paused}
+		if t.Phase = groups.Paused; l.units[m] < 0 {
+			t.Phase, r.Phase, r.Cut = groups.Over, groups.Over, true
+		}
+		l.s.Reports = append(l.s.Reports, r)
+		return true
+	}
+	if l.units[m] < 0 {
+		return true
+	}
+	l.units[m]++
+	l.spent[m] += l.price
+	r := groups.Report{Trial: m, Unit: l.units[m], Value: l.loss(t.Config, l.units[m]), Spent: l.spent[m]}
+	if l.s.Study.Maximize {
+		r.Value = -r.Value
+	}
+	if l.rng.IntN(40) == 0 {
+		r.Value, r.Bad = 0, true
+	}
+	l.s.Reports = append(l.s.Reports, r)
+	if l.units[m] > l.s.Study.Units() {
+		l.t.Fatalf("trial %d trains unit %d of %d", m, l.units[m], l.s.Study.Units())
+	}
+	if r.Bad || l.units[m] == l.s.Study.Units() {
+		t.Phase = groups.Over
+		l.s.Reports = append(l.s.Reports, groups.Report{Trial: m, Spent: l.spent[m], Phase: groups.Over, Cut: r.Bad})
+	}
+	return true
+}
+
+func (l *lab) play() (total float64) {
+	for n := 0; l.over == ""; n++ {
+		l.ask()
+		for range 1 + l.rng.IntN(3) { // several things happen before the planner is asked
+			if !l.turn() {
+				break
+			}
+		}
+		if n > 5000 {
+			l.t.Fatal("the search never ends")
+		}
+	}
+	for _, s := range l.spent {
+		total += s
+	}
+	return total
+}
+
+// A search spends most of its budget and hardly more, starts no configuration twice, trains none beyond the end, and
+// its planner says the same with and without a memory.
+func TestStudy_KeepsItsPropertiesWithEverySearcher(t *testing.T) {
+	for _, searcher := range []string{"random", "median-stop", "asha-stop", "asha-promo", "hyperband-async", "top-k", "default"} {
+		for seed := range uint64(6) {
+			t.Run(fmt.Sprint(searcher, seed), func(t *testing.T) {
+				l := newLab(t, spec(searcher, func(s *study.Spec) {
+					s.Seed, s.Maximize = seed, seed%2 == 1
+					if seed > 3 {
+						s.Trials = 6
+					}
+				}), 60, 1+int(seed), seed)
+				// The core ends trials at the end of the budget; here each goes on until it has left.
+				if total := l.play(); total > 60+4*float64(1+seed) || total < 45 && seed < 4 {
+					t.Errorf("it has spent %g of 60 (%s)", total, l.over)
+				}
+				if len(l.s.Trials) > 6 && seed > 3 {
+					t.Errorf("%d trials have begun, and 6 may", len(l.s.Trials))
+				}
+			})
+		}
+	}
+}
+
+// With final, money is held back for the best configuration, which ends trained in full.
+func TestStudy_TrainsTheBestInFullAtTheEnd(t *testing.T) {
+	for _, searcher := range []string{"asha-promo", "top-k", "default"} {
+		for seed := range uint64(4) {
+			l := newLab(t, spec(searcher, func(s *study.Spec) { s.Final, s.Seed = true, seed }), 70, 3, seed)
+			total := l.play()
+			best, value := -1, math.Inf(1)
+			for _, r := range l.s.Reports {
+				if r.Phase == "" && !r.Bad && r.Value < value {
+					best, value = r.Trial, r.Value
+				}
+			}
+			if l.units[best] != 9 || total > 75 {
+				t.Errorf("%s, seed %d: the best trial was trained for %d units, and %g is spent", searcher, seed, l.units[best], total)
+			}
+		}
+	}
+}
+
+// Without a fidelity each trial is one run.
+func TestStudy_RunsEachConfigurationOnceWithoutAFidelity(t *testing.T) {
+	l := newLab(t, spec("random", func(s *study.Spec) {
+		s.Fidelity, s.Grid, s.Trials = study.Fidelity{}, true, 0
+		s.Params = []study.Param{{Name: "a", Values: []string{"1", "2", "3"}}, {Name: "b", Min: 1, Max: 2, Int: true}}
+	}), 100, 2, 1)
+	l.s.Study.Params = slices.Clone(l.s.Study.Params)
+	for l.over == "" {
+		l.ask()
+		for m := range l.s.Trials {
+			if l.s.Trials[m].Phase == groups.Open {
+				l.s.Trials[m].Phase = groups.Over
+				l.s.Reports = append(l.s.Reports, groups.Report{Trial: m, Unit: 1, Value: float64(m), Spent: 1},
+					groups.Report{Trial: m, Spent: 1, Phase: groups.Over})
+				break
+			}
+		}
+	}
+	if len(l.s.Trials) != 6 || l.over != SearchDone {
+		t.Errorf("%d of 6 combinations have run (%s)", len(l.s.Trials), l.over)
+	}
+}
+
+// BenchmarkStudy asks for moves after each report of a study that has 10,000 trials.
+func BenchmarkStudy(b *testing.B) {
+	for _, searcher := range []string{"asha-stop", "default"} {
+		b.Run(searcher, func(b *testing.B) {
+			s := spec(searcher, func(s *study.Spec) { s.Trials = 10_000 })
+			snap := groups.Snapshot{Group: "s", Kind: groups.Study, Study: s, Budget: 1e6, AtOnce: 64}
+			rng := rand.New(rand.NewPCG(1, 2))
+			for c := range 10_000 {
+				phase := groups.Over
+				if c >= 9_936 {
+					phase = groups.Open
+				}
+				snap.Trials = append(snap.Trials, groups.Trial{Config: c, Phase: phase})
+			}
+			p := new(Planner)
+			p.Moves(snap)
+			for c := range 3000 {
+				snap.Reports = append(snap.Reports, groups.Report{Trial: c, Unit: 1, Value: rng.Float64(), Spent: 1},
+					groups.Report{Trial: c, Phase: groups.Over, Spent: 1, Cut: true})
+			}
+			b.Run("rebuild", func(b *testing.B) {
+				for b.Loop() {
+					Moves(snap)
+				}
+			})
+			p.Moves(snap)
+			b.Run("next", func(b *testing.B) {
+				n := 3000
+				for b.Loop() {
+					snap.Reports = append(snap.Reports, groups.Report{Trial: n % 10_000, Unit: 1, Value: rng.Float64(), Spent: 1})
+					n++
+					p.Moves(snap)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,253 @@
+// Package study says what a search for the best configuration within a budget is: its space, its metric, how long a
+// trial trains, and the pool of configurations that its trials are taken from. The pool is a function of the space and
+// the seed, so that a configuration is its number in the pool, in the log and everywhere else.
+package study
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/work/tune"
+)
+
+// Spec is a search.
+type Spec struct {
+	Metric   string  `json:"metric"`
+	Maximize bool    `json:"maximize,omitempty"`
+	Params   []Param `json:"params"`
+	// Fidelity is what a trial's training is measured in. Without it a trial is one run of its program to its end.
+	Fidelity Fidelity      `json:"fidelity,omitzero"`
+	Searcher string        `json:"searcher"`
+	Grid     bool          `json:"grid,omitempty"` // the pool is every combination of values, instead of a sample
+	Seed     uint64        `json:"seed,omitempty"`
+	Trials   int           `json:"trials,omitempty"`        // at most; 0: as many as the pool has configurations
+	Wall     time.Duration `json:"wall_clock_ns,omitempty"` // of the whole search; 0: no limit
+	Final    bool          `json:"final,omitempty"`         // train the best configuration in full at the end
+}
+
+// Fidelity is what a trial's training is measured in: epochs or steps, as its program reports them.
+type Fidelity struct {
+	Name string  `json:"name,omitempty"` // epoch or step; "": a trial is not divided
+	Min  float64 `json:"min,omitempty"`  // what one unit is: a searcher decides after each
+	Max  float64 `json:"max,omitempty"`  // of a full training
+}
+
+// The names of fidelities.
+const (
+	Epoch = "epoch"
+	Step  = "step"
+)
+
+// The bounds of searches.
+const (
+	MaxTrials = 10_000
+	MaxUnits  = 1_000
+	MaxParams = tune.MaxParams
+	MaxValues = 100
+	MaxBytes  = 1024    // of a value, and of the metric's name
+	poolSize  = 512     // configurations of a sample, where the number of trials does not want more
+	maxNumber = 1e15    // of a parameter
+	maxLength = 1e12    // of a fidelity
+	maxSpace  = 256_000 // values of a pool: parameters times configurations
+)
+
+// Units is how many units a full training has.
+func (s *Spec) Units() int {
+	if s.Fidelity.Name == "" {
+		return 1
+	}
+	return max(1, int(math.Ceil(s.Fidelity.Max/s.Fidelity.Min-1e-9)))
+}
+
+// Unit is how many units a trial has trained by a report. A value that comes before the first unit is done belongs to
+// none, 0.
+func (s *Spec) Unit(step int64, epoch float64) int {
+	x := epoch
+	switch s.Fidelity.Name {
+	case "":
+		return 1
+	case Step:
+		x = float64(step)
+	}
+	if x >= s.Fidelity.Max {
+		return s.Units()
+	}
+	return max(0, min(s.Units(), int(x/s.Fidelity.Min+1e-9)))
+}
+
+// Resumes reports whether the searcher comes back to trials that it has left.
+func (s *Spec) Resumes() bool {
+	return !slices.Contains([]string{"random", "median-stop", "asha-stop"}, s.Searcher)
+}
+
+// Check says what is wrong with a search, and in which field.
+func (s *Spec) Check() (field string, err error) {
+	switch {
+	case s.Metric == "" || len(s.Metric) > MaxBytes:
+		return "metric", fmt.Errorf("give the name of the metric, of 1 to %d bytes", MaxBytes)
+	case len(s.Params) == 0:
+		return "params", fmt.Errorf("the space is empty: give one parameter at least")
+	case len(s.Params) > MaxParams:
+		return "params", fmt.Errorf("it has %d parameters: give at most %d", len(s.Params), MaxParams)
+	case s.Trials < 0 || s.Trials > MaxTrials:
+		return "trials", fmt.Errorf("%d trials: give 1 to %d, or leave it out", s.Trials, MaxTrials)
+	case s.Wall < 0 || s.Wall > 10*365*24*time.Hour:
+		return "wall_clock", fmt.Errorf("give a wall clock from 0 to ten years")
+	}
+	for i := range s.Params {
+		p := &s.Params[i]
+		field := fmt.Sprintf("params[%d]", i)
+		if err := p.check(); err != nil {
+			return field, fmt.Errorf("parameter %s: %w", p.Name, err)
+		}
+		for _, o := range s.Params[:i] {
+			if o.Name == p.Name || envName(o.Name) == envName(p.Name) {
+				return field, fmt.Errorf("parameter %s: %s has that name too: rename one", p.Name, o.Name)
+			}
+		}
+	}
+	if err := s.Fidelity.check(); err != nil {
+		return "fidelity", err
+	}
+	if s.Fidelity.Name == "" && !slices.Contains([]string{"random"}, s.Searcher) {
+		return "fidelity", fmt.Errorf("%s decides while trials train: say what is counted, such as "+
+			"fidelity {name: epoch, min: 1, max: 27}, or take the searcher random", s.Searcher)
+	}
+	if n, err := s.size(); err != nil || n*len(s.Params) > maxSpace {
+		if err == nil {
+			err = fmt.Errorf("%d configurations of %d parameters: give fewer trials or parameters", n, len(s.Params))
+		}
+		return "params", err
+	}
+	return "", nil
+}
+
+func (f Fidelity) check() error {
+	switch {
+	case f == (Fidelity{}):
+		return nil
+	case f.Name != Epoch && f.Name != Step:
+		return fmt.Errorf("name is %q: write epoch or step, as the program reports them", f.Name)
+	case !(f.Min > 0 && f.Min <= f.Max && f.Max <= maxLength):
+		return fmt.Errorf("min is %g and max %g: give a min above 0 and a max from there on", f.Min, f.Max)
+	case f.Max/f.Min > MaxUnits:
+		return fmt.Errorf("from min to max are %.0f units, and at most %d may be: give a larger min", f.Max/f.Min, MaxUnits)
+	}
+	return nil
+}
+
+// Combinations is how many combinations of values the space has; false: more than a pool can hold, or without end.
+func (s *Spec) Combinations() (int, bool) {
+	n := 1
+	for i := range s.Params {
+		k := s.Params[i].count()
+		if k == 0 || n > MaxTrials/k {
+			return 0, false
+		}
+		n *= k
+	}
+	return n, true
+}
+
+// size is how many configurations the pool has at most.
+func (s *Spec) size() (int, error) {
+	all, known := s.Combinations()
+	switch {
+	case s.Grid && !known:
+		return 0, fmt.Errorf("a grid needs parameters of few values, and at most %d combinations: give each of them values, "+
+			"or q, or take another method", MaxTrials)
+	case s.Grid:
+		return all, nil
+	}
+	n := max(poolSize, s.Trials)
+	if known {
+		n = min(n, all)
+	}
+	return n, nil
+}
+
+// Pool is the configurations that trials are taken from, the values of each in the order of the parameters.
+func (s *Spec) Pool() [][]tune.Value {
+	n, err := s.size()
+	if err != nil {
+		return nil
+	}
+	if all, known := s.Combinations(); known && (s.Grid || n == all) {
+		return s.product(all)
+	}
+	return s.sample(n)
+}
+
+// product is every combination of values.
+func (s *Spec) product(n int) [][]tune.Value {
+	list := make([][]tune.Value, n)
+	for i := range list {
+		list[i] = make([]tune.Value, len(s.Params))
+		rest := i
+		for d := len(s.Params) - 1; d >= 0; d-- {
+			k := s.Params[d].count()
+			list[i][d] = s.Params[d].at(rest % k)
+			rest /= k
+		}
+	}
+	return list
+}
+
+// sample is a Latin hypercube: each of n parts of a parameter's range has one configuration.
+func (s *Spec) sample(n int) [][]tune.Value {
+	list := make([][]tune.Value, n)
+	for i := range list {
+		list[i] = make([]tune.Value, len(s.Params))
+	}
+	chance := tune.NewChance(s.Seed)
+	for d := range s.Params {
+		for i, part := range tune.Shuffled(n, chance.Next()) {
+			list[i][d] = s.Params[d].draw((float64(part) + chance.Float()) / float64(n))
+		}
+	}
+	seen, kept := map[string]bool{}, list[:0]
+	for _, v := range list {
+		if key := fmt.Sprint(v); !seen[key] {
+			seen[key], kept = true, append(kept, v)
+		}
+	}
+	return kept
+}
+
+// Space is the space as searchers see it.
+func (s *Spec) Space() tune.Space {
+	space := tune.Space{}
+	for i := range s.Params {
+		space.Params = append(space.Params, s.Params[i].tuned())
+	}
+	return space
+}
+
+// Texts are the values of a configuration as programs get them, in the order of the parameters; nil: there is no such
+// configuration.
+func (s *Spec) Texts(pool [][]tune.Value, config int) []string {
+	if config < 0 || config >= len(pool) {
+		return nil
+	}
+	list := make([]string, len(s.Params))
+	for d := range s.Params {
+		list[d] = s.Params[d].text(pool[config][d])
+	}
+	return list
+}
+
+// envName is a parameter's name as environment variables have it.
+func envName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		case 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+			return r
+		}
+		return '_'
+	}, name)
+}

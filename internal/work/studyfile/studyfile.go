@@ -1,0 +1,293 @@
+// Package studyfile reads study.yaml: the form of W&B sweeps, with a budget, a fidelity and the job that is searched.
+// Names of distributions of Optuna and Ray are read too. What is not supported is refused by name.
+package studyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/study"
+	"scrimp/internal/work/tune/replay"
+)
+
+// A File is what study.yaml says.
+type File struct {
+	Name     string
+	JobFile  string // path of the job file, "": Job has it
+	Job      []byte // a job file that is written in study.yaml
+	JobLine  int    // where it begins there
+	Study    study.Spec
+	Budget   money.Amount  // of the whole study
+	Trial    time.Duration // that a trial may take, 0: no limit
+	Parallel int
+	Goal     bool     // the goal was said
+	Free     bool     // the file names no searcher and no method
+	Notes    []string // what to know of how the file was read
+}
+
+// parallel is how many trials train at once where the file does not say.
+const parallel = 4
+
+// maxText bounds a file.
+const maxText = 1 << 20
+
+// reader reads one file and keeps what is wrong with it.
+type reader struct {
+	file     string
+	f        File
+	problems spec.Problems
+	method   string
+	stop     *yaml.Node
+	cap      int
+}
+
+// Parse reads a study file. All that is wrong is returned together, as spec.Problems.
+func Parse(file string, text []byte) (*File, error) {
+	r := &reader{file: path.Base(file), f: File{Parallel: parallel}}
+	var doc yaml.Node
+	d := yaml.NewDecoder(strings.NewReader(string(text)))
+	switch err := d.Decode(&doc); {
+	case len(text) > maxText:
+		r.wrong(nil, "", "is larger than 1 MiB", "give the study file itself")
+	case errors.Is(err, io.EOF):
+		r.wrong(nil, "", "is empty", "write job, metric, parameters and budget")
+	case err != nil:
+		r.wrong(nil, "", strings.TrimPrefix(err.Error(), "yaml: "), "correct the YAML")
+	case doc.Content[0].Kind != yaml.MappingNode:
+		r.wrong(doc.Content[0], "", "is no mapping", "write job, metric, parameters and budget as fields")
+	default:
+		r.fields(doc.Content[0])
+		r.judge(doc.Content[0])
+	}
+	if len(r.problems) > 0 {
+		slices.SortStableFunc(r.problems, func(a, b spec.Problem) int { return a.Line - b.Line })
+		return nil, r.problems
+	}
+	return &r.f, nil
+}
+
+// wrong notes a problem.
+func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
+	p := spec.Problem{File: r.file, Field: field, Cause: cause, Fix: fix}
+	if n != nil {
+		p.Line, p.Column = n.Line, n.Column
+	}
+	if len(r.problems) < 50 {
+		r.problems = append(r.problems, p)
+	}
+}
+
+// each calls do with the fields of a mapping, each of which may be there once.
+func (r *reader) each(n *yaml.Node, field string, do func(name string, key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		r.wrong(n, field, "is no mapping", "write its fields below it")
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if seen[key.Value] {
+			r.wrong(key, join(field, key.Value), "is there twice", "leave one out")
+			continue
+		}
+		seen[key.Value] = true
+		do(key.Value, key, value)
+	}
+}
+
+func join(field, name string) string {
+	if field == "" {
+		return name
+	}
+	return field + "." + name
+}
+
+// others are fields of sweeps that mean something else here, with what to do.
+var others = map[string]string{
+	"program": "write the program into the command of the job", "command": "write the command into the job; ${args} " +
+		"stands for the parameters there", "project": "write project into the job", "entity": "write team into the job",
+	"plateau": "leave it out; it is not supported yet", "proxy": "leave it out; it is not supported yet",
+	"warm_start": "leave it out; it is not supported yet", "run_env": "write env into the job",
+	"controller": "leave it out", "imports": "leave it out",
+}
+
+// fields reads the fields of the file.
+func (r *reader) fields(root *yaml.Node) {
+	f := &r.f
+	r.each(root, "", func(name string, key, v *yaml.Node) {
+		switch name {
+		case "name":
+			f.Name = r.text(v, name)
+		case "description":
+		case "job":
+			r.job(v)
+		case "method":
+			r.method = r.word(v, name, "random", "grid", "bayes")
+		case "searcher":
+			f.Study.Searcher = r.word(v, name, replay.Names()...)
+		case "metric":
+			r.metric(v)
+		case "parameters":
+			r.parameters(v)
+		case "early_terminate":
+			r.stop = v
+		case "run_cap":
+			r.cap = r.whole(v, name, 1, study.MaxTrials)
+		case "budget":
+			r.budget(v)
+		case "parallel":
+			f.Parallel = r.whole(v, name, 1, 1000)
+		case "fidelity":
+			r.fidelity(v)
+		case "seed":
+			f.Study.Seed = uint64(r.whole(v, name, 0, math.MaxInt32))
+		case "final":
+			if err := v.Decode(&f.Study.Final); err != nil {
+				r.wrong(v, name, "is neither true nor false", "write true or false")
+			}
+		default:
+			fix, known := others[name]
+			if !known {
+				fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, " +
+					"seed, final or name"
+			}
+			r.wrong(key, name, "is no field of a study", fix)
+		}
+	})
+}
+
+func (r *reader) job(v *yaml.Node) {
+	switch v.Kind {
+	case yaml.ScalarNode:
+		r.f.JobFile = r.text(v, "job")
+	case yaml.MappingNode:
+		text, err := yaml.Marshal(v)
+		if err != nil {
+			r.wrong(v, "job", err.Error(), "write the job file beside it, and its name here")
+		}
+		r.f.Job, r.f.JobLine = text, v.Line
+	default:
+		r.wrong(v, "job", "is neither the name of a job file nor a job", "write job: job.yaml")
+	}
+}
+
+func (r *reader) metric(v *yaml.Node) {
+	r.each(v, "metric", func(name string, key, v *yaml.Node) {
+		switch name {
+		case "name":
+			r.f.Study.Metric = r.text(v, "metric.name")
+		case "goal":
+			r.f.Goal = true
+			r.f.Study.Maximize = strings.HasPrefix(r.word(v, "metric.goal", "minimize", "maximize", "minimise",
+				"maximise"), "max")
+		default:
+			r.wrong(key, "metric."+name, "is not supported yet", "leave it out")
+		}
+	})
+}
+
+func (r *reader) budget(v *yaml.Node) {
+	amount := func(v *yaml.Node, field string) {
+		a, err := money.Parse(strings.TrimPrefix(strings.TrimSpace(v.Value), "$"))
+		if err != nil || v.Kind != yaml.ScalarNode || a.Sign() <= 0 {
+			r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write an amount above zero, such as $25")
+			return
+		}
+		r.f.Budget = a
+	}
+	if v.Kind == yaml.ScalarNode {
+		amount(v, "budget")
+		return
+	}
+	r.each(v, "budget", func(name string, key, v *yaml.Node) {
+		field := "budget." + name
+		switch name {
+		case "usd", "dollars":
+			amount(v, field)
+		case "trials":
+			r.f.Study.Trials = r.whole(v, field, 1, study.MaxTrials)
+		case "wall_clock":
+			r.f.Study.Wall = r.span(v, field)
+		case "trial_wall_clock":
+			r.f.Trial = r.span(v, field)
+		default:
+			r.wrong(key, field, "is not supported yet", "write usd, trials, wall_clock or trial_wall_clock")
+		}
+	})
+}
+
+func (r *reader) fidelity(v *yaml.Node) {
+	fid := &r.f.Study.Fidelity
+	fid.Name, fid.Min = study.Epoch, 1
+	r.each(v, "fidelity", func(name string, key, v *yaml.Node) {
+		switch field := "fidelity." + name; name {
+		case "name":
+			fid.Name = strings.TrimSuffix(r.word(v, field, study.Epoch, study.Step, "epochs", "steps"), "s")
+		case "min":
+			fid.Min = r.number(v, field)
+		case "max":
+			fid.Max = r.number(v, field)
+		default:
+			r.wrong(key, field, "is no field of a fidelity", "write name, min and max")
+		}
+	})
+}
+
+// text is a text.
+func (r *reader) text(v *yaml.Node, field string) string {
+	if v.Kind != yaml.ScalarNode || v.Value == "" || v.Tag == "!!null" || len(v.Value) > study.MaxBytes {
+		r.wrong(v, field, "is no text of 1 to 1024 bytes", "write one")
+		return ""
+	}
+	return v.Value
+}
+
+// word is one of some words.
+func (r *reader) word(v *yaml.Node, field string, words ...string) string {
+	if v.Kind == yaml.ScalarNode && slices.Contains(words, v.Value) {
+		return v.Value
+	}
+	r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write "+strings.Join(words, ", "))
+	return ""
+}
+
+// number is a finite number.
+func (r *reader) number(v *yaml.Node, field string) (x float64) {
+	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Decode(&x) != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write a number")
+		return 0
+	}
+	return x
+}
+
+// whole is a whole number within bounds.
+func (r *reader) whole(v *yaml.Node, field string, least, most int) int {
+	var n int
+	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Decode(&n) != nil || n < least || n > most {
+		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write a whole number from %d to %d", least, most))
+		return least
+	}
+	return n
+}
+
+// span is a time.
+func (r *reader) span(v *yaml.Node, field string) time.Duration {
+	d, err := spec.ParseDuration(v.Value)
+	if err != nil || d <= 0 {
+		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write a time such as 90m or 2h")
+	}
+	return d
+}
