@@ -9,7 +9,7 @@ import (
 	"scrimp/client"
 )
 
-// action is something that a page does to a job or a group, as a request of the API.
+// action is something that a page does to a job, a group or a token, as a request of the API.
 type action struct {
 	Name, Text string
 	Says       string // what it does, in a sentence
@@ -17,6 +17,7 @@ type action struct {
 	method     string
 	path       string // {id} stands for the job
 	bulk       bool   // it may be done to several jobs at once
+	group      bool   // it is done to a group
 	states     []string
 	least      client.Role // of the team; own says that a submitter may do it to their own job
 	own        bool
@@ -26,9 +27,11 @@ type action struct {
 var (
 	notOver = []string{"held", "queued", "running", "paused"}
 	undone  = []string{"paused", "failed", "stopped", "cancelled"}
+
+	groupOpen = []string{"awaits_approval", "open"}
 )
 
-// actions are all that a page does to jobs. Whether the reader may is decided by the API; the lists of states and roles
+// actions are all that a page does. Whether the reader may is decided by the API; the lists of states and roles
 // only say where the button stands.
 var actions = []action{
 	{Name: "stop", Text: "Stop", Says: "saves a checkpoint and ends the job", Command: "scrimp stop {id}",
@@ -53,6 +56,20 @@ var actions = []action{
 	{Name: "reject", Text: "Reject", Says: "ends the job, with your reason", Command: "scrimp reject {id}",
 		method: "POST", path: "/v1/jobs/{id}/reject", states: []string{"held"}, least: client.Operator,
 		body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "stop-group", Text: "Stop", Says: "saves a checkpoint of each member and ends the group",
+		Command: "scrimp stop {id}", method: "POST", path: "/v1/groups/{id}/end", group: true, states: groupOpen,
+		least: client.Submitter, own: true, body: func(url.Values) any { return client.End{Save: true} }},
+	{Name: "cancel-group", Text: "Cancel", Says: "ends the group and its members at once", Command: "scrimp cancel {id}",
+		method: "POST", path: "/v1/groups/{id}/end", group: true, states: groupOpen, least: client.Submitter, own: true,
+		body: func(url.Values) any { return client.End{} }},
+	{Name: "approve-group", Text: "Approve", Says: "lets the group begin", Command: "scrimp approve {id}",
+		method: "POST", path: "/v1/groups/{id}/approve", group: true, states: []string{"awaits_approval"},
+		least: client.Operator, body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "reject-group", Text: "Reject", Says: "ends the group, with your reason", Command: "scrimp reject {id}",
+		method: "POST", path: "/v1/groups/{id}/reject", group: true, states: []string{"awaits_approval"},
+		least: client.Operator, body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "revoke", Text: "Revoke", Says: "ends the token", Command: "scrimp tokens revoke {id}", method: "DELETE",
+		path: "/v1/tokens/{id}", bulk: true, body: func(url.Values) any { return nil }},
 }
 
 // changes reads new terms of a form. A field that is left empty stays as it is.
@@ -90,11 +107,16 @@ func (v *visit) role(team string) client.Role {
 // may reports whether a page offers the reader to do something to a job.
 func (v *visit) may(name string, j client.Job) bool {
 	a, known := actionOf(name)
+	return known && v.can(a, j.State, j.User, j.Team)
+}
+
+// can is may of what is in that state, of a user and a team.
+func (v *visit) can(a action, state, user, team string) bool {
 	least := a.least
-	if a.own && j.User != v.me.User {
+	if a.own && user != v.me.User {
 		least = client.Operator
 	}
-	return known && slices.Contains(a.states, j.State) && atLeast(v.role(j.Team), least)
+	return slices.Contains(a.states, state) && atLeast(v.role(team), least)
 }
 
 // done is what came of an action on several jobs.

@@ -48,6 +48,26 @@ func list() []page {
 			fill: overview},
 		{path: "/jobs", file: "jobs", title: "Jobs", nav: "Jobs", twin: "/v1/jobs", command: "scrimp jobs", fill: jobs},
 		{path: "/jobs/{id}", file: "job", title: "Job", twin: "/v1/jobs/{id}", command: "scrimp status {id}", fill: job},
+		{path: "/groups", file: "groups", title: "Groups", nav: "Groups", twin: "/v1/groups", command: "scrimp groups",
+			fill: groups},
+		{path: "/groups/{id}", file: "group", title: "Group", twin: "/v1/groups/{id}", command: "scrimp status {id}",
+			fill: group},
+		{path: "/costs", file: "costs", title: "Costs", nav: "Costs", twin: "/v1/costs", command: "scrimp costs",
+			fill: costs},
+		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
+			command: "scrimp machines", fill: machines},
+		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",
+			command: "scrimp engine list", fill: engines},
+		{path: "/market", file: "market", title: "Market", nav: "Market", twin: "/v1/market", command: "scrimp market",
+			fill: marketNow},
+		{path: "/market/prices", file: "prices", title: "Prices", twin: "/v1/history", command: "scrimp market record",
+			still: true, fill: prices},
+		{path: "/teams", file: "teams", title: "Teams", nav: "Teams", twin: "/v1/teams", command: "scrimp teams",
+			fill: teams},
+		{path: "/estimates", file: "estimates", title: "Estimates", nav: "Estimates", twin: "/v1/measured?expected=1",
+			command: "scrimp estimate --accuracy", fill: estimates},
+		{path: "/access", file: "access", title: "Access", nav: "Access", twin: "/v1/tokens", command: "scrimp tokens",
+			fill: access},
 	}
 }
 
@@ -62,6 +82,7 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 		"GET /open":           s.open,
 		"GET /data/{path...}": s.data,
 		"POST /do":            s.do,
+		"GET /costs.csv":      s.costsCSV,
 	}
 	for _, p := range list() {
 		all["GET "+p.path] = func(w http.ResponseWriter, r *http.Request) { s.show(w, r, p) }

@@ -45,6 +45,9 @@ var functions = template.FuncMap{
 	"join":    strings.Join,
 	"chip":    chip,
 	"used":    used,
+	"use":     func(of map[client.Use]money.Amount, name string) money.Amount { return of[client.Use(name)] },
+	"signed":  signed,
+	"over":    func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
 	"reason":  reasonOf,
 	"uses":    func() []client.Use { return uses },
 }
@@ -124,7 +127,7 @@ func until(now time.Time, v any) template.HTML {
 	t, known := timeOf(v)
 	switch {
 	case !known:
-		return "–"
+		return `<span class="none dash">–</span>`
 	case t.After(now):
 		return stamp(t, "in "+draw.Span(t.Sub(now)))
 	}
@@ -135,7 +138,7 @@ func until(now time.Time, v any) template.HTML {
 func marketTime(v any) template.HTML {
 	t, known := timeOf(v)
 	if !known {
-		return "–"
+		return `<span class="none dash">–</span>`
 	}
 	return stamp(t, t.UTC().Format("2006-01-02 15:04"))
 }
