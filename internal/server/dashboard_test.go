@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/wire/api"
 )
@@ -223,5 +224,34 @@ func TestDashboard_OfOneUserIsOpenedByALink(t *testing.T) {
 	}
 	if res, _ := ask("POST", "/do", "", cookie); res.StatusCode != http.StatusForbidden {
 		t.Errorf("a form without an origin: %d", res.StatusCode)
+	}
+}
+
+// What the page of costs calls the total is what the ledger has, exactly.
+func TestDashboard_TotalIsThatOfTheLedger(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	for i := range 3 {
+		w.must("POST", "/v1/jobs", aJob(fmt.Sprint("j", i), ""), nil)
+	}
+	b := w.signedIn(w.user("adm", identity.Grant{Team: "*", Role: identity.Admin}))
+	for _, id := range w.booting(3) {
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
+		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, time.Hour+time.Minute)
+		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(time.Hour + 2*time.Minute),
+			Cause: "terminated"}, time.Hour+3*time.Minute)
+	}
+	var v api.Verified
+	w.must("GET", "/v1/ledger/verify", nil, &v)
+	if !v.OK || v.Cost.Sign() <= 0 {
+		t.Fatalf("%+v", v)
+	}
+	for _, path := range []string{"/costs", "/costs?by=job", "/costs?by=user&since=30d"} {
+		text := b.shows(path, 200)
+		foot := text[strings.Index(text, "<tfoot>"):]
+		spent := foot[strings.Index(foot, `data-l="spent"`):]
+		if want := `value="` + v.Cost.String() + `"`; !strings.Contains(spent[:strings.Index(spent, "</td>")], want) {
+			t.Errorf("%s: the total is %s, the ledger has %s", path, spent[:strings.Index(spent, "</td>")], v.Cost)
+		}
 	}
 }

@@ -55,7 +55,7 @@ type jobPage struct {
 type fact struct{ Name, Average, Peak string }
 
 const (
-	mostDecisions = 20
+	mostDecisions = 10
 	logLines      = 200
 	mostLog       = 128 << 10 // bytes of output that a page has
 	mostLine      = 2000      // characters of a line of it
@@ -266,13 +266,14 @@ func useChart(t client.Telemetry) string {
 	}
 	var all []draw.Series
 	for _, s := range []draw.Series{gpu, cpu} {
-		if len(s.Points) > 1 {
+		if len(s.Points) > 2 {
 			all = append(all, s)
 		}
 	}
 	if len(all) == 0 {
 		return ""
 	}
+	all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // the axis is that of all
 	return draw.Lines("GPU and CPU in use over time", all, draw.Moment,
 		func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) })
 }

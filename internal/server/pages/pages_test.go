@@ -90,7 +90,7 @@ func TestPages_LoadNothingFromElsewhere(t *testing.T) {
 		rec := asks(s, "GET", path, "")
 		h := rec.Header()
 		if h.Get("Content-Security-Policy") != policy || h.Get("X-Frame-Options") != "DENY" ||
-			h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
+			h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "same-origin" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s is sent with %v", path, h)
 		}
 		for _, bad := range []string{"style=", "<style", "onclick", "javascript:", "src=\"http", "href=\"http", "unsafe"} {

@@ -140,6 +140,7 @@ func whole(f *fake, j client.Job) {
 	f.answers[at+"/explain"] = []client.Decision{{MarketAt: now, Choice: client.Choice{Take: "a/b", Why: "cheapest",
 		Rejected: []client.Rejection{{Offer: "c/d", Why: "costs_more"}}}}}
 	f.answers[at+"/telemetry"] = client.Telemetry{Nodes: []client.TelemetryNode{{Buckets: []client.TelemetryBucket{
+		{At: now.Add(-2 * time.Minute), Mean: map[string][]*float64{"cpu_utilization_ratio": {nil, new(0.2)}}},
 		{At: now.Add(-time.Minute), Mean: map[string][]*float64{"cpu_utilization_ratio": {new(0.5)}}},
 		{At: now, Mean: map[string][]*float64{"cpu_utilization_ratio": {new(0.7)}}}}}},
 		Figures: map[string]client.Figure{"cpu_utilization_ratio": {Average: 0.6, Peak: 0.7}}}

@@ -66,11 +66,21 @@ func amount(c money.Currency, v any) template.HTML {
 	if !known {
 		return unknown
 	}
-	text := money.Short(a, c)
-	if f := math.Abs(a.Float()); f >= 0.01 && f < 1e6 { // in a column, cents stand below cents
+	class, text := "money", money.Short(a, c)
+	switch f := math.Abs(a.Float()); {
+	case a.IsZero():
+		class, text = "money zero", money.Format(a, c, 2)
+	case f < 0.0001:
+		text = "<" + money.Format(money.Picos(100_000_000), c, 4)
+		if a.Sign() < 0 {
+			text = money.Format(money.Picos(-100_000_000), c, 4) + " or more"
+		}
+	case f < 0.01:
+		text = money.Format(a, c, 4)
+	case f < 1e6: // in a column, cents stand below cents
 		text = money.Format(a, c, 2)
 	}
-	return template.HTML(fmt.Sprintf(`<data class="money" value="%s" title="%s %s exactly">%s</data>`, a, a,
+	return template.HTML(fmt.Sprintf(`<data class="%s" value="%s" title="%s %s exactly">%s</data>`, class, a, a,
 		template.HTMLEscapeString(string(c)), template.HTMLEscapeString(text)))
 }
 

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -133,13 +134,10 @@ func (b *Browser) send(session, method string, params any) int {
 	return id
 }
 
-func (b *Browser) ask(session, method string, params, out any) {
+// reply sends a command and waits for what the browser answers.
+func (b *Browser) reply(session, method string, params any) (m message) {
 	b.t.Helper()
-	if params == nil {
-		params = map[string]any{}
-	}
 	id := b.send(session, method, params)
-	var m message
 	await.True(b.t, "the browser answers "+method, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -148,6 +146,15 @@ func (b *Browser) ask(session, method string, params, out any) {
 		delete(b.said, id)
 		return ok
 	})
+	return m
+}
+
+func (b *Browser) ask(session, method string, params, out any) {
+	b.t.Helper()
+	if params == nil {
+		params = map[string]any{}
+	}
+	m := b.reply(session, method, params)
 	if m.Error != nil {
 		b.t.Fatalf("%s: %s", method, m.Error.Message)
 	}
@@ -190,6 +197,18 @@ func (b *Browser) loads() int {
 // Eval evaluates an expression in the page into out. A promise is waited for.
 func (b *Browser) Eval(expression string, out any) {
 	b.t.Helper()
+	if err := b.try(expression, out); err != nil {
+		b.t.Fatalf("%.200s: %v", expression, err)
+	}
+}
+
+// try is Eval, which may fail: a page that leads on takes its answer along.
+func (b *Browser) try(expression string, out any) error {
+	m := b.reply(b.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true,
+		"awaitPromise": true})
+	if m.Error != nil {
+		return errors.New(m.Error.Message)
+	}
 	var got struct {
 		Result struct {
 			Value json.RawMessage
@@ -198,21 +217,27 @@ func (b *Browser) Eval(expression string, out any) {
 			Exception struct{ Description string }
 		}
 	}
-	b.Ask("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &got)
+	if err := json.Unmarshal(m.Result, &got); err != nil {
+		return err
+	}
 	if e := got.ExceptionDetails; e != nil {
-		b.t.Fatalf("%.200s: %s", expression, e.Exception.Description)
+		return errors.New(e.Exception.Description)
 	}
 	if out != nil && got.Result.Value != nil {
-		if err := json.Unmarshal(got.Result.Value, out); err != nil {
-			b.t.Fatalf("%.200s: %v: %s", expression, err, got.Result.Value)
-		}
+		return json.Unmarshal(got.Result.Value, out)
 	}
+	return nil
 }
 
 // Until waits until an expression is true in the page.
 func (b *Browser) Until(expression string) {
 	b.t.Helper()
-	await.True(b.t, expression, func() (ok bool) { b.Eval("Boolean("+expression+")", &ok); return ok })
+	await.True(b.t, expression, func() (ok bool) {
+		return b.try("Boolean("+expression+")", &ok) == nil && ok
+	}, func() (text string) {
+		_ = b.try("location.href + ' ' + document.body.innerText", &text)
+		return text
+	})
 }
 
 // Picture is the page as a PNG: the whole of it, or what fits its size.
