@@ -50,13 +50,15 @@ func (p *costsPage) read(v *visit) error {
 	by, since := q.Get("by"), q.Get("since")
 	p.Tag = strings.TrimSpace(q.Get("tag"))
 	ask := url.Values{}
-	for _, o := range []option{{Value: "", Text: "team"}, {Value: "project", Text: "project"}, {Value: "user", Text: "user"},
-		{Value: "kind", Text: "kind of job"}, {Value: "job", Text: "job"}, {Value: "tag", Text: "tag"}} {
+	for _, o := range []option{{Value: "", Text: "team"}, {Value: "project", Text: "project"},
+		{Value: "user", Text: "user"}, {Value: "kind", Text: "kind of job"}, {Value: "job", Text: "job"},
+		{Value: "tag", Text: "tag"}} {
 		o.Chosen = o.Value == by
 		p.Bys = append(p.Bys, o)
 	}
 	for _, o := range []option{{Value: "", Text: "from the beginning"}, {Value: "24h", Text: "the last 24 hours"},
-		{Value: "7d", Text: "the last 7 days"}, {Value: "30d", Text: "the last 30 days"}, {Value: "90d", Text: "the last 90 days"}} {
+		{Value: "7d", Text: "the last 7 days"}, {Value: "30d", Text: "the last 30 days"},
+		{Value: "90d", Text: "the last 90 days"}} {
 		o.Chosen = o.Value == since
 		p.Sinces = append(p.Sinces, o)
 	}
