@@ -14,9 +14,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"scrimp/internal/test/await"
 )
+
+// answers is how long a page has to evaluate an expression.
+const answers = 20 * time.Second
 
 // Browser is a Chromium with one page.
 type Browser struct {
@@ -134,19 +138,20 @@ func (b *Browser) send(session, method string, params any) int {
 	return id
 }
 
-// reply sends a command and waits for what the browser answers.
-func (b *Browser) reply(session, method string, params any) (m message) {
-	b.t.Helper()
+// reply sends a command and waits for what the browser answers. A page that leads on may take the answer along: then
+// none comes within the limit.
+func (b *Browser) reply(session, method string, params any, limit time.Duration) (m message, ok bool) {
 	id := b.send(session, method, params)
-	await.True(b.t, "the browser answers "+method, func() bool {
+	for begun := time.Now(); !ok && time.Since(begun) < limit; {
 		b.mu.Lock()
-		defer b.mu.Unlock()
-		got, ok := b.said[id]
-		m = got
+		m, ok = b.said[id]
 		delete(b.said, id)
-		return ok
-	})
-	return m
+		b.mu.Unlock()
+		if !ok {
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	return m, ok
 }
 
 func (b *Browser) ask(session, method string, params, out any) {
@@ -154,7 +159,10 @@ func (b *Browser) ask(session, method string, params, out any) {
 	if params == nil {
 		params = map[string]any{}
 	}
-	m := b.reply(session, method, params)
+	m, ok := b.reply(session, method, params, await.Limit)
+	if !ok {
+		b.t.Fatalf("%s: the browser does not answer", method)
+	}
 	if m.Error != nil {
 		b.t.Fatalf("%s: %s", method, m.Error.Message)
 	}
@@ -204,9 +212,12 @@ func (b *Browser) Eval(expression string, out any) {
 
 // try is Eval, which may fail: a page that leads on takes its answer along.
 func (b *Browser) try(expression string, out any) error {
-	m := b.reply(b.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true,
-		"awaitPromise": true})
-	if m.Error != nil {
+	m, ok := b.reply(b.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true,
+		"awaitPromise": true}, answers)
+	switch {
+	case !ok:
+		return errors.New("the browser does not answer")
+	case m.Error != nil:
 		return errors.New(m.Error.Message)
 	}
 	var got struct {
