@@ -135,9 +135,14 @@ BASE ?= HEAD~1
 paired: ## this tree against another commit, in turn, with limits: make paired BASE=HEAD~1 (quick: QUICK=1; ONLY=log JSON=1)
 	@$(GO) run ./hack/paired -base $(BASE) $(if $(QUICK),-quick) $(if $(PAIRED_JOBS),-jobs $(PAIRED_JOBS)) $(if $(ONLY),-only '$(ONLY)') $(if $(JSON),-json)
 
-picture: ## docs/receipt.png from the receipt of the newest make demo; needs chromium
+picture: ## docs/receipt.png from the newest make demo, docs/dashboard-*.png from jobs of its data folder; needs chromium
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=980,880 \
 		--screenshot=docs/receipt.png file://$(CURDIR)/build/demo/receipt.html
+	profile=$$(mktemp -d) && link=$$(build/scrimp --data build/demo/data open --no-browser) && at=$${link%%/open*} && \
+	shoot() { chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=$$profile --timeout=6000 \
+		--window-size=1280,$$1 --screenshot=docs/$$2.png $$3; } && \
+	shoot 100 dashboard-overview "$$link" && shoot 760 dashboard-overview $$at/ && \
+	shoot 1180 dashboard-job $$at/jobs/chargpt && shoot 620 dashboard-costs "$$at/costs?by=job"; rm -rf $$profile
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/test/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

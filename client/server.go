@@ -36,6 +36,12 @@ type Server struct {
 	Engines []Engine `json:"engines"`
 }
 
+// Dashboard says where the pages of a server are.
+type Dashboard struct {
+	Address string `json:"address"`       // URL; "": it serves none
+	Key     string `json:"key,omitempty"` // opens ADDRESS/open?key=KEY once, within five minutes; "": sign in by a token
+}
+
 // Engine is something that machines are rented from, and how it stands.
 type Engine struct {
 	Name     string    `json:"name"`

@@ -47,6 +47,11 @@ export CGO_ENABLED=0
 		npm install --no-fund --no-audit --ignore-scripts --prefix "$tools/azurite" "azurite@$azurite"
 		echo "$azurite" >"$tools/azurite/version"
 	}
+	axe=4.14.1 # finds what keeps people from using a page
+	[ "$(cat "$tools/axe/version" 2>/dev/null)" = "$axe" ] || {
+		npm install --no-fund --no-audit --ignore-scripts --prefix "$tools/axe" "axe-core@$axe"
+		echo "$axe" >"$tools/axe/version"
+	}
 	# The linters' step says so where this one is missing: its module is not to be had everywhere.
 	[ -x "$tools/bin/govulncheck" ] || GOBIN="$tools/bin" go install -trimpath golang.org/x/vuln/cmd/govulncheck@v1.1.4 || true
 
@@ -64,6 +69,7 @@ SCRIMP_EC2_METADATA_MOCK=$tools/bin/ec2-metadata-mock
 SCRIMP_VERSITYGW=$tools/bin/versitygw
 SCRIMP_FAKE_GCS_SERVER=$tools/bin/fake-gcs-server
 SCRIMP_AZURITE=$tools/azurite/node_modules/.bin/azurite-blob
+SCRIMP_AXE=$tools/axe/node_modules/axe-core/axe.min.js
 KUBE_BIN=$tools/kube
 SCRIMP_WITHOUT=$without
 END

@@ -18,6 +18,7 @@ import (
 var wanted = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open",
 	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere",
+	"POST /v1/dashboard":            "admin everywhere",
 	"GET /v1/market":                "viewer anywhere",
 	"GET /v1/engines/{id}/findings": "admin everywhere", "GET /v1/agent/join": "joiner",
 	"GET /v1/history": "viewer anywhere", "GET /v1/instances/undecided": "admin everywhere",

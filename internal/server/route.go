@@ -94,6 +94,9 @@ func serverRoutes() []route {
 			(*Server).getServer},
 		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "",
 			nil, (*Server).postStop},
+		{"POST", "/v1/dashboard", identity.Admin, everywhere, false,
+			"Say where the dashboard is; the server of one user begins to serve it, and adds a key that opens it once", nil,
+			api.Dashboard{}, "", nil, (*Server).postDashboard},
 		{"GET", "/v1/machines", identity.Viewer, anywhere, true, "List the machines that cost something now", nil,
 			[]api.Machine{}, "", nil, (*Server).getMachines},
 		{"GET", "/v1/engines/{id}/findings", identity.Admin, everywhere, true,
@@ -339,6 +342,7 @@ func (s *Server) routes() http.Handler {
 	for _, t := range all {
 		mux.HandleFunc(t.Method+" "+t.Path, s.serve(t))
 	}
+	s.servePages(mux)
 	other := auth.Access{Route: "other", Scope: open, Reads: true}
 	mux.HandleFunc("/", s.gate.Serve(other, func(w http.ResponseWriter, r *http.Request) {
 		for _, t := range all { // the path is there, the method is not
@@ -353,8 +357,8 @@ func (s *Server) routes() http.Handler {
 		}
 		reply.Problem(w, http.StatusNotFound, "nothing is served here", "GET /v1/openapi.json describes each path", nil)
 	}, func(int, time.Duration) {}))
-	// A page of another origin cannot make a browser act: there are no cookies,
-	// and what a browser says it sends from elsewhere is refused besides.
+	// A page of another origin cannot make a browser act: the API takes no cookie, that of the dashboard is not sent
+	// along from elsewhere, and what a browser says it sends from elsewhere is refused besides.
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reply.Guard(w)

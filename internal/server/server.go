@@ -131,6 +131,7 @@ type Server struct {
 	quota     *retention.Quota
 	telemetry *telemetry.Desk
 	uploads   *workdir.Uploads
+	dashboard dashboard
 	ready     readiness
 	joins     *auth.Pace    // of a machine that connects again and again
 	closed    chan struct{} // closed when machines that joined are needed no more
@@ -383,7 +384,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	beside(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
-		"admin": s.keepAdmin,
+		"admin": s.keepAdmin, "dashboard": s.runDashboard,
 	})
 	owned.Go(func() {
 		select {

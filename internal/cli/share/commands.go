@@ -14,7 +14,7 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{
-		a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.budgetsCmd(), a.costsCmd(), a.machinesCmd(),
+		a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.budgetsCmd(), a.costsCmd(), a.machinesCmd(), a.openCmd(),
 		a.adoptCmd(), a.releaseCmd(),
 		a.loginCmd(), a.logoutCmd(),
 	}

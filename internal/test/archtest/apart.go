@@ -36,6 +36,7 @@ var neighbours = map[string][]string{
 	"server/kept":     {"server/auth", "server/reply", "server/turn"},
 	"server/openapi":  {"server/auth"},
 	"server/outbox":   {"server/secret", "server/turn", "server/webhook"},
+	"server/pages":    {},
 	"server/people":   {"server/auth", "server/reply"},
 	"server/reply":    {},
 	"server/retention": {"server/auth", "server/disk", "server/kept", "server/reply", "server/turn", "server/workblob",

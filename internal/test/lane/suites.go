@@ -29,6 +29,12 @@ var Suites = []Suite{
 			"hack/dist", "hack/paired", "client"}, common...),
 	},
 	{
+		Name: "browser", Needs: "chromium, axe-core",
+		Inputs: []string{"go.mod", "internal/server/pages", "internal/server/dashboard.go",
+			"internal/server/dashboard_browser_test.go", "internal/server/world_test.go", "internal/test/browser",
+			"internal/test/await", "internal/test/lane", "internal/lib/draw", "client"},
+	},
+	{
 		Name: "python", Needs: "python3 with venv and pip",
 		Inputs: append([]string{"sdk", "docs", "README.md", "internal/test/docs", "internal/job/scaffold", "examples"},
 			common...),

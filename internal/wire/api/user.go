@@ -34,6 +34,7 @@ import "scrimp/client"
 //
 // The types are declared in client, where programs of others find them.
 type (
+	Dashboard     = client.Dashboard
 	Submission    = client.Submission
 	Group         = client.Group
 	GroupReceipt  = client.GroupReceipt

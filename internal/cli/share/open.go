@@ -1,0 +1,91 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/lib/child"
+)
+
+func (a *app) openCmd() *cobra.Command {
+	var quiet bool
+	cmd := &cobra.Command{Use: "open [JOB]", Short: "Open the dashboard in a browser", GroupID: command.GroupLook,
+		Args: command.Takes("[JOB]"),
+		Long: "Prints a link to the dashboard, or to the page of a job, and opens it where there is a display. The server " +
+			"that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and for five minutes, and " +
+			"signs the browser in. On a shared server you sign in with a token." + command.PlainExit,
+		Example:           "  scrimp open\n  scrimp open train-lm --no-browser",
+		ValidArgsFunction: a.CompleteJob(command.Every),
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			path := "/"
+			if len(args) > 0 {
+				var j api.Job
+				if err := c.Do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(args[0]), nil, &j); err != nil {
+					return err
+				}
+				path = "/jobs/" + url.PathEscape(j.ID)
+			}
+			link := c.Base + path // a shared server: its address is known
+			if !c.Far {
+				var at api.Dashboard
+				if err := c.Do(ctx, http.MethodPost, "/v1/dashboard", nil, &at); err != nil {
+					return err
+				}
+				if at.Address == "" {
+					return errors.New("the server has no address: start scrimp serve with --listen 127.0.0.1:7077")
+				}
+				if link = at.Address + path; at.Key != "" {
+					link = at.Address + "/open?" + url.Values{"key": {at.Key}, "to": {path}}.Encode()
+				}
+			}
+			if !quiet {
+				browse(c.Dir, link)
+			}
+			if a.JSON {
+				return a.Print(map[string]string{"url": link})
+			}
+			a.Printf("%s\n", link)
+			return nil
+		})}
+	cmd.Flags().BoolVar(&quiet, "no-browser", false,
+		"print the link only (default: open a browser where there is a display)")
+	return cmd
+}
+
+// browse opens a link where there is a display, by a file that leads to it: other users of this machine see the
+// arguments of programs, and the link works for whoever is first. It does not wait for the browser.
+func browse(dir, link string) {
+	name := "xdg-open"
+	switch {
+	case runtime.GOOS == "darwin":
+		name = "open"
+	case os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
+		return
+	}
+	file := filepath.Join(dir, "open.html")
+	_ = os.Remove(file) // one that others could read would stay so
+	text := `<!doctype html><meta http-equiv="refresh" content="0;url=` + html.EscapeString(link) + `">`
+	path, err := exec.LookPath(name)
+	if err != nil || os.WriteFile(file, []byte(text), 0o600) != nil {
+		return
+	}
+	cmd := child.Command(context.Background(), path, file)
+	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR",
+		"DBUS_SESSION_BUS_ADDRESS"} {
+		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
+	}
+	if cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }()
+	}
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/front"
+	"scrimp/internal/server/pages"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+)
+
+// How many pages may follow what changes, of one user and of all.
+const (
+	userPages = 100
+	allPages  = 2000
+)
+
+// newSite is the dashboard on what api answers.
+func (s *Server) newSite(api http.Handler) *pages.Site {
+	open := &auth.Streams{}
+	site := &pages.Site{API: api, Changed: s.control.Changed, Now: time.Now,
+		Stream: func(caller string) (func(), error) { return open.Open(caller, userPages, allPages) }}
+	if !s.wide {
+		site.Owner = func(r *http.Request) *http.Request {
+			r = r.WithContext(auth.OnSocket(r.Context()))
+			r.Header.Set("Authorization", "Bearer "+s.gate.Owner)
+			return r
+		}
+	}
+	return site
+}
+
+// servePages adds the dashboard to what a shared server answers. The server of one user serves it at an address of its
+// own, where nothing else is; see dashboard.
+func (s *Server) servePages(mux *http.ServeMux) {
+	s.dashboard.site, s.dashboard.begun = s.newSite(mux), make(chan struct{})
+	if !s.wide {
+		return
+	}
+	for pattern, do := range s.dashboard.site.Routes() {
+		a := auth.Access{Route: pattern, Scope: open, Reads: true}
+		mux.HandleFunc(pattern, s.gate.Serve(a, do, func(int, time.Duration) {}))
+	}
+}
+
+// dashboard is where the server of one user serves its pages: a port of this machine, once somebody asks for it.
+type dashboard struct {
+	site *pages.Site
+
+	mu       sync.Mutex // guards what follows
+	listener net.Listener
+	begun    chan struct{} // closed once there is a listener
+}
+
+// address begins to listen unless it does already, and returns where.
+func (d *dashboard) address(ctx context.Context) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.listener == nil {
+		var lc net.ListenConfig
+		l, err := lc.Listen(context.WithoutCancel(ctx), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", fmt.Errorf("listen on 127.0.0.1: %w", err)
+		}
+		d.listener = l
+		close(d.begun)
+	}
+	return d.listener.Addr().String(), nil
+}
+
+// runDashboard answers there until ctx ends.
+func (s *Server) runDashboard(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-s.dashboard.begun:
+	}
+	l := s.dashboard.listener
+	h := front.Server(pages.Here(l.Addr().String(), s.dashboard.site.Handler()), s.opts.Log)
+	h.BaseContext = func(net.Listener) context.Context { return ctx }
+	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
+	_ = h.Serve(l) // it ends with ctx
+}
+
+// postDashboard says where the dashboard is, and makes a link to it that works once.
+func (s *Server) postDashboard(w http.ResponseWriter, r *http.Request) {
+	if s.wide { // whoever opens it signs in by a token
+		reply.JSON(w, api.Dashboard{Address: s.listens})
+		return
+	}
+	at, err := s.dashboard.address(r.Context())
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the dashboard has no port", "ask again", err)
+		return
+	}
+	reply.JSON(w, api.Dashboard{Address: "http://" + at, Key: s.dashboard.site.Link()})
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/browser"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/wire/api"
+)
+
+// dashPages are the pages of a server with the jobs of withJobs.
+var dashPages = []string{"/", "/jobs", "/groups", "/costs", "/costs?by=job", "/machines", "/engines", "/market", "/market/prices", "/teams",
+	"/estimates", "/access"}
+
+// withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
+func (w *world) withJobs(n int) (more []string) {
+	w.t.Helper()
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"team:vision","window":"month","dollars":"5000","approve":"100"}}`, nil)
+	long := strings.Repeat("very-long-name-", 13)
+	for i := range n {
+		name := fmt.Sprintf("train-%02d", i)
+		if i == 0 {
+			name = long[:39] + "x"
+		}
+		budget := "$20"
+		if i%7 == 3 {
+			budget = "$200" // it waits for approval
+		}
+		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"spec":{"name":%q,"command":"true","team":"vision","budget":%q,"deadline":"in 6h",`+
+			`"tags":{"model":"lm","owner":%q}}}`, name, budget, strings.Repeat("x", 60)), nil)
+		more = append(more, "/jobs/"+name)
+		if i%5 == 4 {
+			w.must("POST", "/v1/jobs/"+name+"/end", api.End{}, nil)
+		}
+	}
+	w.must("POST", "/v1/groups", `{"spec":{"name":"sweep","command":"true","team":"vision","budget":"$9"},"array":"1-6%2"}`, nil)
+	asked := w.booting(2)
+	w.event(core.AttemptStarted{Attempt: asked[0], Message: 1}, 0)
+	return append(more[:min(n, 5)], "/groups/sweep")
+}
+
+// served is the world on a port of this machine, read by an admin in a browser.
+func (w *world) inBrowser(t *testing.T) (b *browser.Browser, address string) {
+	t.Helper()
+	at := httptest.NewServer(w.h)
+	t.Cleanup(at.Close)
+	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Admin})
+	b = browser.Start(t)
+	t.Cleanup(at.CloseClientConnections) // before the server ends: its streams do not
+	b.Go(at.URL + "/")
+	b.Until(`location.pathname === "/sign-in"`)
+	b.Eval(fmt.Sprintf(`document.getElementById("token").value = %q; document.querySelector("main form").submit()`, token), nil)
+	b.Until(`document.querySelector("nav a")`)
+	return b, at.URL
+}
+
+// Every page at three widths in both themes: no error, nothing wider than the window, nothing that axe finds.
+func TestPagesInABrowser(t *testing.T) {
+	lane.Component(t, "browser")
+	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
+	if err != nil {
+		t.Fatalf("SCRIMP_AXE names no file of axe-core: test/tools.sh installs it: %v", err)
+	}
+	for _, jobs := range []int{0, 30} {
+		w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+		addresses := dashPages
+		if jobs > 0 {
+			addresses = append(w.withJobs(jobs), dashPages...)
+		}
+		b, at := w.inBrowser(t)
+		for _, path := range addresses {
+			for _, width := range []int{390, 768, 1440} {
+				for _, dark := range []bool{false, true} {
+					name := fmt.Sprintf("%s with %d jobs at %d, dark %t", path, jobs, width, dark)
+					b.Size(width, 900, dark)
+					b.Go(at + path)
+					var wide int
+					if b.Eval("document.documentElement.scrollWidth - innerWidth", &wide); wide > 0 {
+						t.Errorf("%s: %d pixels stand out", name, wide)
+					}
+					for _, e := range b.Errors() {
+						t.Errorf("%s: the console says %s", name, e)
+					}
+					b.Save(strings.NewReplacer("/", "_", "?", "_", "=", "-").Replace(fmt.Sprintf("%s %d %d %t", path, jobs, width, dark)))
+					var found []string
+					if dark != (width == 390) { // each theme and each layout once: it takes longer than all else
+						continue
+					}
+					b.Eval(string(axe)+";0", nil)
+					b.Eval(`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r => r.violations.map(`+
+						`v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`, &found)
+					for _, f := range found {
+						t.Errorf("%s: %s", name, f)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A page follows what happens within 2 s of it, keeps what its reader marked, rests while it is paused, and says so when
+// the server is away.
+func TestPagesFollowWhatHappens(t *testing.T) {
+	lane.Component(t, "browser")
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+	w.withJobs(3)
+	b, at := w.inBrowser(t)
+	b.Go(at + "/jobs")
+	b.Eval(`document.querySelector("input[value=train-01]").click(); window.before = document.querySelector("input[value=train-01]")`, nil)
+	w.must("POST", "/v1/jobs", aJob("newcomer", ""), nil)
+	b.Until(`document.querySelector("input[value=newcomer]")`)
+	b.Until(`window.before === document.querySelector("input[value=train-01]") && window.before.checked && ` +
+		`!document.querySelector("input[value=newcomer]").checked && document.getElementById("marked").textContent === "1 job:"`)
+	key := func(k string) {
+		b.Eval(fmt.Sprintf(`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true}))`, k), nil)
+	}
+	key("/")
+	b.Until(`document.activeElement.id === "search"`)
+	b.Eval(`document.activeElement.blur()`, nil)
+	key("?")
+	b.Until(`document.getElementById("keys").open`)
+	b.Eval(`document.getElementById("keys").close()`, nil)
+	key("p")
+	b.Until(`document.getElementById("pause-text").textContent === "Paused"`)
+	key("p")
+	b.Until(`document.getElementById("pause-text").textContent === "Live"`)
+	key("g")
+	key("o")
+	b.Until(`location.pathname === "/" && document.readyState === "complete"`)
+	key("g")
+	key("j")
+	b.Until(`location.pathname === "/jobs" && document.readyState === "complete"`)
+	// what others wrote is text
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"evil","command":"true","tags":{"a":"<img src=x onerror=document.title='owned'>"}}}`, nil)
+	b.Go(at + "/jobs/evil")
+	b.Until(`document.title.startsWith("evil") && !document.querySelector("main img")`)
+	if list := b.Errors(); len(list) > 0 {
+		t.Errorf("the console says %s", list)
+	}
+	// a session that is revoked ends where the page is open
+	var list []api.Token
+	w.must("GET", "/v1/tokens", nil, &list)
+	for _, one := range list {
+		if one.Note == "dashboard" {
+			w.must("DELETE", "/v1/tokens/"+one.ID, nil, nil)
+		}
+	}
+	b.Until(`location.pathname === "/sign-in"`)
+}
+
+// A server that goes away is said, and the page goes on once it is back.
+func TestPagesSayThatTheServerIsAway(t *testing.T) {
+	lane.Component(t, "browser")
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+	b, at := w.inBrowser(t)
+	b.Go(at + "/jobs")
+	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1,
+		"uploadThroughput": -1}, nil)
+	b.Eval(`document.getElementById("pause").click(); document.getElementById("pause").click()`, nil)
+	b.Until(`!document.getElementById("away").hidden && document.getElementById("away").textContent.includes("does not answer")`)
+	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 0, "downloadThroughput": -1,
+		"uploadThroughput": -1}, nil)
+	w.must("POST", "/v1/jobs", aJob("later", ""), nil)
+	b.Until(`document.getElementById("away").hidden && document.body.textContent.includes("later")`)
+}

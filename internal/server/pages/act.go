@@ -1,0 +1,183 @@
+package pages
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"scrimp/client"
+)
+
+// action is something that a page does to a job, a group or a token, as a request of the API.
+type action struct {
+	Name, Text string
+	Says       string // what it does, in a sentence
+	Command    string // that does the same
+	method     string
+	path       string // {id} stands for the job
+	bulk       bool   // it may be done to several jobs at once
+	group      bool   // it is done to a group
+	states     []string
+	least      client.Role // of the team; own says that a submitter may do it to their own job
+	own        bool
+	body       func(form url.Values) any
+}
+
+var (
+	notOver = []string{"held", "queued", "running", "paused"}
+	undone  = []string{"paused", "failed", "stopped", "cancelled"}
+
+	groupOpen = []string{"awaits_approval", "open"}
+)
+
+// actions are all that a page does. Whether the reader may is decided by the API; the lists of states and roles
+// only say where the button stands.
+var actions = []action{
+	{Name: "stop", Text: "Stop", Says: "saves a checkpoint and ends the job", Command: "scrimp stop {id}",
+		method: "POST", path: "/v1/jobs/{id}/end", bulk: true, states: notOver, least: client.Submitter, own: true,
+		body: func(url.Values) any { return client.End{Save: true} }},
+	{Name: "cancel", Text: "Cancel", Says: "ends the job at once, without saving", Command: "scrimp cancel {id}",
+		method: "POST", path: "/v1/jobs/{id}/end", bulk: true, states: notOver, least: client.Submitter, own: true,
+		body: func(url.Values) any { return client.End{} }},
+	{Name: "pause", Text: "Pause", Says: "saves a checkpoint and gives the machine back until you resume",
+		Command: "scrimp pause {id}", method: "POST", path: "/v1/jobs/{id}/pause", bulk: true,
+		states: []string{"queued", "running"}, least: client.Submitter, own: true,
+		body: func(f url.Values) any { return client.Pause{Force: f.Get("force") != ""} }},
+	{Name: "resume", Text: "Resume", Says: "goes on from the newest checkpoint", Command: "scrimp resume {id}",
+		method: "POST", path: "/v1/jobs/{id}/resume", bulk: true, states: undone, least: client.Submitter, own: true,
+		body: func(f url.Values) any { return client.Resume{Changes: changes(f)} }},
+	{Name: "change", Text: "Change", Says: "changes the deadline or the budget", Command: "scrimp update {id}",
+		method: "PATCH", path: "/v1/jobs/{id}", states: notOver, least: client.Submitter, own: true,
+		body: func(f url.Values) any { return changes(f) }},
+	{Name: "approve", Text: "Approve", Says: "lets the job run", Command: "scrimp approve {id}", method: "POST",
+		path: "/v1/jobs/{id}/approve", bulk: true, states: []string{"held"}, least: client.Operator,
+		body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "reject", Text: "Reject", Says: "ends the job, with your reason", Command: "scrimp reject {id}",
+		method: "POST", path: "/v1/jobs/{id}/reject", states: []string{"held"}, least: client.Operator,
+		body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "stop-group", Text: "Stop", Says: "saves a checkpoint of each member and ends the group",
+		Command: "scrimp stop {id}", method: "POST", path: "/v1/groups/{id}/end", group: true, states: groupOpen,
+		least: client.Submitter, own: true, body: func(url.Values) any { return client.End{Save: true} }},
+	{Name: "cancel-group", Text: "Cancel", Says: "ends the group and its members at once", Command: "scrimp cancel {id}",
+		method: "POST", path: "/v1/groups/{id}/end", group: true, states: groupOpen, least: client.Submitter, own: true,
+		body: func(url.Values) any { return client.End{} }},
+	{Name: "approve-group", Text: "Approve", Says: "lets the group begin", Command: "scrimp approve {id}",
+		method: "POST", path: "/v1/groups/{id}/approve", group: true, states: []string{"awaits_approval"},
+		least: client.Operator, body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "reject-group", Text: "Reject", Says: "ends the group, with your reason", Command: "scrimp reject {id}",
+		method: "POST", path: "/v1/groups/{id}/reject", group: true, states: []string{"awaits_approval"},
+		least: client.Operator, body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "revoke", Text: "Revoke", Says: "ends the token", Command: "scrimp tokens revoke {id}", method: "DELETE",
+		path: "/v1/tokens/{id}", bulk: true, body: func(url.Values) any { return nil }},
+}
+
+// changes reads new terms of a form. A field that is left empty stays as it is.
+func changes(f url.Values) (c client.Changes) {
+	for name, to := range map[string]**string{"deadline": &c.Deadline, "budget": &c.Budget, "priority": &c.Priority} {
+		if value := strings.TrimSpace(f.Get(name)); value != "" {
+			*to = &value
+		}
+	}
+	return c
+}
+
+func actionOf(name string) (action, bool) {
+	at := slices.IndexFunc(actions, func(a action) bool { return a.Name == name })
+	if at < 0 {
+		return action{}, false
+	}
+	return actions[at], true
+}
+
+// role is what the reader may do in a team.
+func (v *visit) role(team string) client.Role {
+	role := client.Nobody
+	for _, g := range v.me.Grants {
+		if (g.Team == team || g.Team == client.Everywhere) && atLeast(g.Role, role) {
+			role = g.Role
+		}
+	}
+	if !atLeast(v.me.Best, role) { // the session is cut to less
+		role = v.me.Best
+	}
+	return role
+}
+
+// may reports whether a page offers the reader to do something to a job.
+func (v *visit) may(name string, j client.Job) bool {
+	a, known := actionOf(name)
+	return known && v.can(a, j.State, j.User, j.Team)
+}
+
+// can is may of what is in that state, of a user and a team.
+func (v *visit) can(a action, state, user, team string) bool {
+	least := a.least
+	if a.own && user != v.me.User {
+		least = client.Operator
+	}
+	return slices.Contains(a.states, state) && atLeast(v.role(team), least)
+}
+
+// done is what came of an action on several jobs.
+type done struct {
+	Action action
+	Done   []string
+	Failed []failure
+	Back   string
+}
+
+type failure struct {
+	Job     string
+	Problem *client.Problem
+}
+
+// mostBulk bounds how many jobs one form changes.
+const mostBulk = 200
+
+// do does what a form asks for, to one job or several, and leads back to the page that the form is on.
+func (s *Site) do(w http.ResponseWriter, r *http.Request) {
+	guard(w)
+	if !s.mayPost(w, r) {
+		return
+	}
+	v, err := s.visit(r)
+	if err != nil {
+		s.fail(w, r, v, err)
+		return
+	}
+	a, known := actionOf(r.PostFormValue("act"))
+	jobs := r.PostForm["job"]
+	switch {
+	case !known:
+		err = &client.Problem{Status: http.StatusBadRequest, Title: "the form asks for nothing that a page does"}
+	case len(jobs) == 0:
+		err = &client.Problem{Status: http.StatusUnprocessableEntity, Title: "no job is chosen",
+			Fix: "go back and mark the jobs first"}
+	case len(jobs) > mostBulk || len(jobs) > 1 && !a.bulk:
+		err = &client.Problem{Status: http.StatusUnprocessableEntity, Title: "these are too many jobs for one form",
+			Fix: "mark fewer, or use " + a.Command}
+	}
+	if err != nil {
+		s.fail(w, r, v, err)
+		return
+	}
+	of := done{Action: a, Back: local(r.PostFormValue("back"))}
+	for _, job := range jobs {
+		path := strings.ReplaceAll(a.path, "{id}", url.PathEscape(job))
+		if _, err := v.ask(a.method, path, a.body(r.PostForm), nil); err != nil {
+			of.Failed = append(of.Failed, failure{job, asProblem(err)})
+			continue
+		}
+		of.Done = append(of.Done, job)
+	}
+	if len(of.Failed) == 0 {
+		http.Redirect(w, r, of.Back, http.StatusSeeOther)
+		return
+	}
+	status := http.StatusOK
+	if len(of.Done) == 0 {
+		status = of.Failed[0].Problem.Status
+	}
+	send(w, r, status, s.frame(v, page{file: "done", title: a.Text, still: true}, of))
+}

@@ -1,0 +1,179 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"scrimp/client"
+)
+
+// visit is a request of a reader, and what they may see.
+type visit struct {
+	site   *Site
+	r      *http.Request
+	as     func(*http.Request) *http.Request // gives a request of the API the reader's credentials
+	me     client.Me
+	server client.Server
+	now    time.Time
+}
+
+// visit finds out who asks for a page.
+func (s *Site) visit(r *http.Request) (*visit, error) {
+	as, ok := s.credentials(r)
+	if !ok {
+		return nil, &client.Problem{Status: http.StatusUnauthorized, Title: "you are not signed in"}
+	}
+	v := &visit{site: s, r: r, as: as, now: s.Now()}
+	if err := v.get("/v1/me", &v.me); err != nil {
+		return nil, err
+	}
+	if best := v.me.Best; best == client.Nobody || best == "" {
+		return v, &client.Problem{Status: http.StatusForbidden, Title: v.me.User + " has no role in any team",
+			Fix: "an admin grants one with scrimp users set " + v.me.User + " --grant TEAM=viewer"}
+	}
+	return v, v.get("/v1/server", &v.server)
+}
+
+// mostAnswer bounds an answer of the API that a page is made of.
+const mostAnswer = 32 << 20
+
+// get asks the API for a value.
+func (v *visit) get(path string, out any) error {
+	_, err := v.ask(http.MethodGet, path, nil, out)
+	return err
+}
+
+// ask asks the API and decodes its answer into out, unless that is nil.
+func (v *visit) ask(method, path string, body, out any) (http.Header, error) {
+	text := []byte(nil)
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	return v.send(method, path, "application/json", text, out)
+}
+
+// send asks the API with a body of any kind.
+func (v *visit) send(method, path, kind string, body []byte, out any) (http.Header, error) {
+	got := &answer{header: http.Header{}, most: mostAnswer}
+	r, err := v.request(v.r.Context(), method, path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", kind)
+	} else {
+		r.Body, r.ContentLength = http.NoBody, 0
+	}
+	v.site.API.ServeHTTP(got, r)
+	return got.header, got.decode(out)
+}
+
+// request is one of the API by this reader, from where they are.
+func (v *visit) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, path, body)
+	if err != nil {
+		return nil, &client.Problem{Status: http.StatusBadRequest, Title: "the address is not valid"}
+	}
+	r.RemoteAddr = v.r.RemoteAddr
+	return v.as(r), nil
+}
+
+// answer keeps what the API answers, up to a limit.
+type answer struct {
+	header http.Header
+	body   bytes.Buffer
+	status int
+	most   int
+	over   bool
+	done   func() // called once the limit is passed; nil: nothing is
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+var errLong = errors.New("the answer is longer than a page shows")
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	room := a.most - a.body.Len()
+	a.body.Write(b[:min(len(b), room)])
+	if len(b) > room {
+		if a.over = true; a.done != nil {
+			a.done()
+		}
+		return room, errLong
+	}
+	return len(b), nil
+}
+
+// decode reads the answer, or returns the problem that it is.
+func (a *answer) decode(out any) error {
+	switch {
+	case a.status >= http.StatusBadRequest:
+		p := &client.Problem{}
+		if json.Unmarshal(a.body.Bytes(), p) != nil || p.Status == 0 {
+			p = &client.Problem{Title: http.StatusText(a.status)}
+		}
+		p.Status = a.status
+		return p
+	case a.over:
+		return &client.Problem{Status: http.StatusInternalServerError, Title: errLong.Error(),
+			Fix: "narrow it down with a filter, or use the command that the page names"}
+	case out == nil || a.body.Len() == 0:
+		return nil
+	}
+	return json.Unmarshal(a.body.Bytes(), out)
+}
+
+// asProblem returns what an error says to a reader.
+func asProblem(err error) *client.Problem {
+	if p, ok := errors.AsType[*client.Problem](err); ok {
+		return p
+	}
+	return &client.Problem{Status: http.StatusInternalServerError, Title: "the page was not made", Detail: err.Error(),
+		Fix: "this is a bug of scrimp: report it with what the page says"}
+}
+
+// data passes on what the API answers to a GET: the JSON of a page, output that is followed, archives.
+func (s *Site) data(w http.ResponseWriter, r *http.Request) {
+	guard(w)
+	as, ok := s.credentials(r)
+	v := &visit{site: s, r: r, as: as}
+	if !ok {
+		s.fail(w, r, nil, &client.Problem{Status: http.StatusUnauthorized})
+		return
+	}
+	// the path was unescaped once; a segment keeps what is escaped in it
+	target := url.URL{Path: "/v1/" + r.PathValue("path"), RawQuery: r.URL.RawQuery}
+	if raw := r.URL.EscapedPath(); len(raw) > len("/data/") {
+		target.RawPath = "/v1/" + raw[len("/data/"):]
+	}
+	of, err := v.request(r.Context(), http.MethodGet, target.String(), http.NoBody)
+	if err != nil {
+		s.fail(w, r, v, err)
+		return
+	}
+	for _, name := range []string{"Range", "Last-Event-ID"} {
+		if value := r.Header.Get(name); value != "" {
+			of.Header.Set(name, value)
+		}
+	}
+	s.API.ServeHTTP(w, of)
+}

@@ -1,0 +1,153 @@
+package pages
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/lib/money"
+)
+
+// costsPage is what was spent, by whom and for what.
+type costsPage struct {
+	client.Costs
+	Totals []client.CostLine // of each currency, over all lines
+	More   int               // lines that are not listed; Rest sums them
+	Rest   []client.CostLine
+	Bys    []option
+	Sinces []option
+	Tag    string
+	CSV    string
+	asked  string
+}
+
+func (p *costsPage) twin() string { return p.asked }
+
+// mostLines is how many lines of costs a page lists. The rest is one line, so that the total is that of the lines.
+const mostLines = 200
+
+func costs(v *visit) (any, error) {
+	p := &costsPage{}
+	if err := p.read(v); err != nil {
+		return nil, err
+	}
+	p.Totals = summed("total", p.Lines)
+	if n := len(p.Lines); n > mostLines {
+		p.More, p.Rest = n-mostLines, summed("the others", p.Lines[mostLines:])
+		p.Lines = p.Lines[:mostLines]
+	}
+	return p, nil
+}
+
+// read asks for what the address says.
+func (p *costsPage) read(v *visit) error {
+	q := v.r.URL.Query()
+	by, since := q.Get("by"), q.Get("since")
+	p.Tag = strings.TrimSpace(q.Get("tag"))
+	ask := url.Values{}
+	for _, o := range []option{{Value: "", Text: "team"}, {Value: "project", Text: "project"},
+		{Value: "user", Text: "user"}, {Value: "kind", Text: "kind of job"}, {Value: "job", Text: "job"},
+		{Value: "tag", Text: "tag"}} {
+		o.Chosen = o.Value == by
+		p.Bys = append(p.Bys, o)
+	}
+	for _, o := range []option{{Value: "", Text: "from the beginning"}, {Value: "24h", Text: "the last 24 hours"},
+		{Value: "7d", Text: "the last 7 days"}, {Value: "30d", Text: "the last 30 days"},
+		{Value: "90d", Text: "the last 90 days"}} {
+		o.Chosen = o.Value == since
+		p.Sinces = append(p.Sinces, o)
+	}
+	switch {
+	case by == "tag" && p.Tag != "":
+		ask.Set("by", "tag:"+p.Tag)
+	case by != "" && by != "tag":
+		ask.Set("by", by)
+	}
+	if since != "" {
+		ask.Set("since", since)
+	}
+	p.asked, p.CSV = "/v1/costs?"+ask.Encode(), "/costs.csv?"+q.Encode()
+	return v.get(p.asked, &p.Costs)
+}
+
+// summed adds lines up, a sum for each currency.
+func summed(name string, lines []client.CostLine) (totals []client.CostLine) {
+	for _, l := range lines {
+		at := slices.IndexFunc(totals, func(t client.CostLine) bool { return t.Currency == l.Currency })
+		if at < 0 {
+			at = len(totals)
+			totals = append(totals, client.CostLine{Name: name, Currency: l.Currency, Uses: map[client.Use]money.Amount{}})
+		}
+		t := &totals[at]
+		t.Spent, t.Jobs, t.Live = t.Spent.Add(l.Spent), t.Jobs+l.Jobs, t.Live+l.Live
+		for u, a := range l.Uses {
+			t.Uses[u] = t.Uses[u].Add(a)
+		}
+		t.Saved, t.OnDemand = plus(t.Saved, l.Saved), plus(t.OnDemand, l.OnDemand)
+		t.Estimated, t.Actual = plus(t.Estimated, l.Estimated), plus(t.Actual, l.Actual)
+	}
+	return totals
+}
+
+// plus adds what is known.
+func plus(a, b *money.Amount) *money.Amount {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return new(a.Add(*b))
+}
+
+// costsCSV answers with every line, in exact amounts.
+func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
+	guard(w)
+	v, err := s.visit(r)
+	p := &costsPage{}
+	if err == nil {
+		err = p.read(v)
+	}
+	if err != nil {
+		s.fail(w, r, v, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="scrimp-costs.csv"`)
+	out := csv.NewWriter(w)
+	head := []string{strings.ReplaceAll(p.By, ":", " "), "currency", "jobs", "spent"}
+	for _, u := range uses {
+		head = append(head, string(u))
+	}
+	_ = out.Write(append(head, "estimated", "actual", "on_demand", "saved", "until"))
+	text := func(a *money.Amount) string {
+		if a == nil {
+			return "" // unknown
+		}
+		return a.String()
+	}
+	for _, l := range p.Lines {
+		row := []string{plainCell(l.Name), string(l.Currency), strconv.Itoa(l.Jobs), l.Spent.String()}
+		for _, u := range uses {
+			row = append(row, l.Uses[u].String())
+		}
+		_ = out.Write(append(row, text(l.Estimated), text(l.Actual), text(l.OnDemand), text(l.Saved),
+			p.Until.UTC().Format(time.RFC3339)))
+	}
+	out.Flush()
+}
+
+// plainCell is a text that no spreadsheet takes for a formula.
+func plainCell(s string) string {
+	s = strings.Map(harmless, s)
+	if strings.ContainsAny(s[:min(1, len(s))], "=+-@\t\r|%") {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,269 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// machinesPage is the machines that cost something now.
+type machinesPage struct {
+	Now      time.Time
+	Machines []client.Machine
+	Rates    map[money.Currency]money.Rate
+	Costs    sums
+	Does     map[string]string // what the machines of a job do now, by job
+}
+
+func machines(v *visit) (any, error) {
+	p := &machinesPage{Now: v.now, Rates: map[money.Currency]money.Rate{}, Costs: sums{}, Does: map[string]string{}}
+	if err := v.get("/v1/machines", &p.Machines); err != nil {
+		return nil, err
+	}
+	for _, m := range p.Machines {
+		p.Rates[m.Currency] += m.Rate
+		p.Costs.add(m.Currency, m.Cost)
+	}
+	var now []client.JobTelemetry
+	if v.get("/v1/telemetry", &now) == nil {
+		for _, j := range now {
+			var parts []string
+			for _, name := range []string{"gpu_utilization_ratio", "cpu_utilization_ratio", "memory_used_bytes"} {
+				if x, known := j.Now[name]; known {
+					parts = append(parts, metricName(name)+" "+measured(name, x))
+				}
+			}
+			p.Does[j.Job] = strings.Join(parts, ", ")
+		}
+	}
+	return p, nil
+}
+
+// enginesPage is where machines are rented, and how each engine stands.
+type enginesPage struct {
+	Now     time.Time
+	Engines []client.Engine
+	Cooling []client.Listing // offers that are left alone for a while
+}
+
+func engines(v *visit) (any, error) {
+	p := &enginesPage{Now: v.now, Engines: v.server.Engines}
+	var m client.Market
+	if err := v.get("/v1/market", &m); err != nil {
+		return nil, err
+	}
+	for _, l := range m.Offers {
+		if l.Cools.After(m.Clock.Now) {
+			p.Cooling = append(p.Cooling, l)
+		}
+	}
+	return p, nil
+}
+
+// marketPage is what is for sale.
+type marketPage struct {
+	client.Market
+	Listings []client.Listing // those that are shown, available ones first
+	Total    int
+	Query    string
+	Drawing  template.HTML
+}
+
+// mostOffers is how many offers a page lists.
+const mostOffers = 100
+
+func marketNow(v *visit) (any, error) {
+	p := &marketPage{Query: strings.TrimSpace(v.r.URL.Query().Get("offer"))}
+	if err := v.get("/v1/market", &p.Market); err != nil {
+		return nil, err
+	}
+	for _, l := range p.Offers {
+		if strings.Contains(l.Offer.ID+" "+l.Offer.Accelerator, p.Query) {
+			p.Listings = append(p.Listings, l)
+		}
+	}
+	slices.SortStableFunc(p.Listings, func(a, b client.Listing) int {
+		return cmp.Or(cmp.Compare(order(a.Quote), order(b.Quote)), cmp.Compare(a.Quote.Rate, b.Quote.Rate),
+			strings.Compare(a.Offer.ID, b.Offer.ID))
+	})
+	p.Total = len(p.Listings)
+	p.Listings = p.Listings[:min(p.Total, mostOffers)]
+	return p, nil
+}
+
+// order puts what can be had first, then what nobody tried, then the rest.
+func order(q client.Quote) int {
+	switch {
+	case q.Available && q.Priced && !q.Untried:
+		return 0
+	case q.Untried:
+		return 1
+	}
+	return 2
+}
+
+// pricesPage is how prices went.
+type pricesPage struct {
+	Drawing template.HTML
+	Lines   []priceLine
+}
+
+type priceLine struct {
+	Offer             client.Offer
+	Least, Most, Last money.Rate
+	Changes           int
+}
+
+// classes name the colours of lines, the first first.
+var classes = []string{"one", "two", "three", "four", "five"}
+
+// prices draws the recorded market. It reads the log, so it does not follow what changes.
+func prices(v *visit) (any, error) {
+	var h client.History
+	if err := v.get("/v1/history", &h); err != nil {
+		return nil, err
+	}
+	p := &pricesPage{}
+	until := v.server.Market.Now.Sub(h.Opened)
+	for _, l := range h.Trace.Lines {
+		line := priceLine{Offer: l.Offer, Changes: max(0, len(l.Price)-1)}
+		for i, at := range l.Price {
+			if i == 0 || at.Rate < line.Least {
+				line.Least = at.Rate
+			}
+			line.Most, line.Last = max(line.Most, at.Rate), at.Rate
+		}
+		if len(l.Price) > 0 {
+			p.Lines = append(p.Lines, line)
+		}
+	}
+	slices.SortStableFunc(p.Lines, func(a, b priceLine) int { return cmp.Compare(a.Last, b.Last) })
+	var series []draw.Series
+	currency := h.Trace.Currency
+	for i, class := range classes {
+		if i >= len(p.Lines) {
+			break
+		}
+		at := slices.IndexFunc(h.Trace.Lines, func(l client.TraceLine) bool { return l.Offer.ID == p.Lines[i].Offer.ID })
+		series = append(series, draw.Series{Name: p.Lines[i].Offer.ID, Class: class,
+			Points: steps(h.Trace.Lines[at].Price, until)})
+	}
+	p.Lines = p.Lines[:min(len(p.Lines), mostOffers)]
+	p.Drawing = template.HTML(draw.Lines("Prices over time, of the cheapest offers", series, draw.Moment,
+		func(v float64) string { return money.ShortFloat(v, currency) }))
+	return p, nil
+}
+
+// steps are the points of a price that stays until it changes.
+func steps(list []client.Price, until time.Duration) (points []draw.Point) {
+	for i, at := range list {
+		end := until
+		if i+1 < len(list) {
+			end = list[i+1].At
+		}
+		points = append(points, draw.Point{X: at.At.Seconds(), Y: at.Rate.Float()},
+			draw.Point{X: max(end, at.At).Seconds(), Y: at.Rate.Float()})
+	}
+	return points
+}
+
+// groupsPage lists groups of jobs, groupPage is one.
+type groupsPage struct {
+	Now    time.Time
+	Groups []client.Group
+}
+
+type groupPage struct {
+	client.Group
+	Now     time.Time
+	Path    string
+	Members []client.GroupMember
+	More    int
+	Receipt client.GroupReceipt
+	Actions []action
+	SpentOf float64
+}
+
+func groups(v *visit) (any, error) {
+	p := &groupsPage{Now: v.now}
+	return p, v.get("/v1/groups", &p.Groups)
+}
+
+// mostMembers is how many members of a group a page lists.
+const mostMembers = 500
+
+func group(v *visit) (any, error) {
+	id := url.PathEscape(v.r.PathValue("id"))
+	p := &groupPage{Now: v.now, Path: "/groups/" + id}
+	if err := v.get("/v1/groups/"+id, &p.Group); err != nil {
+		return nil, err
+	}
+	if err := v.get("/v1/groups/"+id+"/receipt", &p.Receipt); err != nil {
+		return nil, err
+	}
+	p.Members, p.More = p.Receipt.Members, max(0, len(p.Receipt.Members)-mostMembers)
+	p.Members = p.Members[:len(p.Members)-p.More]
+	if p.Budget != nil && p.Budget.Sign() > 0 {
+		p.SpentOf = p.Spent.Float() / p.Budget.Float()
+	}
+	for _, a := range actions {
+		if a.group && v.can(a, p.State, p.User, p.Team) {
+			p.Actions = append(p.Actions, a)
+		}
+	}
+	return p, nil
+}
+
+// estimatesPage compares what runs were expected to cost with what they have cost.
+type estimatesPage struct {
+	Now      time.Time
+	Runs     []client.Run
+	Compared int
+	Bias     *float64 // mean of actual over expected, less 1; nil: nothing can be compared
+	Off      *float64 // mean of how far it was off, a share of what was expected
+}
+
+func estimates(v *visit) (any, error) {
+	p := &estimatesPage{Now: v.now}
+	if err := v.get("/v1/measured?expected=1&limit=100", &p.Runs); err != nil {
+		return nil, err
+	}
+	bias, off := 0.0, 0.0
+	for _, r := range p.Runs {
+		if x, known := offBy(r); known && r.State == "succeeded" {
+			p.Compared, bias, off = p.Compared+1, bias+x, off+max(x, -x)
+		}
+	}
+	if n := float64(p.Compared); n > 0 {
+		p.Bias, p.Off = new(bias/n), new(off/n)
+	}
+	return p, nil
+}
+
+// offBy is how much more a run has cost than was expected, a share of that.
+func offBy(r client.Run) (share float64, known bool) {
+	if r.ExpectedCost == nil || r.ExpectedCost.Sign() <= 0 {
+		return 0, false
+	}
+	return r.Cost.Float()/r.ExpectedCost.Float() - 1, true
+}
+
+// signed writes a share with its sign.
+func signed(v any) template.HTML {
+	f, known := floatOf(v)
+	if r, ok := v.(client.Run); ok {
+		f, known = offBy(r)
+	}
+	if !known {
+		return unknown
+	}
+	return template.HTML(fmt.Sprintf("%+.0f %%", f*100))
+}

@@ -1,0 +1,329 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/telemetry"
+)
+
+// jobPage is one job.
+type jobPage struct {
+	client.Job
+	Now       time.Time
+	Path      string // of its page
+	Data      string // where its JSON is
+	Receipt   *client.Receipt
+	Timeline  template.HTML
+	Spend     template.HTML
+	Curves    []template.HTML
+	Use       template.HTML
+	Telemetry *client.Telemetry
+	Facts     []fact
+	Reason    string            // why the job is as it is, in a sentence
+	Decisions []client.Decision // the newest first
+	MoreWhy   int               // decisions that are not listed
+	Outputs   []client.Outputs
+	Saved     []client.Checkpoint
+	Log       string
+	Actions   []action
+	CanChange bool
+	Done      float64 // share of the steps
+	HasDone   bool
+	SpentOf   float64 // share of the budget
+	HasBudget bool
+	// TimeUsed is which share of the time until the deadline is over
+	TimeUsed    float64
+	HasTimeUsed bool
+	Tips        []client.Tip
+}
+
+// fact is what a metric of the machines came to.
+type fact struct{ Name, Average, Peak string }
+
+const (
+	mostDecisions = 10
+	logLines      = 200
+	mostLog       = 128 << 10 // bytes of output that a page has
+	mostLine      = 2000      // characters of a line of it
+)
+
+func job(v *visit) (any, error) {
+	id := v.r.PathValue("id")
+	at := "/v1/jobs/" + url.PathEscape(id)
+	p := &jobPage{Now: v.now, Path: "/jobs/" + url.PathEscape(id), Data: "/data/jobs/" + url.PathEscape(id)}
+	if err := v.get(at, &p.Job); err != nil {
+		return nil, err
+	}
+	p.Reason = reasonOf(p.Job)
+	p.shares(v)
+	var r client.Receipt
+	if err := v.get(at+"/receipt", &r); err == nil { // what cannot be summed now is left out, not the page
+		p.Receipt, p.Tips = &r, r.Tips
+		p.Timeline, p.Spend = template.HTML(timeline(r)), template.HTML(spendChart(r))
+	}
+	var t client.Telemetry
+	if v.get(at+"/telemetry?last=6h", &t) == nil && len(t.Nodes) > 0 {
+		p.Telemetry, p.Use = &t, template.HTML(useChart(t))
+		p.Facts = figures(t)
+	}
+	var values client.MetricValues
+	if v.get(at+"/metric", &values) == nil {
+		p.Curves = curve(values)
+	}
+	if err := v.get(at+"/explain", &p.Decisions); err != nil {
+		return nil, err
+	}
+	slices.Reverse(p.Decisions)
+	if n := len(p.Decisions); n > mostDecisions {
+		p.Decisions, p.MoreWhy = p.Decisions[:mostDecisions], n-mostDecisions
+	}
+	_ = v.get(at+"/kept", &p.Outputs) // none are shown where the store does not answer
+	_ = v.get(at+"/checkpoints", &p.Saved)
+	p.Log = v.output(at)
+	for _, a := range actions {
+		if a.Name == "change" {
+			p.CanChange = v.may(a.Name, p.Job)
+		} else if v.may(a.Name, p.Job) {
+			p.Actions = append(p.Actions, a)
+		}
+	}
+	return p, nil
+}
+
+// reasonOf says why a job is as it is; "" where its state says it.
+func reasonOf(j client.Job) string {
+	switch {
+	case j.Detail != "":
+		return j.Detail
+	case j.State == "failed" && j.Exit != 0:
+		return fmt.Sprintf("The program ended with exit code %d.", j.Exit)
+	case j.State == "running" || j.State == "succeeded":
+		return ""
+	}
+	return wordsOf(j.Why)
+}
+
+// shares are how much of the steps, the budget and the time is used up.
+func (p *jobPage) shares(v *visit) {
+	if p.Total != nil && *p.Total > 0 {
+		p.Done, p.HasDone = float64(p.Step)/float64(*p.Total), true
+	}
+	if p.Budget != nil && p.Budget.Sign() > 0 {
+		p.SpentOf, p.HasBudget = p.Spent.Float()/p.Budget.Float(), true
+	}
+	if p.Deadline != nil && p.Deadline.After(p.Submitted) {
+		at := v.now
+		if p.Finished != nil {
+			at = *p.Finished
+		}
+		p.TimeUsed, p.HasTimeUsed = at.Sub(p.Submitted).Seconds()/p.Deadline.Sub(p.Submitted).Seconds(), true
+	}
+}
+
+// output is the end of what the job printed.
+func (v *visit) output(at string) string {
+	ctx, stop := context.WithCancel(v.r.Context())
+	defer stop()
+	got := &answer{header: http.Header{}, most: mostLog, done: stop}
+	r, err := v.request(ctx, http.MethodGet, fmt.Sprintf("%s/log?tail=%d", at, logLines), http.NoBody)
+	if err != nil {
+		return ""
+	}
+	func() {
+		defer func() { _ = recover() }() // an answer that is broken off is shown as far as it came
+		v.site.API.ServeHTTP(got, r)
+	}()
+	if got.status >= http.StatusBadRequest {
+		return ""
+	}
+	var b strings.Builder
+	for line := range strings.Lines(strings.ToValidUTF8(got.body.String(), "\uFFFD")) {
+		line = strings.TrimRight(line, "\r\n")
+		if at := strings.LastIndexByte(line, '\r'); at >= 0 { // a progress bar writes over itself
+			line = line[at+1:]
+		}
+		if len(line) > mostLine {
+			line = strings.ToValidUTF8(line[:mostLine], "") + " … (cut)"
+		}
+		b.WriteString(line + "\n")
+	}
+	if got.over {
+		b.WriteString("… (cut: scrimp logs has all of it)\n")
+	}
+	return b.String()
+}
+
+// timeline draws the attempts by offer, with what took their machines from them.
+func timeline(r client.Receipt) string {
+	var blocks []draw.Block
+	var marks []draw.Mark
+	for _, t := range r.Tries {
+		lane := t.Offer + " " + money.Format(money.Picos(int64(t.Rate)), r.Currency, 2) + "/h"
+		begun := t.Until
+		if t.Begun != nil {
+			begun = *t.Begun
+			blocks = append(blocks, draw.Block{Lane: lane, From: begun, To: t.Until, Use: string(client.Useful),
+				Title: fmt.Sprintf("%s on %s: steps %d to %d, %s, %s", t.Attempt, t.Capacity, t.First, t.Last,
+					money.Short(t.Cost, r.Currency), receipt.EndText(t.End))})
+		}
+		blocks = append(blocks, draw.Block{Lane: lane, From: t.From, To: begun, Use: string(client.StartUp),
+			Title: t.Attempt + " starts"})
+		for _, i := range r.Interruptions {
+			if i.Instance == t.Instance || slices.ContainsFunc(t.Nodes, func(n client.Node) bool {
+				return n.Instance == i.Instance
+			}) {
+				class, text := "kill", "interrupted without notice"
+				if i.Notice > 0 {
+					class, text = "notice", fmt.Sprintf("interrupted after %.0f s of notice", i.Notice)
+				}
+				marks = append(marks, draw.Mark{Lane: lane, At: i.MarketAt, Class: class, Title: text})
+			}
+		}
+	}
+	g := draw.Gantt{Title: "Attempts over time, by offer", Blocks: blocks, Marks: marks,
+		Keys: []draw.Key{{Use: "start-up", Says: "start-up"}, {Use: "useful", Says: "the program runs"}}}
+	if len(marks) > 0 {
+		g.Keys = append(g.Keys, draw.Key{Use: "mark", Says: "interrupted"})
+	}
+	if r.DeadlineMarket != nil && len(blocks) > 0 {
+		first, last := blocks[0].From, blocks[len(blocks)-1].To
+		if d := *r.DeadlineMarket; d.Sub(first) < 4*max(last.Sub(first), time.Minute) { // else the attempts are dots
+			g.Until, g.Line = d, "deadline"
+			g.Keys = append(g.Keys, draw.Key{Use: "until", Says: "deadline"})
+		}
+	}
+	return g.SVG()
+}
+
+// spendChart draws what was spent over time beside the budget.
+func spendChart(r client.Receipt) string {
+	if len(r.Spend) < 2 {
+		return ""
+	}
+	line := draw.Series{Name: "spent", Class: "one"}
+	for _, s := range r.Spend {
+		line.Points = append(line.Points, draw.Point{X: s.At.Sub(r.SubmittedMarket).Seconds(), Y: s.Amount.Float()})
+	}
+	all := []draw.Series{line}
+	flat := func(name, class string, a *money.Amount) {
+		if a != nil && a.Float() < 5*r.Cost.Float() { // a line far above would press the other to the ground
+			all = append(all, draw.Series{Name: name, Class: class, Points: []draw.Point{
+				{X: line.Points[0].X, Y: a.Float()}, {X: line.Points[len(line.Points)-1].X, Y: a.Float()}}})
+		}
+	}
+	flat("budget", "limit", r.Budget)
+	flat("on-demand", "two", r.OnDemandCost)
+	return draw.Lines("Spend over time", all, draw.Moment,
+		func(v float64) string { return money.ShortFloat(v, r.Currency) })
+}
+
+// curve draws the values of the metric that a job is judged by.
+func curve(m client.MetricValues) []template.HTML {
+	line := draw.Series{Name: m.Metric, Class: "one"}
+	for _, p := range m.Values {
+		if p.Value != nil {
+			line.Points = append(line.Points, draw.Point{X: p.MarketAt.Sub(m.Values[0].MarketAt).Seconds(), Y: *p.Value})
+		}
+	}
+	if len(line.Points) < 2 {
+		return nil
+	}
+	return []template.HTML{template.HTML(draw.Lines(m.Metric+" over time", []draw.Series{line}, draw.Moment,
+		func(v float64) string { return fmt.Sprintf("%.3g", v) }))}
+}
+
+// useChart draws which share of GPUs and processors was in use.
+func useChart(t client.Telemetry) string {
+	var gpu, cpu draw.Series
+	gpu.Name, gpu.Class, cpu.Name, cpu.Class = "GPU", "one", "CPU", "two"
+	var first time.Time
+	for _, n := range t.Nodes[:1] {
+		for _, b := range n.Buckets {
+			if first.IsZero() {
+				first = b.At
+			}
+			x := b.At.Sub(first).Seconds()
+			for name, to := range map[telemetry.Metric]*draw.Series{telemetry.GPU: &gpu, telemetry.CPU: &cpu} {
+				if v, known := mean(b.Mean[name.String()]); known {
+					to.Points = append(to.Points, draw.Point{X: x, Y: v})
+				}
+			}
+		}
+	}
+	var all []draw.Series
+	for _, s := range []draw.Series{gpu, cpu} {
+		if len(s.Points) > 2 {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // the axis is that of all
+	return draw.Lines("GPU and CPU in use over time", all, draw.Moment,
+		func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) })
+}
+
+func mean(list []*float64) (v float64, known bool) {
+	n := 0
+	for _, f := range list {
+		if f != nil {
+			v, n = v+*f, n+1
+		}
+	}
+	return v / math.Max(1, float64(n)), n > 0
+}
+
+// figures lists what each metric of the machines came to.
+func figures(t client.Telemetry) (list []fact) {
+	for _, name := range slices.Sorted(maps.Keys(t.Figures)) {
+		f := t.Figures[name]
+		list = append(list, fact{metricName(name), measured(name, f.Average), measured(name, f.Peak)})
+	}
+	return list
+}
+
+// metricName is a metric's name without its unit, for people.
+func metricName(name string) string {
+	for _, unit := range []string{"_utilization_ratio", "_ratio", "_bytes_per_second", "_bytes", "_watts", "_celsius"} {
+		if short, ok := strings.CutSuffix(name, unit); ok {
+			name = short
+			break
+		}
+	}
+	return strings.NewReplacer("_", " ", "cpu", "CPU", "gpu", "GPU", "iowait", "I/O wait").Replace(name)
+}
+
+// measured writes a value of a metric with its unit, which its name ends with.
+func measured(name string, v float64) string {
+	switch {
+	case strings.HasSuffix(name, "_ratio"):
+		return fmt.Sprintf("%.0f %%", v*100)
+	case strings.HasSuffix(name, "_bytes"):
+		return size.About(v)
+	case strings.HasSuffix(name, "_bytes_per_second"):
+		return size.About(v) + "/s"
+	case strings.HasSuffix(name, "_watts"):
+		return fmt.Sprintf("%.0f W", v)
+	case strings.HasSuffix(name, "_celsius"):
+		return fmt.Sprintf("%.0f °C", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+// wordsOf writes a machine-readable reason for people.
+func wordsOf(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

@@ -1,0 +1,121 @@
+package pages
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	liveEvery = time.Second     // between two updates of a page, at the least
+	liveBeat  = 2 * time.Second // between two looks at what changes without an event
+)
+
+// renderPace lets live updates take two fifths of a processor together: after each, the next waits for one and a half
+// times as long as it took. The more pages are open, the longer each waits.
+type renderPace struct {
+	mu   sync.Mutex
+	rest time.Time
+}
+
+// do renders once it is its turn.
+func (p *renderPace) do(r *http.Request, render func() []byte) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wait := time.Until(p.rest); wait > 0 {
+		if err := pause(r, wait, nil); err != nil {
+			return nil, err
+		}
+	}
+	begun := time.Now()
+	body := render()
+	now := time.Now()
+	p.rest = now.Add(now.Sub(begun) * 3 / 2)
+	return body, nil
+}
+
+// pause waits for a span, or until something has changed.
+func pause(r *http.Request, span time.Duration, changed <-chan struct{}) error {
+	t := time.NewTimer(span)
+	defer t.Stop()
+	select {
+	case <-r.Context().Done():
+		return r.Context().Err()
+	case <-t.C:
+	case <-changed:
+	}
+	return nil
+}
+
+// live sends what changes on a page, as server-sent events: the whole of its main part, each time that it differs.
+func (s *Site) live(w http.ResponseWriter, r *http.Request) {
+	guard(w)
+	at, _ := url.Parse(local(r.URL.Query().Get("at"))) // local has parsed it
+	p, of, known := pageAt(r, at)
+	v, err := s.visit(r)
+	if err != nil || !known || p.still {
+		w.WriteHeader(http.StatusNoContent) // a browser does not ask again then
+		return
+	}
+	end, err := s.Stream("user " + v.me.User)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	defer end()
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w)
+	for last := [32]byte{}; ; {
+		changed := s.Changed()
+		body, err := s.pace.do(r, func() []byte { return s.part(p, of) })
+		if err != nil {
+			return
+		}
+		if body == nil { // signed out, or it may not be seen any more
+			_, _ = fmt.Fprint(w, "event: gone\ndata: {}\n\n")
+			_ = flush.Flush()
+			return
+		}
+		text := ": \n\n" // that it goes on
+		if now := sha256.Sum256(body); now != last {
+			part, _ := json.Marshal(string(body)) // a string is always JSON
+			text, last = fmt.Sprintf("event: main\ndata: %s\n\n", part), now
+		}
+		if _, err := fmt.Fprint(w, text); err != nil || flush.Flush() != nil {
+			return
+		}
+		if pause(r, liveEvery, nil) != nil || pause(r, liveBeat-liveEvery, changed) != nil {
+			return
+		}
+	}
+}
+
+// part renders the main part of a page for whoever asks; nil: they may not see it.
+func (s *Site) part(p page, of *http.Request) []byte {
+	v, err := s.visit(of)
+	if err != nil {
+		return nil
+	}
+	body, err := v.render(p)
+	if err != nil {
+		return nil
+	}
+	return main(body)
+}
+
+// pageAt finds the page of an address, and makes the request for it.
+func pageAt(r *http.Request, at *url.URL) (p page, of *http.Request, known bool) {
+	mux := http.NewServeMux()
+	for _, one := range list() {
+		mux.HandleFunc("GET "+one.path, func(_ http.ResponseWriter, r *http.Request) { p, of, known = one, r, true })
+	}
+	asks := r.Clone(r.Context())
+	asks.Method, asks.URL, asks.RequestURI = http.MethodGet, at, at.RequestURI()
+	mux.ServeHTTP(&answer{header: http.Header{}}, asks)
+	return p, of, known
+}

@@ -1,0 +1,178 @@
+package pages
+
+import (
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"scrimp/client"
+	"scrimp/internal/lib/money"
+)
+
+// evil is what a hostile name looks like.
+const evil = `=cmd|'x'!A1"><script>alert(1)</script>` + "\x1b\u202e"
+
+// full is a server with something on each page.
+func full(t testing.TB, name string) (*fake, *Site) {
+	f, s := newFake(t)
+	rate, err := money.ParseRate("0.97")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.answers["/v1/groups"] = []client.Group{{ID: "sweep", State: "open", Members: 3, Currency: "USD", Submitted: now, Detail: name}}
+	f.answers["/v1/groups/sweep"] = client.Group{ID: "sweep", State: "open", Members: 3, Currency: "USD", Submitted: now, User: "ann",
+		Detail: name, Budget: new(money.Picos(9e12))}
+	f.answers["/v1/groups/sweep/receipt"] = client.GroupReceipt{Cost: money.Picos(3), Members: []client.GroupMember{
+		{ID: "sweep.1", State: "running", Cost: money.Picos(1)}, {ID: "sweep.2", State: "failed", Cost: money.Picos(2)}}}
+	f.answers["/v1/machines"] = []client.Machine{{Instance: name, Offer: name, Type: name, Zone: name, State: client.MachineRunning,
+		Job: "a", User: name, Currency: "USD", Rate: rate, Cost: money.Picos(7), Since: now},
+		{Instance: "idle", State: client.MachineIdle, IdleSince: now, IdleUntil: now.Add(time.Hour), Currency: "USD", Rate: rate, Since: now}}
+	f.answers["/v1/telemetry"] = []client.JobTelemetry{{Job: "a", Now: map[string]float64{"cpu_utilization_ratio": 0.5}}}
+	f.answers["/v1/server"] = client.Server{Market: client.MarketClock{Name: name, Speed: 120, Now: now}, Events: 9000,
+		Engines: []client.Engine{{Name: name, Kind: "ssh", State: "away", Error: name, Joined: []client.JoinedMachine{{Name: name, From: name}},
+			Away: []client.AwayEngine{{Name: name, Machine: name, Error: name}}}}}
+	f.answers["/v1/market"] = client.Market{Clock: client.MarketClock{Now: now}, Away: []client.AwayEngine{{Name: name, Error: name}},
+		Offers: []client.Listing{{Offer: client.Offer{ID: name, Capacity: client.Spot, Currency: "USD"}, CoolsFor: name, Cools: now.Add(time.Hour)},
+			{Offer: client.Offer{ID: "b", Capacity: client.OnDemand, Currency: "USD", Accelerator: "H100", Accelerators: 8},
+				Quote: client.Quote{Priced: true, Available: true, Rate: rate, At: now}}}}
+	f.answers["/v1/history"] = client.History{Opened: now.Add(-time.Hour), Trace: client.Trace{Currency: "USD", Lines: []client.TraceLine{
+		{Offer: client.Offer{ID: name, Currency: "USD"}, Price: []client.Price{{Rate: rate}, {At: time.Minute, Rate: 2 * rate}}}}}}
+	f.answers["/v1/teams"] = []client.Team{{Name: "vision", Projects: []string{name}, Disk: 5, DiskUsed: 3}}
+	f.answers["/v1/measured"] = []client.Run{{Job: "a", State: "succeeded", Offer: name, Currency: "USD", Cost: money.Picos(3e12),
+		ExpectedCost: new(money.Picos(2e12))}, {Job: "b", State: "failed", Currency: "USD"}}
+	f.answers["/v1/users"] = []client.User{{Name: name, Grants: []client.Grant{{Team: name, Role: client.Viewer}}, Made: now}}
+	f.answers["/v1/tokens"] = []client.Token{{ID: "abc", User: name, Note: name, Live: true, Made: now, Expires: now.Add(time.Hour)}, {ID: "old"}}
+	f.answers["/v1/audit"] = client.Audit{Acts: []client.Act{{Who: name, Route: "GET /x", Object: name, Outcome: "refused", Detail: name, At: now}}}
+	f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: []client.CostLine{{Name: name, Currency: "USD",
+		Spent: money.Picos(5e12), Uses: map[client.Use]money.Amount{client.Useful: money.Picos(5e12)}, Jobs: 1}, {Currency: "EUR", Spent: money.Picos(1)}}}
+	return f, s
+}
+
+// everyPage is the address of each page but that of a job.
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
+	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
+
+func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"plain", evil} {
+		_, s := full(t, name)
+		for _, path := range everyPage {
+			rec := asks(s, "GET", path, "")
+			if rec.Code != 200 {
+				t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+				continue
+			}
+			parse(t, rec.Body.String())
+			if strings.ContainsAny(rec.Body.String(), "\x1b\u202e") || strings.Contains(rec.Body.String(), "<script>") ||
+				strings.Contains(rec.Body.String(), "map[") || strings.Contains(rec.Body.String(), "[{") {
+				t.Errorf("%s has what is no text for people", path)
+			}
+		}
+	}
+	f, s := newFake(t)
+	f.answers["/v1/groups"], f.answers["/v1/market"], f.answers["/v1/history"] = []client.Group{}, client.Market{}, client.History{}
+	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
+	f.answers["/v1/audit"] = client.Audit{}
+	for _, path := range everyPage {
+		if path != "/groups/sweep" {
+			pageOf(t, s, path)
+		}
+	}
+}
+
+// Each total is the exact sum of the lines above it, also where some lines are not listed.
+func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 7, 200, 201, 1000} {
+		f, s := newFake(t)
+		var lines []client.CostLine
+		want := map[client.Use]money.Amount{}
+		spent := money.Amount{}
+		for i := range n {
+			l := client.CostLine{Name: fmt.Sprint("t", i), Currency: "USD", Jobs: 1, Uses: map[client.Use]money.Amount{}}
+			for k, u := range uses {
+				a := money.Picos(int64(i+1) * int64(k+1) * 333_333_333_333)
+				if i%5 == 4 && u == client.Open {
+					a = a.Neg()
+				}
+				l.Uses[u], want[u], l.Spent, spent = a, want[u].Add(a), l.Spent.Add(a), spent.Add(a)
+			}
+			lines = append(lines, l)
+		}
+		f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: lines}
+		root := pageOf(t, s, "/costs")
+		columns := map[string]money.Amount{}
+		totals := map[string]money.Amount{}
+		walk(root, func(n *html.Node) {
+			if n.Data != "tbody" && n.Data != "tfoot" {
+				return
+			}
+			to := columns
+			if n.Data == "tfoot" {
+				to = totals
+			}
+			walk(n, func(td *html.Node) {
+				if name := attr(td, "data-l"); td.Data == "td" && name != "jobs" {
+					for _, a := range amounts(td) {
+						to[name] = to[name].Add(a)
+					}
+				}
+			})
+		})
+		if totals["spent"].Cmp(spent) != 0 {
+			t.Errorf("%d lines: the total is %s, want %s", n, totals["spent"], spent)
+		}
+		for name, total := range totals {
+			if total.Cmp(columns[name]) != 0 {
+				t.Errorf("%d lines: %s adds up to %s, and the total is %s", n, name, columns[name], total)
+			}
+		}
+		for u, a := range want {
+			if totals[string(u)].Cmp(a) != 0 {
+				t.Errorf("%d lines: %s is %s, want %s", n, u, totals[string(u)], a)
+			}
+		}
+	}
+}
+
+func TestCostsCSV_IsExactAndNoFormula(t *testing.T) {
+	t.Parallel()
+	_, s := full(t, evil)
+	rec := asks(s, "GET", "/costs.csv?by=project", "")
+	rows, err := csv.NewReader(rec.Body).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%v: %q", err, rows)
+	}
+	if rows[1][0][0] != '\'' || strings.ContainsAny(rows[1][0], "\x1b\u202e") || rows[1][3] != "5" && !strings.HasPrefix(rows[1][3], "5.") {
+		t.Errorf("%q", rows[1])
+	}
+	if rows[1][9] != "" { // the estimate is unknown, which is not zero
+		t.Errorf("%q", rows[1])
+	}
+}
+
+func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
+	t.Parallel()
+	_, s := full(t, "plain")
+	cells := func(tag string) (sum money.Amount) {
+		walk(pageOf(t, s, "/machines"), func(n *html.Node) {
+			if n.Data == tag {
+				walk(n, func(td *html.Node) {
+					if attr(td, "data-l") == "cost" {
+						for _, a := range amounts(td) {
+							sum = sum.Add(a)
+						}
+					}
+				})
+			}
+		})
+		return sum
+	}
+	if got, want := cells("tfoot"), cells("tbody"); got.Cmp(want) != 0 || want.Cmp(money.Picos(7)) != 0 {
+		t.Errorf("the total is %s, the machines are %s", got, want)
+	}
+}

@@ -1,0 +1,234 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/lib/money"
+)
+
+// sums is a sum in each currency.
+type sums map[money.Currency]money.Amount
+
+// Lines returns the sums in the order of their currencies.
+func (s sums) Lines() (list []sumLine) {
+	for _, c := range slices.Sorted(maps.Keys(s)) {
+		list = append(list, sumLine{c, s[c]})
+	}
+	return list
+}
+
+type sumLine struct {
+	Currency money.Currency
+	Amount   money.Amount
+}
+
+func (s sums) add(c money.Currency, a money.Amount) { s[c] = s[c].Add(a) }
+
+// overviewPage is what is spent, what is burning, what it will come to, and what needs somebody.
+type overviewPage struct {
+	Now              time.Time
+	Day, Month       time.Time // market time from which each is counted
+	Today, ThisMonth sums
+	Saved            sums
+	OnDemand         sums
+	Compared         int // jobs that Saved is of
+	Burning          map[money.Currency]money.Rate
+	Machines         int
+	Ahead            ahead
+	Budgets          client.Budgets
+	Attention        []attention
+	More             int // that need somebody and are not listed
+	Live             []client.Job
+	Jobs, LiveAll    int
+	Currency         money.Currency
+	Uses             map[client.Use]money.Amount
+}
+
+// ahead is the most that jobs which are not over can still cost.
+type ahead struct {
+	Most    sums
+	Bounded int // jobs with a budget
+	Open    int // jobs without one: nobody knows what they will cost
+}
+
+func (overviewPage) twin() string { return "/v1/costs" }
+
+// mostAttention is how many lines the overview has of what needs somebody.
+const mostAttention = 12
+
+func overview(v *visit) (any, error) {
+	at := v.server.Market.Now.UTC()
+	p := &overviewPage{Now: v.now, Day: time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC),
+		Month: time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC), Jobs: v.server.Jobs, LiveAll: v.server.Live}
+	var err error
+	if p.Today, _, err = v.spentSince(at, p.Day); err != nil {
+		return nil, err
+	}
+	var month client.Costs
+	if p.ThisMonth, month, err = v.spentSince(at, p.Month); err != nil {
+		return nil, err
+	}
+	p.Saved, p.OnDemand, p.Uses = sums{}, sums{}, map[client.Use]money.Amount{}
+	for _, l := range month.Lines {
+		if l.Saved != nil {
+			p.Saved.add(l.Currency, *l.Saved)
+			p.Compared += l.Compared
+		}
+		if l.OnDemand != nil {
+			p.OnDemand.add(l.Currency, *l.OnDemand)
+		}
+	}
+	var rented []client.Machine
+	if err := v.get("/v1/machines", &rented); err != nil {
+		return nil, err
+	}
+	p.Burning, p.Machines = map[money.Currency]money.Rate{}, len(rented)
+	for _, m := range rented {
+		p.Burning[m.Currency] += m.Rate
+	}
+	if err := v.get("/v1/budgets", &p.Budgets); err != nil {
+		return nil, err
+	}
+	p.Currency = p.Budgets.Currency
+	var live []client.Job
+	if err := v.get("/v1/jobs?live=1&before=&limit=1000", &live); err != nil {
+		return nil, err
+	}
+	p.Ahead = aheadOf(live)
+	slices.Reverse(live)
+	var failed []client.Job
+	if err := v.get("/v1/jobs?state=failed&before=&limit=20&since="+
+		url.QueryEscape(v.now.Add(-24*time.Hour).UTC().Format(time.RFC3339)), &failed); err != nil {
+		return nil, err
+	}
+	slices.Reverse(failed)
+	p.Attention = attentions(v, live, failed, rented, p.Budgets)
+	if n := len(p.Attention); n > mostAttention {
+		p.Attention, p.More = p.Attention[:mostAttention], n-mostAttention
+	}
+	running := slices.DeleteFunc(live, func(j client.Job) bool { return j.State != "running" && j.State != "queued" })
+	p.Live = running[:min(8, len(running))]
+	return p, nil
+}
+
+// spentSince sums what was spent since a time of the market.
+func (v *visit) spentSince(now, since time.Time) (sums, client.Costs, error) {
+	of, costs := sums{}, client.Costs{}
+	span := now.Sub(since).Round(time.Second)
+	if err := v.get("/v1/costs?by=team&since="+max(span, time.Second).String(), &costs); err != nil {
+		return nil, costs, err
+	}
+	for _, l := range costs.Lines {
+		of.add(l.Currency, l.Spent)
+	}
+	return of, costs, nil
+}
+
+// aheadOf sums what is left of the budgets of jobs.
+func aheadOf(live []client.Job) ahead {
+	a := ahead{Most: sums{}}
+	for _, j := range live {
+		switch {
+		case j.Finished != nil:
+		case j.Budget == nil:
+			a.Open++
+		default:
+			a.Bounded++
+			if left := j.Budget.Sub(j.Spent); left.Sign() > 0 {
+				a.Most.add(j.Currency, left)
+			}
+		}
+	}
+	return a
+}
+
+// attention is something that needs somebody, and what answers it.
+type attention struct {
+	Level   string // bad or wait
+	What    string // short: the kind of thing
+	Subject string
+	Path    string // of its page; "": it has none
+	Text    string
+	Since   time.Time
+	Act     string // action that answers it; "": a command does
+	Job     string
+	Label   string
+	Command string
+}
+
+// attentions lists what needs somebody, the most urgent first.
+func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b client.Budgets) (list []attention) {
+	if n := v.server.Undecided; n > 0 {
+		list = append(list, attention{Level: "bad", What: "Machines", Subject: fmt.Sprint(n, " undecided"),
+			Text: "An earlier server rented them. Each may still cost something.", Command: "scrimp adopt"})
+	}
+	for _, e := range v.server.Engines {
+		if e.State == "away" || e.State == "not_configured" {
+			list = append(list, attention{Level: "bad", What: "Engine", Subject: e.Name,
+				Text: cmp.Or(e.Error, "It does not answer, or is not configured any more."), Since: e.Heard,
+				Command: "scrimp doctor " + e.Name})
+		}
+	}
+	for _, l := range b.Limits {
+		if o := l.Outlook; o != nil && l.Limit.Dollars != nil && o.Breach != nil {
+			list = append(list, attention{Level: "bad", What: "Budget", Subject: l.Limit.Name(),
+				Text: fmt.Sprintf("It is expected to be reached on %s UTC, market time.",
+					o.Breach.UTC().Format("2006-01-02 15:04")), Command: "scrimp budgets"})
+		}
+	}
+	for _, j := range live {
+		if a := ofLive(v, j); a != nil {
+			list = append(list, *a)
+		}
+	}
+	for _, m := range rented {
+		if m.State == client.MachineMissing {
+			list = append(list, attention{Level: "bad", What: "Machine", Subject: m.Instance,
+				Text: "Its engine does not list it any more. It may still cost something.", Command: "scrimp machines"})
+		}
+	}
+	for _, j := range failed {
+		a := attention{Level: "bad", What: "Failed", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID,
+			Text: reasonOf(j), Command: "scrimp resume " + j.ID}
+		if j.Finished != nil {
+			a.Since = *j.Finished
+		}
+		if v.may("resume", j) {
+			a.Act, a.Label = "resume", "Resume"
+		}
+		list = append(list, a)
+	}
+	slices.SortStableFunc(list, func(x, y attention) int { return cmp.Compare(x.Level, y.Level) })
+	return list
+}
+
+// ofLive is what a job that is not over needs; nil: nothing.
+func ofLive(v *visit, j client.Job) *attention {
+	a := attention{Level: "wait", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID, Since: j.Submitted}
+	switch {
+	case j.State == "held":
+		a.What, a.Text, a.Command = "Approval", "It waits for approval.", "scrimp approve "+j.ID
+		if j.Approval != nil && j.Approval.Most != nil {
+			a.Text = "It waits for approval. It can cost up to " + money.Short(*j.Approval.Most, j.Currency) + "."
+		}
+		if v.may("approve", j) {
+			a.Act, a.Label = "approve", "Approve"
+		}
+	case j.Odds != nil && *j.Odds < 0.9 && j.Finished == nil:
+		a.Level, a.What, a.Command = "bad", "Deadline", "scrimp explain "+j.ID
+		a.Text = fmt.Sprintf("It ends in time with a chance of %.0f %%.", *j.Odds*100)
+	case j.TimeLeft != nil && *j.TimeLeft < 0 && j.Finished == nil:
+		a.Level, a.What, a.Text, a.Command = "bad", "Deadline", "It is late.", "scrimp explain "+j.ID
+	case j.State == "queued" && j.Detail != "":
+		a.What, a.Text, a.Command = "Waits", j.Detail, "scrimp explain "+j.ID
+	default:
+		return nil
+	}
+	return &a
+}

@@ -1,0 +1,147 @@
+// Package pages serves the dashboard: pages in HTML that show what the API answers.
+//
+// A page asks the API in process, with the credentials of whoever looks at it. So a page shows and does exactly what
+// its reader may, and each page has a twin in the API.
+package pages
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"time"
+
+	"scrimp/client"
+)
+
+// Site serves the pages.
+type Site struct {
+	API http.Handler // answers what the pages ask, as it answers programs
+	// Owner gives a request the rights of whoever holds the data folder; nil where several people share the server.
+	Owner func(*http.Request) *http.Request
+	// Changed returns a channel that is closed when something has changed.
+	Changed func() <-chan struct{}
+	// Stream counts one more open stream, or says why there are too many.
+	Stream func(caller string) (end func(), err error)
+	Now    func() time.Time
+
+	links links // that open this site, and the cookies that they became
+	pace  renderPace
+}
+
+// page is one page.
+type page struct {
+	path    string // pattern of its address
+	file    string // template
+	title   string
+	nav     string      // its name in the navigation; "": it is not there
+	least   client.Role // the least that its reader must be, anywhere
+	twin    string      // the path of the API that answers the same; {id} stands for the job or group
+	command string      // the command that shows the same
+	still   bool        // it does not follow what changes
+	fill    func(*visit) (any, error)
+}
+
+// list returns every page, in the order of the navigation.
+func list() []page {
+	return []page{
+		{path: "/{$}", file: "overview", title: "Overview", nav: "Overview", twin: "/v1/costs", command: "scrimp costs",
+			fill: overview},
+		{path: "/jobs", file: "jobs", title: "Jobs", nav: "Jobs", twin: "/v1/jobs", command: "scrimp jobs", fill: jobs},
+		{path: "/jobs/{id}", file: "job", title: "Job", twin: "/v1/jobs/{id}", command: "scrimp status {id}", fill: job},
+		{path: "/groups", file: "groups", title: "Groups", nav: "Groups", twin: "/v1/groups", command: "scrimp groups",
+			fill: groups},
+		{path: "/groups/{id}", file: "group", title: "Group", twin: "/v1/groups/{id}", command: "scrimp status {id}",
+			fill: group},
+		{path: "/costs", file: "costs", title: "Costs", nav: "Costs", twin: "/v1/costs", command: "scrimp costs",
+			fill: costs},
+		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
+			command: "scrimp machines", fill: machines},
+		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",
+			command: "scrimp engine list", fill: engines},
+		{path: "/market", file: "market", title: "Market", nav: "Market", twin: "/v1/market", command: "scrimp market",
+			fill: marketNow},
+		{path: "/market/prices", file: "prices", title: "Prices", twin: "/v1/history", command: "scrimp market record",
+			still: true, fill: prices},
+		{path: "/teams", file: "teams", title: "Teams", nav: "Teams", twin: "/v1/teams", command: "scrimp teams",
+			fill: teams},
+		{path: "/estimates", file: "estimates", title: "Estimates", nav: "Estimates", twin: "/v1/measured?expected=1",
+			command: "scrimp estimate --accuracy", fill: estimates},
+		{path: "/access", file: "access", title: "Access", nav: "Access", twin: "/v1/tokens", command: "scrimp tokens",
+			fill: access},
+	}
+}
+
+// Routes returns the handler of each pattern of the site. None of them needs a token.
+func (s *Site) Routes() map[string]http.HandlerFunc {
+	all := map[string]http.HandlerFunc{
+		"GET /assets/{name}":  s.asset,
+		"GET /live":           s.live,
+		"GET /sign-in":        s.signInPage,
+		"POST /sign-in":       s.signIn,
+		"POST /sign-out":      s.signOut,
+		"GET /open":           s.open,
+		"GET /data/{path...}": s.data,
+		"POST /do":            s.do,
+		"GET /costs.csv":      s.costsCSV,
+	}
+	for _, p := range list() {
+		all["GET "+p.path] = func(w http.ResponseWriter, r *http.Request) { s.show(w, r, p) }
+	}
+	return all
+}
+
+// Handler serves the site by itself, at an address of this machine that nobody else may name.
+func (s *Site) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, do := range s.Routes() {
+		mux.HandleFunc(pattern, do)
+	}
+	return mux
+}
+
+// show answers with a page.
+func (s *Site) show(w http.ResponseWriter, r *http.Request, p page) {
+	guard(w)
+	v, err := s.visit(r)
+	if err == nil {
+		var body []byte
+		if body, err = v.render(p); err == nil {
+			send(w, r, http.StatusOK, body)
+			return
+		}
+	}
+	s.fail(w, r, v, err)
+}
+
+// fail answers with what went wrong. Whoever is not signed in is shown where to sign in.
+func (s *Site) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
+	problem := asProblem(err)
+	if problem.Status == http.StatusUnauthorized {
+		to := "/sign-in"
+		if r.Method == http.MethodGet && r.URL.Path != "/" {
+			to += "?to=" + url.QueryEscape(r.URL.RequestURI())
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	}
+	send(w, r, problem.Status, s.frame(v, page{file: "problem", title: "Not possible", still: true}, problem))
+}
+
+// render fills a page and writes it.
+func (v *visit) render(p page) ([]byte, error) {
+	data, err := p.fill(v)
+	if err != nil {
+		return nil, err
+	}
+	return v.site.write(v, p, data)
+}
+
+// main cuts the part of a page that changes out of it.
+func main(body []byte) []byte {
+	from, to := bytes.Index(body, []byte("<main")), bytes.Index(body, []byte("</main>"))
+	if from < 0 || to < from {
+		return nil
+	}
+	body = body[from:to]
+	return body[bytes.IndexByte(body, '>')+1:]
+}

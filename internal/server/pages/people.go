@@ -1,0 +1,123 @@
+package pages
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"scrimp/client"
+)
+
+// teamsPage is teams with what they have spent and may spend.
+type teamsPage struct {
+	Now     time.Time
+	Teams   []teamLine
+	Budgets client.Budgets
+	Since   time.Time
+}
+
+type teamLine struct {
+	client.Team
+	Month   []client.CostLine // spent in this month, by currency
+	Share   float64           // of what all teams spent
+	Budgets []client.BudgetLine
+}
+
+func teams(v *visit) (any, error) {
+	at := v.server.Market.Now.UTC()
+	p := &teamsPage{Now: v.now, Since: time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)}
+	var all []client.Team
+	if err := v.get("/v1/teams", &all); err != nil {
+		return nil, err
+	}
+	if err := v.get("/v1/budgets", &p.Budgets); err != nil {
+		return nil, err
+	}
+	_, month, err := v.spentSince(at, p.Since)
+	if err != nil {
+		return nil, err
+	}
+	whole := 0.0
+	for _, l := range month.Lines {
+		whole += l.Spent.Float()
+		if !slices.ContainsFunc(all, func(t client.Team) bool { return t.Name == l.Name }) {
+			all = append(all, client.Team{Name: l.Name}) // what belongs to none is spent too
+		}
+	}
+	for _, t := range all {
+		line := teamLine{Team: t}
+		for _, l := range month.Lines {
+			if l.Name == t.Name {
+				line.Month = append(line.Month, l)
+				line.Share += l.Spent.Float() / max(whole, 1e-12)
+			}
+		}
+		for _, b := range p.Budgets.Limits {
+			if b.Limit.Scope == "team:"+t.Name {
+				line.Budgets = append(line.Budgets, b)
+			}
+		}
+		p.Teams = append(p.Teams, line)
+	}
+	return p, nil
+}
+
+// accessPage is who may do what, and who did.
+type accessPage struct {
+	Now       time.Time
+	Me        client.Me
+	Admin     bool
+	Users     []client.User
+	Tokens    []client.Token // that are good, those of the dashboard last
+	Ended     int            // tokens that are good no more
+	Acts      []client.Act   // the newest first
+	Events    uint64
+	Undecided int
+}
+
+// recentEvents is how far back in the log the newest acts are looked for, mostActs how many are listed.
+const (
+	recentEvents = 5000
+	mostActs     = 100
+)
+
+func access(v *visit) (any, error) {
+	p := &accessPage{Now: v.now, Me: v.me, Admin: v.role(client.Everywhere) == client.Admin, Events: v.server.Events,
+		Undecided: v.server.Undecided}
+	var tokens []client.Token
+	if err := v.get("/v1/tokens", &tokens); err != nil {
+		return nil, err
+	}
+	for _, t := range tokens {
+		if t.Live {
+			p.Tokens = append(p.Tokens, t)
+		} else {
+			p.Ended++
+		}
+	}
+	slices.SortStableFunc(p.Tokens, func(a, b client.Token) int { return cmp.Compare(a.User, b.User) })
+	if !p.Admin {
+		return p, nil
+	}
+	if err := v.get("/v1/users", &p.Users); err != nil {
+		return nil, err
+	}
+	after := uint64(0)
+	if p.Events > recentEvents {
+		after = p.Events - recentEvents
+	}
+	for {
+		var page client.Audit
+		if err := v.get("/v1/audit?limit=1000&after="+strconv.FormatUint(after, 10), &page); err != nil {
+			return nil, err
+		}
+		p.Acts = append(p.Acts, page.Acts...)
+		p.Acts = p.Acts[max(0, len(p.Acts)-mostActs):]
+		if after = page.Next; after == 0 {
+			break
+		}
+	}
+	slices.Reverse(p.Acts)
+	return p, nil
+}

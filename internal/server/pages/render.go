@@ -1,0 +1,191 @@
+package pages
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/client"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// asset is a file that pages load.
+type asset struct {
+	name       string // with a hash of its content, so that browsers keep it for good
+	kind       string
+	text, gzip []byte
+}
+
+// assets are by their names without the hash.
+var assets = sync.OnceValue(func() map[string]asset {
+	all := map[string]asset{}
+	for _, of := range []struct{ name, kind string }{
+		{"dashboard.css", "text/css; charset=utf-8"}, {"dashboard.js", "text/javascript; charset=utf-8"},
+		{"icon.svg", "image/svg+xml"},
+	} {
+		text, err := assetFiles.ReadFile("assets/" + of.name)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		var b bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+		_, _ = z.Write(text)                                  // a buffer never fails
+		_ = z.Close()
+		sum, ext := sha256.Sum256(text), path.Ext(of.name)
+		name := strings.TrimSuffix(of.name, ext) + "-" + hex.EncodeToString(sum[:6]) + ext
+		all[of.name] = asset{name, of.kind, text, b.Bytes()}
+	}
+	return all
+})
+
+// asset answers with a file that pages load.
+func (s *Site) asset(w http.ResponseWriter, r *http.Request) {
+	guard(w)
+	for _, a := range assets() {
+		if a.name != r.PathValue("name") {
+			continue
+		}
+		h, text := w.Header(), a.text
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("Content-Type", a.kind)
+		h.Set("Vary", "Accept-Encoding")
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("Content-Encoding", "gzip")
+			text = a.gzip
+		}
+		_, _ = w.Write(text)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+// frame is what surrounds every page.
+type frame struct {
+	*visit
+	Title   string
+	Nav     []navItem
+	Command string // that shows the same
+	Twin    string // address of the same as JSON
+	Live    string // address that the page follows; "": it does not
+	Query   string // that was searched for
+	Page    any
+}
+
+type navItem struct {
+	Path, Name string
+	Here       bool
+}
+
+// Me is who looks at the page; nobody before they have signed in.
+func (f frame) Me() *client.Me {
+	if f.visit == nil || f.me.User == "" {
+		return nil
+	}
+	return &f.me
+}
+
+// Now is when the page was made.
+func (f frame) Now() time.Time { return f.visit.now }
+
+// Market is the market and how its time runs; nil: nobody has signed in.
+func (f frame) Market() *client.MarketClock {
+	if f.visit == nil || f.server.Market.Name == "" {
+		return nil
+	}
+	return &f.server.Market
+}
+
+// Own reports whether the server is the reader's alone.
+func (f frame) Own() bool { return f.visit != nil && f.site.Owner != nil }
+
+// frame writes a page within what surrounds it. A page that cannot be written is a bug, which it says.
+func (s *Site) frame(v *visit, p page, data any) []byte {
+	body, err := s.write(v, p, data)
+	if err != nil {
+		body, _ = s.write(nil, page{file: "problem", title: "Not possible", still: true}, asProblem(err))
+	}
+	return body
+}
+
+// write is frame, which may fail.
+func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
+	f := frame{visit: v, Title: p.title, Page: data, Command: p.command, Twin: p.twin}
+	if v != nil && v.me.User != "" {
+		f.Nav = navigation(v, p)
+		if id := v.r.PathValue("id"); id != "" {
+			f.Command = strings.ReplaceAll(p.command, "{id}", id)
+			f.Twin = strings.ReplaceAll(p.twin, "{id}", url.PathEscape(id))
+			f.Title = id
+		}
+		f.Query = v.r.URL.Query().Get("name")
+		if t, ok := data.(interface{ twin() string }); ok {
+			f.Twin = t.twin()
+		}
+		if !p.still {
+			f.Live = v.r.URL.RequestURI()
+		}
+	}
+	if f.Twin != "" {
+		f.Twin = "/data" + strings.TrimPrefix(f.Twin, "/v1")
+	}
+	var b bytes.Buffer
+	if err := layouts()[p.file].ExecuteTemplate(&b, "layout.html", f); err != nil {
+		return nil, err
+	}
+	return bytes.Map(harmless, b.Bytes()), nil
+}
+
+// navigation lists the pages that the reader may open.
+func navigation(v *visit, p page) (items []navItem) {
+	at := v.r.URL.Path
+	for _, one := range list() {
+		if one.nav == "" || one.least != "" && !atLeast(v.me.Best, one.least) {
+			continue
+		}
+		to := strings.TrimSuffix(one.path, "{$}")
+		here := one.path == p.path || to != "/" && strings.HasPrefix(at, to+"/")
+		items = append(items, navItem{to, one.nav, here})
+	}
+	return items
+}
+
+// roles are in the order of what they include.
+var roles = []client.Role{client.Nobody, client.Viewer, client.Submitter, client.Operator, client.Admin}
+
+func atLeast(role, least client.Role) bool {
+	return slices.Index(roles, role) >= slices.Index(roles, least)
+}
+
+// layouts are the templates of each page, by the name of its file.
+var layouts = sync.OnceValue(func() map[string]*template.Template {
+	files, err := templates.ReadDir("templates")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	all := map[string]*template.Template{}
+	shared := []string{"templates/layout.html", "templates/shared.html"}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".html")
+		if name == "layout" || name == "shared" {
+			continue
+		}
+		all[name] = template.Must(template.New(f.Name()).Funcs(functions).
+			ParseFS(templates, append(slices.Clone(shared), "templates/"+f.Name())...))
+	}
+	return all
+})

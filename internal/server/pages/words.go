@@ -1,0 +1,282 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+)
+
+// functions are what templates write values with.
+var functions = template.FuncMap{
+	"asset":   func(name string) string { return "/assets/" + assets()[name].name },
+	"money":   amount,
+	"rate":    rateOf,
+	"ago":     ago,
+	"until":   until,
+	"market":  marketTime,
+	"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+	"span":    seconds,
+	"lasts":   func(d time.Duration) string { return draw.Span(d) },
+	"words":   func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+	"percent": percent,
+	"count":   draw.Count,
+	"short":   short,
+	"number":  number,
+	"bytes":   func(n int64) string { return size.Bytes(n).String() },
+	"ended":   receipt.EndText,
+	"bar":     bar,
+	"shares":  shares,
+	"tags":    tags,
+	"escape":  url.PathEscape,
+	"cut":     draw.Cut,
+	"clock":   draw.SimulatedClock,
+	"plus":    func(a, b int) int { return a + b },
+	"join":    strings.Join,
+	"chip":    chip,
+	"used":    used,
+	"use":     func(of map[client.Use]money.Amount, name string) money.Amount { return of[client.Use(name)] },
+	"signed":  signed,
+	"over":    func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
+	"reason":  reasonOf,
+	"uses":    func() []client.Use { return uses },
+}
+
+type option struct {
+	Value, Text string
+	Chosen      bool
+}
+
+// amount writes money for people, with the exact sum for programs and for who points at it. A nil amount is unknown.
+func amount(c money.Currency, v any) template.HTML {
+	a, known := v.(money.Amount)
+	if p, ok := v.(*money.Amount); ok && p != nil {
+		a, known = *p, true
+	}
+	if !known {
+		return unknown
+	}
+	class, text := "money", money.Short(a, c)
+	switch f := math.Abs(a.Float()); {
+	case a.IsZero():
+		class, text = "money zero", money.Format(a, c, 2)
+	case f < 0.0001:
+		text = "<" + money.Format(money.Picos(100_000_000), c, 4)
+		if a.Sign() < 0 {
+			text = money.Format(money.Picos(-100_000_000), c, 4) + " or more"
+		}
+	case f < 0.01:
+		text = money.Format(a, c, 4)
+	case f < 1e6: // in a column, cents stand below cents
+		text = money.Format(a, c, 2)
+	}
+	return template.HTML(fmt.Sprintf(`<data class="%s" value="%s" title="%s %s exactly">%s</data>`, class, a, a,
+		template.HTMLEscapeString(string(c)), template.HTMLEscapeString(text)))
+}
+
+// unknown stands where nobody knows a value: it is never zero.
+const unknown template.HTML = `<span class="unknown">unknown</span>`
+
+// rateOf writes the price of an hour.
+func rateOf(c money.Currency, v any) template.HTML {
+	r, known := v.(money.Rate)
+	if p, ok := v.(*money.Rate); ok && p != nil {
+		r, known = *p, true
+	}
+	if !known {
+		return unknown
+	}
+	text := money.Format(money.Picos(int64(r)), c, 2)
+	if f := math.Abs(r.Float()); f > 0 && f < 0.1 {
+		text = money.Format(money.Picos(int64(r)), c, 4)
+	}
+	return template.HTML(fmt.Sprintf(`<data class="money" value="%s" title="%s %s an hour exactly">%s/h</data>`, r, r,
+		template.HTMLEscapeString(string(c)), template.HTMLEscapeString(text)))
+}
+
+// timeOf returns the time that v is or points to.
+func timeOf(v any) (t time.Time, known bool) {
+	switch v := v.(type) {
+	case time.Time:
+		t = v
+	case *time.Time:
+		if v != nil {
+			t = *v
+		}
+	}
+	return t, !t.IsZero()
+}
+
+func stamp(t time.Time, text string) template.HTML {
+	t = t.UTC()
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, t.Format(time.RFC3339),
+		t.Format("2006-01-02 15:04:05"), template.HTMLEscapeString(text)))
+}
+
+// ago writes how long ago a time was.
+func ago(now time.Time, v any) template.HTML {
+	t, known := timeOf(v)
+	if !known {
+		return `<span class="unknown">never</span>`
+	}
+	return stamp(t, draw.Ago(t, now))
+}
+
+// until writes how long it is until a time.
+func until(now time.Time, v any) template.HTML {
+	t, known := timeOf(v)
+	switch {
+	case !known:
+		return `<span class="none dash">–</span>`
+	case t.After(now):
+		return stamp(t, "in "+draw.Span(t.Sub(now)))
+	}
+	return stamp(t, draw.Ago(t, now))
+}
+
+// marketTime writes a time of the market, which nobody's watch shows.
+func marketTime(v any) template.HTML {
+	t, known := timeOf(v)
+	if !known {
+		return `<span class="none dash">–</span>`
+	}
+	return stamp(t, t.UTC().Format("2006-01-02 15:04"))
+}
+
+// seconds writes a span that is counted in seconds.
+func seconds(v any) template.HTML {
+	s, known := floatOf(v)
+	if !known {
+		return unknown
+	}
+	return template.HTML(template.HTMLEscapeString(draw.Span(time.Duration(s * float64(time.Second)))))
+}
+
+// short writes a large count in three digits.
+func short(v any) string {
+	switch n := v.(type) {
+	case int64:
+		return draw.Short(n)
+	case *int64:
+		return draw.Short(*n)
+	case int:
+		return draw.Short(int64(n))
+	}
+	return fmt.Sprint(v)
+}
+
+// number writes a measurement in four digits.
+func number(v any) template.HTML {
+	f, known := floatOf(v)
+	if !known {
+		return unknown
+	}
+	return template.HTML(fmt.Sprintf("%.4g", f))
+}
+
+func floatOf(v any) (f float64, known bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case *float64:
+		if v != nil {
+			return *v, true
+		}
+	}
+	return 0, false
+}
+
+// percent writes a share.
+func percent(v any) template.HTML {
+	f, known := floatOf(v)
+	if !known {
+		return unknown
+	}
+	return template.HTML(fmt.Sprintf("%.0f %%", f*100))
+}
+
+// bar draws a share of a whole. Beyond the whole it is full, and says so by its class.
+func bar(share float64, label string) template.HTML {
+	class := "bar"
+	if share > 1 {
+		class += " over"
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="%s" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" `+
+		`aria-label="%s"><rect class="rail" width="100" height="6"/><rect class="fill" width="%.2f" height="6"/></svg>`,
+		class, template.HTMLEscapeString(label), max(0, min(1, share))*100))
+}
+
+// used draws how much of a budget is spent and held.
+func used(l client.BudgetLine) template.HTML {
+	if l.Limit.Dollars == nil || l.Limit.Dollars.Sign() <= 0 {
+		return unknown
+	}
+	share := l.Use.Spent.Add(l.Use.Held).Float() / l.Limit.Dollars.Float()
+	return bar(share, "spent and held of the budget") + template.HTML(fmt.Sprintf("%.0f %%", share*100))
+}
+
+// uses are what became of time that was paid for, in the order in which they are shown.
+var uses = []client.Use{client.Useful, client.Open, client.StartUp, client.Idle, client.Lost}
+
+// shares draws what became of the money as one bar.
+func shares(c money.Currency, of map[client.Use]money.Amount) template.HTML {
+	whole := 0.0
+	for _, a := range of {
+		whole += max(0, a.Float())
+	}
+	if whole == 0 {
+		return ""
+	}
+	var b strings.Builder
+	var says []string
+	x := 0.0
+	for _, u := range uses {
+		a := of[u]
+		if a.Sign() <= 0 {
+			continue
+		}
+		wide := a.Float() / whole * 100
+		text := fmt.Sprintf("%s %s, %.0f %%", u, money.Short(a, c), wide)
+		says = append(says, text)
+		fmt.Fprintf(&b, `<rect class="use %s" x="%.2f" width="%.2f" height="6"><title>%s</title></rect>`, u, x, wide,
+			template.HTMLEscapeString(text))
+		x += wide
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="bar shares" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" `+
+		`aria-label="%s">%s</svg>`, template.HTMLEscapeString(strings.Join(says, "; ")), b.String()))
+}
+
+// tags lists tags in the order of their names.
+func tags(of map[string]string) (list []string) {
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, k+"="+of[k])
+	}
+	return list
+}
+
+// chip writes a state with its colour. The text says it too.
+func chip(state string) template.HTML {
+	class := ""
+	switch state {
+	case "running", "answers", "open", "done":
+		class = "go"
+	case "succeeded":
+		class = "good"
+	case "failed", "away", "missing", "refused", "not_configured":
+		class = "bad"
+	case "held", "awaits_approval", "paused", "saving", "releasing", "ending", "not_asked":
+		class = "wait"
+	}
+	return template.HTML(fmt.Sprintf(`<span class="chip %s">%s</span>`, class,
+		template.HTMLEscapeString(strings.ReplaceAll(state, "_", " "))))
+}
