@@ -52,7 +52,9 @@ func (p *costsPage) read(v *visit) error {
 	ask := url.Values{}
 	for _, o := range []option{{Value: "", Text: "team"}, {Value: "project", Text: "project"},
 		{Value: "user", Text: "user"}, {Value: "kind", Text: "kind of job"}, {Value: "job", Text: "job"},
-		{Value: "tag", Text: "tag"}} {
+		{Value: "tag", Text: "tag"},
+		{Value: "provider", Text: "provider"}, {Value: "region", Text: "region"}, {Value: "sku", Text: "machine type or SKU"},
+		{Value: "category", Text: "category"}} {
 		o.Chosen = o.Value == by
 		p.Bys = append(p.Bys, o)
 	}

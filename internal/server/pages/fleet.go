@@ -186,6 +186,7 @@ type groupPage struct {
 	Now     time.Time
 	Path    string
 	Members []client.GroupMember
+	Trials  []client.Trial // of a search, the best first
 	More    int
 	Receipt client.GroupReceipt
 	Actions []action
@@ -211,6 +212,11 @@ func group(v *visit) (any, error) {
 	}
 	p.Members, p.More = p.Receipt.Members, max(0, len(p.Receipt.Members)-mostMembers)
 	p.Members = p.Members[:len(p.Members)-p.More]
+	if p.Study != nil {
+		if err := p.trials(v, id); err != nil {
+			return nil, err
+		}
+	}
 	if p.Budget != nil && p.Budget.Sign() > 0 {
 		p.SpentOf = p.Spent.Float() / p.Budget.Float()
 	}
@@ -220,6 +226,29 @@ func group(v *visit) (any, error) {
 		}
 	}
 	return p, nil
+}
+
+// trials asks for the trials of a search and puts the best first, those without a value last.
+func (p *groupPage) trials(v *visit, id string) error {
+	if err := v.get("/v1/groups/"+id+"/trials", &p.Trials); err != nil {
+		return err
+	}
+	slices.SortStableFunc(p.Trials, func(a, b client.Trial) int {
+		switch {
+		case a.Best == nil && b.Best == nil:
+			return 0
+		case a.Best == nil:
+			return 1
+		case b.Best == nil:
+			return -1
+		case p.Study.Maximize:
+			return cmp.Compare(*b.Best, *a.Best)
+		}
+		return cmp.Compare(*a.Best, *b.Best)
+	})
+	p.More = max(0, len(p.Trials)-mostMembers)
+	p.Trials = p.Trials[:len(p.Trials)-p.More]
+	return nil
 }
 
 // estimatesPage compares what runs were expected to cost with what they have cost.

@@ -26,6 +26,12 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/groups"] = []client.Group{{ID: "sweep", State: "open", Members: 3, Currency: "USD", Submitted: now, Detail: name}}
 	f.answers["/v1/groups/sweep"] = client.Group{ID: "sweep", State: "open", Members: 3, Currency: "USD", Submitted: now, User: "ann",
 		Detail: name, Budget: new(money.Picos(9e12))}
+	study := client.Group{ID: "search", State: "open", Kind: "study", Currency: "USD", Submitted: now, User: "ann",
+		Study: &client.StudyState{Metric: name, Fidelity: &client.StudyFidelity{Name: name}}}
+	f.answers["/v1/groups/search/trials"] = []client.Trial{{ID: "search.0"}, {ID: "search.1", Best: new(0.5), Params: map[string]string{"lr": name}},
+		{ID: "search.2", Best: new(0.25)}}
+	study.Study.Best = &client.Trial{ID: "search.2", Best: new(0.25)}
+	f.answers["/v1/groups/search"], f.answers["/v1/groups/search/receipt"] = study, client.GroupReceipt{Cost: money.Picos(5)}
 	f.answers["/v1/groups/sweep/receipt"] = client.GroupReceipt{Cost: money.Picos(3), Members: []client.GroupMember{
 		{ID: "sweep.1", State: "running", Cost: money.Picos(1)}, {ID: "sweep.2", State: "failed", Cost: money.Picos(2)}}}
 	f.answers["/v1/machines"] = []client.Machine{{Instance: name, Offer: name, Type: name, Zone: name, State: client.MachineRunning,
@@ -53,7 +59,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage is the address of each page but that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -78,7 +84,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
 	f.answers["/v1/audit"] = client.Audit{}
 	for _, path := range everyPage {
-		if path != "/groups/sweep" {
+		if !strings.HasPrefix(path, "/groups/s") {
 			pageOf(t, s, path)
 		}
 	}
@@ -174,5 +180,17 @@ func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
 	}
 	if got, want := cells("tfoot"), cells("tbody"); got.Cmp(want) != 0 || want.Cmp(money.Picos(7)) != 0 {
 		t.Errorf("the total is %s, the machines are %s", got, want)
+	}
+}
+
+// The page of a search puts the best trial first, and those that have reported nothing last.
+func TestGroup_OfASearchListsTheBestTrialFirst(t *testing.T) {
+	t.Parallel()
+	_, s := full(t, "loss")
+	text := asks(s, "GET", "/groups/search", "").Body.String()
+	text = text[strings.Index(text, `id="trials"`):]
+	at := func(id string) int { return strings.Index(text, ">"+id+"<") }
+	if at("search.2") < 0 || at("search.2") > at("search.1") || at("search.1") > at("search.0") {
+		t.Errorf("the trials stand at %d, %d and %d", at("search.2"), at("search.1"), at("search.0"))
 	}
 }
