@@ -248,10 +248,11 @@ func TestDashboard_TotalIsThatOfTheLedger(t *testing.T) {
 	}
 	for _, path := range []string{"/costs", "/costs?by=job", "/costs?by=user&since=30d"} {
 		text := b.shows(path, 200)
-		foot := text[strings.Index(text, "<tfoot>"):]
-		spent := foot[strings.Index(foot, `data-l="spent"`):]
-		if want := `value="` + v.Cost.String() + `"`; !strings.Contains(spent[:strings.Index(spent, "</td>")], want) {
-			t.Errorf("%s: the total is %s, the ledger has %s", path, spent[:strings.Index(spent, "</td>")], v.Cost)
+		_, foot, _ := strings.Cut(text, "<tfoot>")
+		_, spent, _ := strings.Cut(foot, `data-l="spent"`)
+		spent, _, _ = strings.Cut(spent, "</td>")
+		if want := `value="` + v.Cost.String() + `"`; !strings.Contains(spent, want) {
+			t.Errorf("%s: the total is %s, the ledger has %s", path, spent, v.Cost)
 		}
 	}
 }

@@ -281,11 +281,13 @@ func planned(read *studyfile.File, j spec.Job, p show.Plan) show.StudyPlan {
 		if j.Grace > 0 {
 			grace = time.Duration(j.Grace)
 		}
-		v.WorstUSD = new(budget + float64(read.Parallel)**p.RateUSD*grace.Hours()*max(1, p.Speed))
+		worst := budget + float64(read.Parallel)**p.RateUSD*grace.Hours()*max(1, p.Speed)
+		v.WorstUSD = &worst
 	}
 	if p.CostUSD != nil && p.CostUSD[1] > 0 {
 		one := p.CostUSD[1]
-		v.FullUSD, v.FullRuns = &one, new(budget/one)
+		runs := budget / one
+		v.FullUSD, v.FullRuns = &one, &runs
 		v.AllUSD, v.OneMore = new(one*float64(v.Configs)), new(another/one)
 	}
 	return v

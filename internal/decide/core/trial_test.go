@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"testing"
@@ -246,7 +247,7 @@ func TestStudy_ReplaysWithoutASearcher(t *testing.T) {
 	}
 	want, _ := json.Marshal(b.group("s"))
 	got, _ := json.Marshal(s.Group("s"))
-	if string(got) != string(want) {
+	if !bytes.Equal(got, want) {
 		t.Errorf("replayed:\n%s\nwas:\n%s", got, want)
 	}
 }

@@ -37,7 +37,8 @@ func (s *Site) visit(r *http.Request) (*visit, error) {
 		return v, &client.Problem{Status: http.StatusForbidden, Title: v.me.User + " has no role in any team",
 			Fix: "an admin grants one with scrimp users set " + v.me.User + " --grant TEAM=viewer"}
 	}
-	return v, v.get("/v1/server", &v.server)
+	err := v.get("/v1/server", &v.server)
+	return v, err
 }
 
 // mostAnswer bounds an answer of the API that a page is made of.

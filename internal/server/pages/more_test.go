@@ -188,7 +188,7 @@ func TestGroup_OfASearchListsTheBestTrialFirst(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "loss")
 	text := asks(s, "GET", "/groups/search", "").Body.String()
-	text = text[strings.Index(text, `id="trials"`):]
+	_, text, _ = strings.Cut(text, `id="trials"`)
 	at := func(id string) int { return strings.Index(text, ">"+id+"<") }
 	if at("search.2") < 0 || at("search.2") > at("search.1") || at("search.1") > at("search.0") {
 		t.Errorf("the trials stand at %d, %d and %d", at("search.2"), at("search.1"), at("search.0"))

@@ -100,7 +100,7 @@ func (f frame) Me() *client.Me {
 }
 
 // Now is when the page was made.
-func (f frame) Now() time.Time { return f.visit.now }
+func (f frame) Now() time.Time { return f.now }
 
 // Market is the market and how its time runs; nil: nobody has signed in.
 func (f frame) Market() *client.MarketClock {

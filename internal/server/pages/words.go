@@ -27,7 +27,7 @@ var functions = template.FuncMap{
 	"market":  marketTime,
 	"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
 	"span":    seconds,
-	"lasts":   func(d time.Duration) string { return draw.Span(d) },
+	"lasts":   draw.Span,
 	"words":   func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 	"percent": percent,
 	"count":   draw.Count,

@@ -80,8 +80,8 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	}
 	t.Owner, t.Budget, t.HasBudget, t.Member = member.Owner, member.Budget, member.HasBudget, &member
 	t.Grace, t.Rate = member.Grace, member.Need.MaxRate
-	if no = fits(&t, j); no != nil {
-		return id, no
+	if unfit := fits(&t, j); unfit != nil {
+		return id, unfit
 	}
 	if t.After, no = d.after(r, b.After); no != nil {
 		return id, no

@@ -76,7 +76,7 @@ func (h *History) Add(r Report) bool {
 // Free reports whether a trial may train another epoch now.
 func (h *History) Free(t Trial) bool {
 	r := &h.Runs[t]
-	return r.Worker == None && !r.Failed && len(r.Values) < h.Epochs && !(h.Closed && len(r.Values) == 0)
+	return r.Worker == None && !r.Failed && len(r.Values) < h.Epochs && (!h.Closed || len(r.Values) > 0)
 }
 
 // Fresh reports whether a trial has not been started.
