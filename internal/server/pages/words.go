@@ -80,8 +80,7 @@ func amount(c money.Currency, v any) template.HTML {
 	case f < 1e6: // in a column, cents stand below cents
 		text = money.Format(a, c, 2)
 	}
-	return template.HTML(fmt.Sprintf(`<data class="%s" value="%s" title="%s %s exactly">%s</data>`, class, a, a,
-		template.HTMLEscapeString(string(c)), template.HTMLEscapeString(text)))
+	return element("data", text, "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
 }
 
 // unknown stands where nobody knows a value: it is never zero.
@@ -100,8 +99,8 @@ func rateOf(c money.Currency, v any) template.HTML {
 	if f := math.Abs(r.Float()); f > 0 && f < 0.1 {
 		text = money.Format(money.Picos(int64(r)), c, 4)
 	}
-	return template.HTML(fmt.Sprintf(`<data class="money" value="%s" title="%s %s an hour exactly">%s/h</data>`, r, r,
-		template.HTMLEscapeString(string(c)), template.HTMLEscapeString(text)))
+	return element("data", text+"/h", "class", "money", "value", r.String(), "title",
+		fmt.Sprintf("%s %s an hour exactly", r, c))
 }
 
 // timeOf returns the time that v is or points to.
@@ -119,8 +118,18 @@ func timeOf(v any) (t time.Time, known bool) {
 
 func stamp(t time.Time, text string) template.HTML {
 	t = t.UTC()
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, t.Format(time.RFC3339),
-		t.Format("2006-01-02 15:04:05"), template.HTMLEscapeString(text)))
+	return element("time", text, "datetime", t.Format(time.RFC3339), "title", t.Format("2006-01-02 15:04:05")+" UTC")
+}
+
+// element writes an element of HTML with its text and its attributes: a name, a value and so on.
+func element(name, text string, attributes ...string) template.HTML {
+	var b strings.Builder
+	b.WriteString("<" + name)
+	for i := 0; i < len(attributes); i += 2 {
+		b.WriteString(" " + attributes[i] + `="` + template.HTMLEscapeString(attributes[i+1]) + `"`)
+	}
+	b.WriteString(">" + template.HTMLEscapeString(text) + "</" + name + ">")
+	return template.HTML(b.String())
 }
 
 // ago writes how long ago a time was.
