@@ -54,7 +54,7 @@ type StudyState struct {
 	Best     *Trial         `json:"best"`    // so far; null: none has reported a value
 	Full     int            `json:"full"`    // trials that are trained in full
 	Paused   int            `json:"paused"`  // trials that the searcher may come back to
-	Ignored  int            `json:"ignored"` // values that came twice, late or beyond what is kept
+	Ignored  int            `json:"ignored"` // values of no whole unit, or that came twice, late or beyond what is kept
 }
 
 // Trial is a configuration that a search has trained. Amounts are of so far.

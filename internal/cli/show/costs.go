@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	api "scrimp/client"
@@ -32,7 +33,11 @@ func Costs(v api.Costs, p Place) string {
 			}
 			return sum(l.Uses[u], l.Currency)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(l.Jobs), sum(l.Spent, l.Currency), use(api.Useful), use(api.Lost),
+		jobs := fmt.Sprint(l.Jobs)
+		if slices.Contains([]string{"provider", "region", "sku", "category"}, v.By) {
+			jobs = "-" // a job may have bought several things
+		}
+		rows = append(rows, []string{name, jobs, sum(l.Spent, l.Currency), use(api.Useful), use(api.Lost),
 			use(api.StartUp), use(api.Idle), use(api.Open),
 			whole(l.Estimated, l.Currency), whole(l.Actual, l.Currency), whole(l.Saved, l.Currency)})
 	}

@@ -22,7 +22,7 @@ func Groups(list []api.Group, p Place) string {
 			budget = money.Short(*g.Budget, g.Currency)
 		}
 		rows = append(rows, []string{clean(g.ID), words(g.State), draw.Short(int64(g.Members)),
-			draw.Short(int64(g.Succeeded)), draw.Short(int64(bad(g))), draw.Short(int64(g.Open)),
+			draw.Short(int64(g.Succeeded)), draw.Short(int64(g.Failed)), draw.Short(int64(g.Open)),
 			money.Format(g.Spent, g.Currency, 4), budget, p.when(g.Submitted), words(g.Why)})
 	}
 	return draw.Grid([]draw.Column{

@@ -49,7 +49,7 @@ func (p Place) study(b *strings.Builder, g api.Group) {
 		p.best(b, *s.Best, s)
 	}
 	if s.Ignored > 0 {
-		p.fact(b, "ignored", "%d values that came twice, late or beyond what is kept", s.Ignored)
+		p.fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
 }
 

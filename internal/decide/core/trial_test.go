@@ -36,6 +36,8 @@ type bench struct {
 	loss  func(config, unit int) (float64, bool)
 	n     int64
 	total int64 // that each program says
+	// epochs says that programs count no steps.
+	epochs bool
 }
 
 func newBench(t *testing.T, name string) *bench {
@@ -61,8 +63,12 @@ func (b *bench) turn() {
 		case a.Task() == core.TaskRunning:
 			b.units[j.ID()]++
 			v, fine := b.loss(b.group(b.name).Study.Trials[n].Config, b.units[j.ID()])
-			b.step("", core.Progressed{Attempt: a.ID(), Message: 10 * b.n, Step: int64(b.units[j.ID()]), Total: b.total, Values: policy.Values{
-				{At: b.now, Step: int64(b.units[j.ID()]), Epoch: float64(b.units[j.ID()]), Value: v, Broken: !fine}}})
+			step := int64(b.units[j.ID()])
+			if b.epochs {
+				step = 0
+			}
+			b.step("", core.Progressed{Attempt: a.ID(), Message: 10 * b.n, Step: step, Total: b.total, Values: policy.Values{
+				{At: b.now, Step: step, Epoch: float64(b.units[j.ID()]), Value: v, Broken: !fine}}})
 		}
 	}
 }
@@ -183,6 +189,24 @@ func TestStudy_LetsAProgramEndByItself(t *testing.T) {
 	b.turn() // it goes on all the same
 	if j.Ending() != core.Succeeded || j.EndingWhy() != core.TrainedInFull {
 		t.Errorf("after another step it is %s, to become %q (%s)", j.State(), j.Ending(), j.EndingWhy())
+	}
+}
+
+// A program that counts epochs and no steps is asked to end, too, once it goes on beyond the last.
+func TestStudy_EndsAProgramThatCountsOnlyEpochs(t *testing.T) {
+	b := newBench(t, "s")
+	b.epochs, b.total = true, 0
+	b.step("", studyOf("s", "random", 50, 1, nil))
+	for range 9 {
+		b.turn()
+	}
+	j, _ := b.m.Job("s.0")
+	if j.Ending() != "" || j.Live().Draining() {
+		t.Fatalf("after 9 of 9 epochs it is %s, to become %q", j.State(), j.Ending())
+	}
+	b.turn()
+	if j.Ending() != core.Succeeded || j.EndingWhy() != core.TrainedInFull {
+		t.Errorf("after another epoch it is %s, to become %q (%s)", j.State(), j.Ending(), j.EndingWhy())
 	}
 }
 

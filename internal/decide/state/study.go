@@ -174,7 +174,8 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 		whole := spec.Fidelity.Name == "" // it counts when the run ends
 		switch {
 		case t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole):
-			t.Beyond = t.Beyond || !whole && t.Unit > 0 && t.Unit == spec.Units() && v.Step > t.Step
+			later := v.Step > t.Step || spec.Fidelity.Name != study.Step && v.Epoch > spec.Fidelity.Max
+			t.Beyond = t.Beyond || !whole && t.Unit > 0 && t.Unit == spec.Units() && later
 			g.Study.Ignored++
 			continue
 		case whole && !v.Broken:

@@ -39,8 +39,8 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does",
 			Err: no.Err}
 	case core.NoGroup, core.GroupFull:
-		return &reply.Refusal{Status: http.StatusConflict, Title: "its array does not let it in", Err: no.Err,
-			Fix: "run it by itself with scrimp rerun " + no.Job + ", or ask for less"}
+		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
+			Fix: "run it by itself with scrimp rerun " + no.Job}
 	case core.LimitReached:
 	}
 	return overLimit(c, no.Limit)

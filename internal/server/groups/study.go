@@ -105,6 +105,10 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 		most = f.Max
 	}
 	cost, sum, trained := map[string]money.Amount{}, money.Amount{}, 0.0
+	full := map[string]bool{}
+	for _, t := range trials {
+		full[t.ID] = t.Unit >= most
+	}
 	for _, l := range lines {
 		cost[l.ID], sum = l.Cost, sum.Add(l.Cost)
 		if l.Interruptions > 0 {
@@ -113,7 +117,7 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 		switch {
 		case l.State == string(core.Failed) || l.Why == "diverged":
 			rec.Failed = rec.Failed.Add(l.Cost)
-		case l.State == string(core.Stopped) || l.State == string(core.Paused):
+		case !full[l.ID] && (l.State == string(core.Stopped) || l.State == string(core.Paused)):
 			rec.Pruned = rec.Pruned.Add(l.Cost)
 		}
 	}

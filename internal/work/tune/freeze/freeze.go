@@ -132,8 +132,11 @@ func (d *Searcher) room(h *tune.History) float64 {
 // careful is what a trial that was never trained may cost beyond what is expected.
 const careful = 1.2
 
-// next is what the next epoch of a trial may cost.
+// next is what the next epoch of a trial may cost. Before any has cost something nobody knows, and the first begin.
 func (d *Searcher) next(h *tune.History, t tune.Trial) float64 {
+	if d.costs.known == 0 {
+		return 0
+	}
 	if costs := h.Runs[t].Costs; len(costs) > 0 {
 		return math.Max(d.costs.epoch[t], costs[len(costs)-1]) + h.Switch
 	}

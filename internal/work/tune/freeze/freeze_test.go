@@ -198,6 +198,23 @@ func TestDesign_BeginsWithTheUsersValues(t *testing.T) {
 	}
 }
 
+// What an epoch costs nobody knows at first: the search begins, however small its budget is.
+func TestSearcher_BeginsWithASmallBudget(t *testing.T) {
+	s := search(9, 3)
+	s.Budget = 0.01
+	h := tune.NewHistory(s)
+	d := New(s)
+	c := d.Next(h, 0)
+	if c.Trial == tune.None {
+		t.Fatal("it begins nothing")
+	}
+	h.Start(c.Trial, 0)
+	h.Add(tune.Report{Trial: c.Trial, Epoch: 1, Value: 1, Cost: 0.009, Spent: 0.009})
+	if again := d.Next(h, 0); again.Trial != tune.None {
+		t.Errorf("0.001 is left of 0.01, an epoch costs 0.009, and it trains %d", again.Trial)
+	}
+}
+
 // However many trials have trained, the model has as many rows as it may have after each fit, and the best trials.
 func TestSearcher_BoundsItsModel(t *testing.T) {
 	s := search(3*maxFresh, 7)
