@@ -51,14 +51,30 @@ func (w *world) inBrowser(t *testing.T) (b *browser.Browser, address string) {
 	t.Helper()
 	at := httptest.NewServer(w.h)
 	t.Cleanup(at.Close)
-	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Admin})
 	b = browser.Start(t)
 	t.Cleanup(at.CloseClientConnections) // before the server ends: its streams do not
-	b.Go(at.URL + "/")
+	w.signsIn(b, at.URL)
+	return b, at.URL
+}
+
+// signsIn signs in with a new token.
+func (w *world) signsIn(b *browser.Browser, at string) {
+	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Admin})
+	b.Go(at + "/")
 	b.Until(`location.pathname === "/sign-in"`)
 	b.Eval(fmt.Sprintf(`document.getElementById("token").value = %q; document.querySelector("main form").submit()`, token), nil)
 	b.Until(`document.querySelector("nav a")`)
-	return b, at.URL
+}
+
+// revokesSessions ends every session of the dashboard.
+func (w *world) revokesSessions() {
+	var list []api.Token
+	w.must("GET", "/v1/tokens", nil, &list)
+	for _, one := range list {
+		if one.Note == "dashboard" {
+			w.must("DELETE", "/v1/tokens/"+one.ID, nil, nil)
+		}
+	}
 }
 
 // Every page at three widths in both themes: no error, nothing wider than the window, nothing that axe finds.
@@ -145,13 +161,13 @@ func TestPagesFollowWhatHappens(t *testing.T) {
 		t.Errorf("the console says %s", list)
 	}
 	// a session that is revoked ends where the page is open
-	var list []api.Token
-	w.must("GET", "/v1/tokens", nil, &list)
-	for _, one := range list {
-		if one.Note == "dashboard" {
-			w.must("DELETE", "/v1/tokens/"+one.ID, nil, nil)
-		}
-	}
+	w.revokesSessions()
+	b.Until(`location.pathname === "/sign-in"`)
+	// and where it followed nothing in that moment
+	w.signsIn(b, at)
+	b.Eval(`document.getElementById("pause").click()`, nil)
+	w.revokesSessions()
+	b.Eval(`document.getElementById("pause").click()`, nil)
 	b.Until(`location.pathname === "/sign-in"`)
 }
 

@@ -59,8 +59,16 @@
     stream.onerror = () => {
       lost = lost || Date.now();
       away('The server does not answer since ' + new Date(lost).toLocaleTimeString() + '. What you see is from then.');
-      if (stream.readyState === EventSource.CLOSED) { stream = null; setTimeout(follow, 3000); }
+      if (stream.readyState === EventSource.CLOSED) { stream = null; setTimeout(again, 3000); }
     };
+  }
+  // again follows anew, or leads to the sign-in where the session has ended.
+  async function again() {
+    try {
+      const got = await fetch(location.href, {method: 'HEAD', redirect: 'manual', cache: 'no-store'});
+      if (got.type === 'opaqueredirect') { location.reload(); return; }
+    } catch { /* it does not answer yet */ }
+    follow();
   }
   function showPause() {
     if (!by('pause')) return;
