@@ -171,7 +171,7 @@ func TestPagesFollowWhatHappens(t *testing.T) {
 	b.Until(`location.pathname === "/sign-in"`)
 }
 
-// A server that goes away is said, and the page goes on once it is back.
+// The page says when the server does not answer, and follows it again once it does.
 func TestPagesSayThatTheServerIsAway(t *testing.T) {
 	lane.Component(t, "browser")
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })

@@ -44,8 +44,8 @@ func (m *Machine) settle(j *Job, k *Task, use ledger.Use, t time.Time) {
 // PricedLater marks what a price that came late adds to time that was posted already, or takes from it.
 const PricedLater = "priced_later"
 
-// accrue posts what an attempt has cost and nobody knows yet what it was for. An end that is told late lies before
-// what was posted: that is taken back.
+// accrue posts what an attempt has cost and was not posted yet. What the time was for is decided later. If the machine
+// ended earlier than was posted, accrue takes the rest back.
 func (m *Machine) accrue(j *Job, k *Task, t time.Time) {
 	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
 	begin, end := known, t

@@ -28,7 +28,8 @@ func studyOf(name, searcher string, dollars int64, atOnce int, change func(*core
 	return core.GroupOpened{Group: name, Terms: t}
 }
 
-// bench runs the programs of a study's trials: each trains a unit in ten minutes, and saves when it is told to end.
+// bench plays the programs of a study's trials. A program trains one unit in ten minutes. When the core drains it, it
+// saves and ends.
 type bench struct {
 	*yard
 	name  string
@@ -160,7 +161,7 @@ func TestStudy_GoesOnAfterAPreemptionAndEndsWhatDiverges(t *testing.T) {
 	b.tick(time.Minute)
 	j, _ := b.m.Job("s.0")
 	if g := b.group("s"); len(g.Study.Trials) != trials || g.Study.Trials[0].Phase != groups.Open || j.State() != core.Running {
-		t.Fatalf("%d trials, of which the first is %s (%s)", len(g.Study.Trials), g.Study.Trials[0].Phase, j.State())
+		t.Fatalf("%d trials; the first is %s (%s)", len(g.Study.Trials), g.Study.Trials[0].Phase, j.State())
 	}
 	b.turn()
 	b.turn()
@@ -219,14 +220,14 @@ func TestStudy_TakesNoMoveThatNoLongerHolds(t *testing.T) {
 	}
 	config := b.group("s").Study.Trials[0].Config
 	for name, v := range map[string]groups.Move{
-		"a third at once":         {Do: groups.Start, Member: 2, Config: config + 1},
-		"the same configuration":  {Do: groups.Start, Member: 2, Config: config},
-		"out of turn":             {Do: groups.Start, Member: 5, Config: config + 1},
-		"one that is not paused":  {Do: groups.Resume, Member: 0},
-		"one that is not there":   {Do: groups.Pause, Member: 9},
-		"below the first":         {Do: groups.Stop, Member: -1},
-		"a configuration below 0": {Do: groups.Start, Member: 2, Config: -1},
-		"a move without a name":   {Do: "x"},
+		"a third at once":          {Do: groups.Start, Member: 2, Config: config + 1},
+		"the same configuration":   {Do: groups.Start, Member: 2, Config: config},
+		"out of turn":              {Do: groups.Start, Member: 5, Config: config + 1},
+		"one that is not paused":   {Do: groups.Resume, Member: 0},
+		"a trial that never began": {Do: groups.Pause, Member: 9},
+		"below the first":          {Do: groups.Stop, Member: -1},
+		"a configuration below 0":  {Do: groups.Start, Member: 2, Config: -1},
+		"a move without a name":    {Do: "x"},
 	} {
 		b.step("", core.Proposed{Group: "s", Base: b.m.Seq(), Moves: []groups.Move{v}})
 		if g := b.group("s"); g.Began != 2 || g.Study.Active() != 2 || g.Phase != state.GroupOpen {

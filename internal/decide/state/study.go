@@ -19,7 +19,8 @@ type Study struct {
 	Ignored int `json:"ignored,omitempty"`
 }
 
-// TrialLeft: a trial of a study is paused or over. Spent is what it had cost, in dollars, as a statistic.
+// TrialLeft: a trial of a study is paused or over. Spent is its cost until then, in dollars; the searcher reads it, and
+// the ledger does not.
 type TrialLeft struct {
 	Job   string  `json:"job"`
 	Spent float64 `json:"spent,omitempty"`
@@ -196,7 +197,7 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 	}
 }
 
-// Dollars is an amount as a statistic.
+// Dollars is an amount as a float64, for searchers. It is 0 where that is no finite number.
 func Dollars(a money.Amount) float64 {
 	if v := a.Float(); !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v

@@ -33,7 +33,7 @@ type page struct {
 	path    string // pattern of its address
 	file    string // template
 	title   string
-	nav     string      // its name in the navigation; "": it is not there
+	nav     string      // its name in the navigation; "" leaves it out
 	least   client.Role // the least that its reader must be, anywhere
 	twin    string      // the path of the API that answers the same; {id} stands for the job or group
 	command string      // the command that shows the same

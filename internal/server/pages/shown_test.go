@@ -77,7 +77,7 @@ func parse(t testing.TB, text string) *html.Node {
 				t.Errorf("<%s> has %s", n.Data, a.Key)
 			}
 			if (a.Key == "for" || a.Key == "aria-labelledby") && !ids[a.Val] {
-				t.Errorf("<%s> names %q, which is not there", n.Data, a.Val)
+				t.Errorf("<%s> names %q, and the page has no such id", n.Data, a.Val)
 			}
 		}
 	})
@@ -223,7 +223,7 @@ func TestOverview_SaysUnknownWhereNobodyKnows(t *testing.T) {
 	}
 }
 
-// A page follows what changes, and says so once; who is signed out is told to leave.
+// The stream sends a page once for each change, and "gone" once its reader is signed out.
 func TestLive_SendsAPageWhenItChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -146,7 +146,7 @@ func (d *driver) ends(c int, r groups.Report) {
 	}
 }
 
-// advance gives the searcher what it has asked for, as long as that is there.
+// advance hands the searcher the reports that it waits for, until one has not come yet.
 func (d *driver) advance() {
 	for again := true; again; {
 		again = false
@@ -255,7 +255,7 @@ func (d *driver) pays(w, c int) bool {
 }
 
 // holdBack keeps as much of the budget back as a full training may cost, whichever trial turns out to be the best, and
-// two units of each worker: trials go on while they are told to leave.
+// two units of each worker: a trial trains on until its pause takes effect.
 func (d *driver) holdBack() {
 	d.h.Budget = d.budget
 	if d.spec.Final && !d.final {

@@ -87,7 +87,7 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	}
 }
 
-// each calls do with the fields of a mapping, each of which may be there once.
+// each calls do with the fields of a mapping. A field that stands there twice is an error.
 func (r *reader) each(n *yaml.Node, field string, do func(name string, key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		r.wrong(n, field, "is no mapping", "write its fields below it")
