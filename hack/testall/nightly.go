@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,7 +134,12 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	if err != nil {
 		return err
 	}
-	return runSteps(ctx, root, env, all, known, o)
+	// Where there is a limit, one step has a quarter of it: a step of an hour would else be all that a limited run begins.
+	most := func(step) time.Duration { return math.MaxInt64 }
+	if o.limit > 0 {
+		most = func(step) time.Duration { return o.limit / 4 }
+	}
+	return runSteps(ctx, root, env, all, known, o.limit, most)
 }
 
 // chosen returns the steps of the part and of the names that were asked for, beginning with the step that o.turn counts
@@ -157,11 +163,13 @@ func chosen(all []step, o options) (list []step, err error) {
 	return append(slices.Clone(list[first:]), list[:first]...), nil
 }
 
-// runSteps runs the steps in their order and prints what it found.
-func runSteps(ctx context.Context, root string, env []string, list []step, known map[string]string, o options) error {
-	if o.limit > 0 {
+// runSteps runs the steps in their order, each for at most what most says and all of them within limit (0: no limit), and
+// prints what it found.
+func runSteps(ctx context.Context, root string, env []string, list []step, known map[string]string,
+	limit time.Duration, most func(step) time.Duration) error {
+	if limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, o.limit)
+		ctx, stop = context.WithTimeout(ctx, limit)
 		defer stop()
 	}
 	var failed []string
@@ -172,13 +180,17 @@ func runSteps(ctx context.Context, root string, env []string, list []step, known
 			continue
 		}
 		begun := time.Now()
-		out, err := shell(ctx, root, env, s.command)
+		mine, stop := context.WithTimeout(ctx, most(s))
+		out, err := shell(mine, root, env, s.command)
+		ended := mine.Err() != nil
+		stop()
 		switch {
 		case err == nil:
 			passed++
 			fmt.Printf("ok    %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
-		case ctx.Err() != nil:
+		case ended:
 			left++ // it was ended by the limit, which says nothing of it
+			fmt.Printf("ended %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
 		case cmp.Or(known[s.name], known[group(s.name)]) != "":
 			fmt.Printf("known %4.0f s  %s: %s\n%s\n", time.Since(begun).Seconds(), s.name,
 				cmp.Or(known[s.name], known[group(s.name)]), tail(out))
@@ -188,7 +200,7 @@ func runSteps(ctx context.Context, root string, env []string, list []step, known
 		}
 	}
 	if left > 0 {
-		fmt.Printf("%d steps had no time within %v\n", left, o.limit)
+		fmt.Printf("%d steps were not finished within %v\n", left, limit)
 	}
 	fmt.Printf("%d passed, %d failed\n", passed, len(failed))
 	if len(failed) > 0 {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/internal/test/testbin"
 )
@@ -67,19 +69,35 @@ func TestChosen_PartsAreDisjointAndComplete(t *testing.T) {
 
 func TestRunSteps_FailsOnAFindingUnlessItIsKnown(t *testing.T) {
 	list := []step{{"sound", "true"}, {"broken", "echo what is wrong; exit 3"}, {"sim:5000", "exit 4"}}
-	err := runSteps(t.Context(), t.TempDir(), nil, list, nil, options{})
+	err := runSteps(t.Context(), t.TempDir(), nil, list, nil, 0, forEver)
 	if err == nil || !strings.Contains(err.Error(), "broken, sim:5000") || strings.Contains(err.Error(), "sound") {
 		t.Errorf("%v, want the step that failed named", err)
 	}
 	known := map[string]string{"broken": "issue 7", "sim": "all of the group"}
-	if err := runSteps(t.Context(), t.TempDir(), nil, list, known, options{}); err != nil {
+	if err := runSteps(t.Context(), t.TempDir(), nil, list, known, 0, forEver); err != nil {
 		t.Errorf("a failure that is listed fails the run: %v", err)
 	}
 }
 
 func TestRunSteps_AStepThatTheLimitEndsIsNoFinding(t *testing.T) {
 	list := []step{{"long", "sleep 1000"}, {"next", "false"}}
-	if err := runSteps(t.Context(), t.TempDir(), nil, list, nil, options{limit: 1}); err != nil {
+	if err := runSteps(t.Context(), t.TempDir(), nil, list, nil, 1, forEver); err != nil {
 		t.Errorf("%v, want no finding", err)
 	}
 }
+
+// The first step does not end by itself; the second is begun all the same and its failure is found.
+func TestRunSteps_OneLongStepLeavesTimeForTheOthers(t *testing.T) {
+	list := []step{{"endless", "sleep 1000"}, {"broken", "false"}}
+	err := runSteps(t.Context(), t.TempDir(), nil, list, nil, time.Hour, func(s step) time.Duration {
+		if s.name == "endless" {
+			return 1
+		}
+		return time.Hour
+	})
+	if err == nil || !strings.Contains(err.Error(), "broken") || strings.Contains(err.Error(), "endless") {
+		t.Errorf("%v, want the failure of the step after the endless one", err)
+	}
+}
+
+func forEver(step) time.Duration { return math.MaxInt64 }
