@@ -66,7 +66,8 @@ func (m Memory) Total() float64 {
 //	activations         gated      2·s·b·(6d + 2kv + 4f) a layer
 //	                    plain      2·s·b·(7d + 2f) a layer
 //	                    recomputed 2·s·b·d a layer and one layer in full
-//	logits              10·s·b·V: in 16 bit, in 32 bit, and the gradient in 32 bit
+//	                    all in 32 bit where nothing is computed in less: twice as much
+//	logits              10·s·b·V: in 16 bit, in 32 bit, and the gradient in 32 bit; 12 where all is in 32 bit
 //
 // Worked: stablelm-base-alpha-3b, LoRA, b 2, s 1034: weights 3.64e9·2 = 7.28 GB,
 // activations 2·1034·2·16·4096·15 = 4.07 GB, logits 10·1034·2·50688 = 1.05 GB.
@@ -141,6 +142,9 @@ func (s Setup) transformer() Memory {
 	}
 	g.Activations /= 1e9
 	g.Logits = 10 * tokens * m.Vocab / tp / 1e9
+	if s.Class == FP32 || s.Class == TF32 {
+		g.Activations, g.Logits = 2*g.Activations, g.Logits*12/10
+	}
 	return g
 }
 

@@ -11,6 +11,8 @@ const (
 	busy     = 0.85
 	fullCore = 0.90
 	spare    = 0.25
+	atWork   = 0.05 // of a GPU: less is the driver, or a program that has not begun
+	waited   = 0.25 // of the time of the GPUs, until the program first used one
 )
 
 // Enough is for how many seconds a machine is measured before a hint says something.
@@ -26,6 +28,14 @@ func (s *Summary) Hint(cores int) string {
 	switch {
 	case gpu.Known() && gpu.Average >= fed:
 		return ""
+	case s.Begun.Known() && s.Begun.Average >= fed:
+		if late := 1 - s.Begun.Seconds/gpu.Seconds; late >= waited {
+			return fmt.Sprintf("GPU %s used once the program had begun with it, after %s of the time: "+
+				"shorten what it loads, prepares and compiles before that", Percent(s.Begun.Average), Percent(late))
+		}
+		return ""
+	case s.Begun.Known():
+		return fmt.Sprintf("GPU %s used: %s", Percent(s.Begun.Average), s.why(cores))
 	case gpu.Known():
 		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.why(cores))
 	case cores > 1 && used.Known() && used.Average < spare && s.Of[IOWait].Average >= waits:
@@ -58,8 +68,10 @@ func (s *Summary) why(cores int) string {
 		return fmt.Sprintf("the processors are busy (CPU %s): load or prepare data with more cores, or less per sample",
 			Percent(cpu.Average))
 	case cores > 1 && task.Known() && task.Average >= fullCore && task.Average <= 1.3:
-		return fmt.Sprintf("the program uses one core of %d: load data in several processes", cores)
-	case s.Of[GPU].Average < hungry:
+		// Python that begins many small kernels looks the same as Python that makes each sample.
+		return fmt.Sprintf("the program uses one core of %d: larger batches, if they are small, or load data in several processes",
+			cores)
+	case s.Begun.Average < hungry:
 		return "neither processors nor disks are busy: larger batches, or a smaller GPU"
 	}
 	return "above 70 % is the target: larger batches, or data loading that runs ahead"

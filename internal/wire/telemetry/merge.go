@@ -111,16 +111,28 @@ func (s Stat) Sum() float64 { return s.Average * s.Seconds }
 type Summary struct {
 	Seconds float64 // that machines were measured for
 	Of      [Metrics]Stat
+	// Begun is the use of the GPUs from the first work of one of them on each machine: what a program loads and
+	// compiles before that says nothing of how well it feeds them.
+	Begun Stat
 }
 
 // Add counts the buckets of one more machine.
 func (s *Summary) Add(list []Bucket) {
+	begun := false
 	for i := range list {
 		b := &list[i]
 		s.Seconds += b.Covered
 		for m := range Metrics {
 			for _, v := range b.V[m] {
 				s.Of[m].add(v, b.Covered)
+			}
+		}
+		for _, v := range b.V[GPU] {
+			begun = begun || v.Known() && v.Max >= atWork
+		}
+		for _, v := range b.V[GPU] {
+			if begun {
+				s.Begun.add(v, b.Covered)
 			}
 		}
 	}

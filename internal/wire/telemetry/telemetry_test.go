@@ -215,6 +215,36 @@ func TestHintsSayWhatTheFiguresMean(t *testing.T) {
 	}
 }
 
+// The figures are those of a GPT-2 small on an H100 whose program took 18 of 64 seconds to begin: its GPU was not hungry.
+func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
+	of := func(use ...float64) string {
+		var list []telemetry.Bucket
+		for n, v := range use {
+			b := telemetry.Bucket{Start: int64(10 * n), Width: 10, Covered: 10}
+			b.Set(telemetry.GPU, v)
+			b.Set(telemetry.TaskCPU, 1)
+			list = append(list, b)
+		}
+		var s telemetry.Summary
+		s.Add(list)
+		return s.Hint(16)
+	}
+	for _, c := range []struct {
+		use  []float64
+		want string
+	}{
+		{[]float64{0, 0.2, 1, 1, 1, 1, 1}, ""},
+		{[]float64{0, 0, 0.8, 1, 1, 1, 1}, "GPU 96 % used once the program had begun with it, after 29 % of the time"},
+		{[]float64{0, 0, 0.3, 0.3, 0.3, 0.3, 0.3}, "GPU 30 % used: the program uses one core of 16"},
+		{[]float64{0, 0, 0, 0, 0, 0}, "GPU 0 % used"},
+		{[]float64{1, 0, 0, 0, 0, 0, 0, 0}, "used: the program uses one core"}, // it began at once, and then had nothing to do
+	} {
+		if is := of(c.use...); !strings.Contains(is, c.want) || (c.want == "") != (is == "") {
+			t.Errorf("GPUs used %v have the hint %q, want %q", c.use, is, c.want)
+		}
+	}
+}
+
 // A bucket of an agent is held to what can be before anything of it is kept.
 func TestOnlyWhatCanBeIsValid(t *testing.T) {
 	good := drawn(rand.New(rand.NewPCG(1, 1)), begin, 4, 1)
