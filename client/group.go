@@ -9,18 +9,19 @@ import (
 	"scrimp/money"
 )
 
-// Group is jobs that belong together and have one budget: the members of an array, or the trials of a study. Times are
-// wall time.
+// Group is jobs that belong together and have one budget: the members of an array, the trials of a study, or the
+// stages of a pipeline. Times are wall time.
 type Group struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
-	Kind      string            `json:"kind"`             // array or study
+	Kind      string            `json:"kind"`             // array, study or pipeline
 	State     string            `json:"state"`            // awaits_approval, open, ending or over
 	Why       string            `json:"why,omitempty"`    // machine-readable
 	Detail    string            `json:"detail,omitempty"` // a sentence
 	Closed    bool              `json:"closed"`           // over, and nothing of it costs anything any more
 	Array     *Indexes          `json:"array,omitempty"`
 	Study     *StudyState       `json:"study,omitempty"`
+	Pipeline  *PipelineState    `json:"pipeline,omitempty"`
 	Members   int               `json:"members"`
 	Began     int               `json:"began"` // how many of them have begun
 	Open      int               `json:"open"`  // how many of those are not over

@@ -30,6 +30,8 @@ type Submission struct {
 	Array string `json:"array,omitempty"`
 	// Study is a search for the best configuration, of POST /v1/groups: what is submitted is a study, and no array
 	Study *Study `json:"study,omitempty"`
+	// Pipeline is stages that begin after each other, of POST /v1/groups.
+	Pipeline *Pipeline `json:"pipeline,omitempty"`
 	// After is what must be over before it may have a machine: JOB or GROUP, which must succeed, or either with :any
 	// behind it
 	After []string `json:"after,omitempty"`

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"time"
+
+	"scrimp/money"
+)
+
+// Pipeline is stages that begin after each other, of POST /v1/groups. The job file beside it says the name, the owner and
+// the budget of the whole; each stage has a job file of its own.
+type Pipeline struct {
+	Stages []PipelineStage `json:"stages"`
+	AtOnce int             `json:"at_once"` // stages that run at once, at most
+}
+
+// PipelineStage is a job of a pipeline. Paths are below the work folder.
+type PipelineStage struct {
+	Name    string            `json:"name"`
+	Job     Raw               `json:"job"`             // its job file
+	After   []string          `json:"after,omitempty"` // stages that come before it, besides those whose outputs it reads
+	Deps    []string          `json:"deps,omitempty"`  // what it reads; none: the whole work folder
+	Outs    []string          `json:"outs,omitempty"`  // what it makes
+	Metrics []string          `json:"metrics,omitempty"`
+	Params  map[string]string `json:"params,omitempty"` // values that it reads besides, each as JSON writes it
+	Always  bool              `json:"always,omitempty"` // it runs each time
+	Gate    *PipelineGate     `json:"gate,omitempty"`
+}
+
+// PipelineGate lets a stage begin only where a metric of an earlier stage is good enough.
+type PipelineGate struct {
+	Metric string `json:"metric"`        // STAGE.NAME
+	Min    string `json:"min,omitempty"` // a decimal; a value at the bound passes
+	Max    string `json:"max,omitempty"`
+}
+
+// PipelineState is how a pipeline stands.
+type PipelineState struct {
+	Stages []StageState `json:"stages"` // each after those that it needs
+	// Saved is what the stages that were not run again have cost when they ran.
+	Saved money.Amount `json:"saved"`
+}
+
+// StageState is how a stage stands.
+type StageState struct {
+	Name string `json:"name"`
+	// State is waiting, running, keeping, done, reused, skipped or failed. What is reused was made by From.
+	State    string            `json:"state"`
+	Why      string            `json:"why,omitempty"` // a sentence
+	Job      string            `json:"job,omitempty"` // that has run it, or that has made what is reused
+	Needs    []string          `json:"needs,omitempty"`
+	Key      string            `json:"key,omitempty"` // names all that its outputs are made of
+	Inputs   []StageContent    `json:"inputs,omitempty"`
+	Outs     []StageContent    `json:"outs,omitempty"`
+	Bytes    int64             `json:"bytes,omitempty"`   // of its outputs
+	Metrics  map[string]string `json:"metrics,omitempty"` // decimals
+	Cost     money.Amount      `json:"cost"`              // of its job; of what is reused: nothing
+	Saved    *money.Amount     `json:"saved,omitempty"`   // of what is reused: what it has cost when it ran
+	Started  *time.Time        `json:"started"`
+	Finished *time.Time        `json:"finished"`
+}
+
+// StageContent is what lies at a path: its digest, or "" where nothing is there.
+type StageContent struct {
+	Path   string `json:"path"`
+	Digest string `json:"digest"`
+}

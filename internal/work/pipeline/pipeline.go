@@ -1,0 +1,340 @@
+// Package pipeline says what a pipeline is: stages, each a job, with what they read and what they make. A stage's key
+// names all that its outputs are made of, so that what was made once is not made again.
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Spec is a pipeline. Each stage comes after those that it needs.
+type Spec struct {
+	Stages []Stage `json:"stages"`
+}
+
+// Stage is a job of a pipeline. Paths are below the work folder, with slashes.
+type Stage struct {
+	Name  string   `json:"name"`
+	After []string `json:"after,omitempty"` // stages that come before it, besides those whose outputs it reads
+	Deps  []string `json:"deps,omitempty"`  // what it reads: files and folders; none: the whole work folder
+	Outs  []string `json:"outs,omitempty"`  // what it makes: files and folders
+	// Metrics are those of Outs that are JSON files with the figures that it reports.
+	Metrics []string `json:"metrics,omitempty"`
+	// Params are values that it reads besides, each as JSON writes it.
+	Params map[string]string `json:"params,omitempty"`
+	Always bool              `json:"always,omitempty"` // it runs each time, whatever has run before
+	Gate   *Gate             `json:"gate,omitempty"`
+	// Program is the digest of what else decides on its outputs: command, environment, image and set-up.
+	Program string `json:"program,omitempty"`
+	// Needs are the positions of the stages that come before it: those of After, and those that make what it reads.
+	Needs []int `json:"needs,omitempty"`
+}
+
+// Gate lets a stage begin only where a metric of an earlier stage is good enough.
+type Gate struct {
+	Metric string `json:"metric"` // STAGE.NAME, or the NAME alone where one stage that comes before has it
+	// Min and Max bound it, as written decimals; a value at the bound passes.
+	Min string `json:"min,omitempty"`
+	Max string `json:"max,omitempty"`
+}
+
+// The bounds of pipelines.
+const (
+	MaxStages = 10_000
+	MaxPaths  = 1000 // of one stage's deps, outs, params or after
+	MaxText   = 4096 // bytes of a path or of the value of a parameter
+	maxName   = 100
+)
+
+// Problem is what is wrong with a pipeline, and where.
+type Problem struct {
+	Stage string // its name; "": the pipeline as a whole
+	Field string // deps, outs, … of the stage
+	Err   error
+}
+
+func (p *Problem) Error() string {
+	where := "stages"
+	if p.Stage != "" {
+		where += "." + p.Stage
+	}
+	if p.Field != "" {
+		where += "." + p.Field
+	}
+	return where + ": " + p.Err.Error()
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+var stageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_@.-]*$`)
+
+// New orders stages so that each comes after those that it needs, and otherwise as they were written. The error is a
+// *Problem.
+func New(stages []Stage) (*Spec, error) {
+	if len(stages) == 0 {
+		return nil, &Problem{Err: errors.New("there are none: write one at least")}
+	}
+	if len(stages) > MaxStages {
+		return nil, &Problem{Err: fmt.Errorf("there are %d: write at most %d", len(stages), MaxStages)}
+	}
+	list := slices.Clone(stages)
+	byName, labels := map[string]int{}, map[string]string{}
+	for i := range list {
+		s := &list[i]
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+		if _, twice := byName[s.Name]; twice {
+			return nil, &Problem{s.Name, "", errors.New("two stages have that name: rename one")}
+		}
+		if other, twice := labels[s.Label()]; twice {
+			return nil, &Problem{s.Name, "", fmt.Errorf("the name differs from %s by signs only: rename one", other)}
+		}
+		byName[s.Name], labels[s.Label()] = i, s.Name
+	}
+	if err := needs(list, byName); err != nil {
+		return nil, err
+	}
+	order, err := ordered(list)
+	if err != nil {
+		return nil, err
+	}
+	at := make([]int, len(list))
+	for to, from := range order {
+		at[from] = to
+	}
+	spec := &Spec{Stages: make([]Stage, len(list))}
+	for to, from := range order {
+		s := list[from]
+		for i, n := range s.Needs {
+			s.Needs[i] = at[n]
+		}
+		slices.Sort(s.Needs)
+		spec.Stages[to] = s
+	}
+	for i := range spec.Stages {
+		if err := spec.checkGate(i); err != nil {
+			return nil, err
+		}
+	}
+	return spec, nil
+}
+
+// Label is the stage's name as a part of its job's name: small letters, digits and dashes.
+func (s *Stage) Label() string { return Label(s.Name) }
+
+// Label is the name of a stage as a part of its job's name.
+func Label(name string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r - 'A' + 'a'
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			return r
+		}
+		return '-'
+	}, name), "-")
+}
+
+func (s *Stage) check() error {
+	wrong := func(field, format string, a ...any) error {
+		return &Problem{s.Name, field, fmt.Errorf(format, a...)}
+	}
+	switch {
+	case len(s.Name) > maxName || !stageName.MatchString(s.Name):
+		return wrong("", "the name has to be 1 to %d letters, digits, dashes, dots, @ and underscores, the first a letter "+
+			"or a digit", maxName)
+	case len(s.After) > MaxPaths || len(s.Deps) > MaxPaths || len(s.Outs) > MaxPaths || len(s.Params) > MaxPaths:
+		return wrong("", "give at most %d entries of each kind", MaxPaths)
+	}
+	for _, f := range []struct {
+		name string
+		list *[]string
+	}{{"deps", &s.Deps}, {"outs", &s.Outs}, {"metrics", &s.Metrics}} {
+		clean := make([]string, 0, len(*f.list))
+		for _, p := range *f.list {
+			c, err := cleaned(p)
+			if err != nil {
+				return wrong(f.name, "%w", err)
+			}
+			if slices.Contains(clean, c) {
+				return wrong(f.name, "%s is there twice", c)
+			}
+			clean = append(clean, c)
+		}
+		*f.list = clean
+	}
+	for i, o := range s.Outs {
+		for _, other := range s.Outs[:i] {
+			if holds(o, other) || holds(other, o) {
+				return wrong("outs", "%s and %s overlap: name the outer one alone", o, other)
+			}
+		}
+		for _, d := range s.Deps {
+			if holds(o, d) || holds(d, o) {
+				return wrong("outs", "%s is read and made by the same stage: write it to another path", o)
+			}
+		}
+	}
+	for _, m := range s.Metrics {
+		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {
+			return wrong("metrics", "%s is none of its outs", m)
+		}
+	}
+	for name, v := range s.Params {
+		if name == "" || len(name) > MaxText || len(v) > MaxText || !json.Valid([]byte(v)) {
+			return wrong("params", "%.60q: give a value of JSON of at most %d bytes", name, MaxText)
+		}
+	}
+	return nil
+}
+
+// cleaned is a path below the work folder in its one form.
+func cleaned(p string) (string, error) {
+	c := path.Clean(strings.ReplaceAll(p, "\\", "/"))
+	switch {
+	case p == "" || len(p) > MaxText || strings.ContainsRune(p, 0):
+		return "", fmt.Errorf("give a path of 1 to %d bytes", MaxText)
+	case strings.Contains(p, "://"):
+		return "", fmt.Errorf("%s is an address: only paths below the work folder are supported", p)
+	case path.IsAbs(c) || c == ".." || strings.HasPrefix(c, "../"):
+		return "", fmt.Errorf("%s leads out of the work folder: give a path below it", p)
+	case c == ".":
+		return "", errors.New("it is the work folder itself: name what is read or made in it")
+	}
+	return c, nil
+}
+
+// holds reports whether path b is a, or lies below it.
+func holds(a, b string) bool { return a == b || strings.HasPrefix(b, a+"/") }
+
+// needs finds out which stages come before which. Stages are in the order in which they were written.
+func needs(list []Stage, byName map[string]int) error {
+	makers := map[string]int{} // by path, also by each folder above what is made
+	above := map[string][]int{}
+	for i := range list {
+		for _, o := range list[i].Outs {
+			if other, twice := makers[o]; twice {
+				return &Problem{list[i].Name, "outs", fmt.Errorf("%s is made by %s too", o, list[other].Name)}
+			}
+			makers[o] = i
+		}
+	}
+	for i := range list {
+		for _, o := range list[i].Outs {
+			for up := path.Dir(o); up != "."; up = path.Dir(up) {
+				if other, within := makers[up]; within {
+					return &Problem{list[i].Name, "outs", fmt.Errorf("%s lies in %s, which %s makes", o, up, list[other].Name)}
+				}
+				above[up] = append(above[up], i)
+			}
+		}
+	}
+	for i := range list {
+		s := &list[i]
+		s.Needs = nil
+		for _, name := range s.After {
+			n, there := byName[name]
+			switch {
+			case !there:
+				return &Problem{s.Name, "after", fmt.Errorf("there is no stage %s", name)}
+			case n == i:
+				return &Problem{s.Name, "after", errors.New("it comes after itself")}
+			}
+			s.Needs = append(s.Needs, n)
+		}
+		for _, d := range s.Deps {
+			for up := d; up != "."; up = path.Dir(up) {
+				if n, made := makers[up]; made {
+					s.Needs = append(s.Needs, n)
+				}
+			}
+			s.Needs = append(s.Needs, above[d]...)
+		}
+		slices.Sort(s.Needs)
+		s.Needs = slices.Compact(s.Needs)
+	}
+	return nil
+}
+
+// ordered are the positions of stages so that each comes after those that it needs.
+func ordered(list []Stage) (order []int, err error) {
+	const open, done = 1, 2
+	mark := make([]int, len(list))
+	type visit struct{ stage, next int }
+	for first := range list {
+		if mark[first] != 0 {
+			continue
+		}
+		mark[first] = open
+		for path := []visit{{stage: first}}; len(path) > 0; {
+			at := &path[len(path)-1]
+			if at.next == len(list[at.stage].Needs) {
+				mark[at.stage], order = done, append(order, at.stage)
+				path = path[:len(path)-1]
+				continue
+			}
+			n := list[at.stage].Needs[at.next]
+			at.next++
+			switch mark[n] {
+			case open:
+				var names []string
+				for k := slices.IndexFunc(path, func(v visit) bool { return v.stage == n }); k < len(path); k++ {
+					names = append(names, list[path[k].stage].Name)
+				}
+				return nil, &Problem{list[n].Name, "", fmt.Errorf("the stages wait for each other: %s",
+					strings.Join(append(names, list[n].Name), " needs "))}
+			case 0:
+				mark[n], path = open, append(path, visit{stage: n})
+			}
+		}
+	}
+	return order, nil
+}
+
+// Find is the position of a stage by its name or by its label; -1: there is none.
+func (s *Spec) Find(name string) int {
+	return slices.IndexFunc(s.Stages, func(x Stage) bool { return x.Name == name || x.Label() == name })
+}
+
+// Reads are the stages whose outputs a stage reads, by position.
+func (s *Spec) Reads(stage int) (list []int) {
+	for _, n := range s.Stages[stage].Needs {
+		if slices.ContainsFunc(s.Stages[n].Outs, s.Stages[stage].Takes) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Takes reports whether a stage reads some of a path: what it names, or, where it names nothing, everything.
+func (s *Stage) Takes(out string) bool {
+	return len(s.Deps) == 0 || slices.ContainsFunc(s.Deps, func(d string) bool { return holds(d, out) || holds(out, d) })
+}
+
+// Content is what lies at a path: its digest, or "" where nothing is there.
+type Content struct {
+	Path   string `json:"path"`
+	Digest string `json:"digest"`
+}
+
+// Key names what a stage's outputs are made of: the content of all that it reads, its parameters, its program and the
+// paths of what it makes. Inputs are one for each of Deps, in their order, or the whole work folder as ".".
+func (s *Stage) Key(inputs []Content) string {
+	text, _ := json.Marshal(struct {
+		Form    int               `json:"form"`
+		Program string            `json:"program"`
+		Inputs  []Content         `json:"inputs"`
+		Params  map[string]string `json:"params"`
+		Outs    []string          `json:"outs"`
+	}{1, s.Program, inputs, s.Params, s.Outs}) // strings only
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
