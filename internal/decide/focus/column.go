@@ -161,7 +161,7 @@ var own = []Column{
 	{"x_Team", Custom, Text, true, V12, V14, func(r *row) string { return id("team", r.Owner.Team) }},
 	{"x_User", Custom, Text, true, V12, V14, func(r *row) string { return id("user", r.User) }},
 	{"x_Outcome", Custom, Text, true, V12, V14, func(r *row) string { return string(r.Use) }},
-	{"x_Confidence", Custom, Text, true, V12, V14, (*row).confidence},
+	{"x_Confidence", Custom, Text, true, V12, V14, func(r *row) string { return string(r.Confidence()) }},
 	{"x_PriceVersion", Custom, Text, true, V12, V14, none}, // the ledger does not keep it
 	{"x_Rule", Custom, Text, true, V12, V14, func(r *row) string { return id("rule", r.Rule) }},
 	{"x_ListPriceSource", Custom, Text, true, V12, V14, (*row).listPriceSource},

@@ -164,13 +164,6 @@ func (r *row) subAccountType() string {
 	return "Project"
 }
 
-func (r *row) confidence() string {
-	if r.Billed {
-		return string(ledger.Billed)
-	}
-	return string(r.Phase)
-}
-
 func (r *row) listPriceSource() string {
 	if r.priced && r.ListPrice.Known {
 		return "on-demand"
