@@ -33,12 +33,12 @@ type amounts struct {
 func amountsOf(c *charge.Charge) amounts {
 	rate := big.NewInt(int64(c.Price.Rate))
 	if !c.Timed || !c.Price.Known || rate.Sign() == 0 {
-		one, price := "1.0", point(c.Amount.String())
+		one, price := "1.0", Number(c.Amount.String())
 		if c.Amount.Sign() < 0 {
-			one, price = "-1.0", point(c.Amount.Neg().String())
+			one, price = "-1.0", Number(c.Amount.Neg().String())
 		}
 		return amounts{quantity: one, consumed: one, unit: charges, price: price, listPrice: price,
-			listCost: point(c.Amount.String())}
+			listCost: Number(c.Amount.String())}
 	}
 	q, rest := new(big.Int).QuoRem(new(big.Int).Mul(c.Amount.Big(), tenTo(places)), rate, new(big.Int))
 	if rest.Sign() != 0 {
@@ -49,10 +49,10 @@ func amountsOf(c *charge.Charge) amounts {
 		spent.Neg(spent)
 	}
 	a := amounts{priced: true, quantity: decimal(q, places), consumed: decimal(spent, places), unit: hours,
-		price: point(c.Price.Rate.String())}
-	a.listPrice, a.listCost = a.price, point(c.Amount.String())
+		price: Number(c.Price.Rate.String())}
+	a.listPrice, a.listCost = a.price, Number(c.Amount.String())
 	if c.ListPrice.Known {
-		a.listPrice = point(c.ListPrice.Rate.String())
+		a.listPrice = Number(c.ListPrice.Rate.String())
 		cost := new(big.Int).Mul(q, big.NewInt(int64(c.ListPrice.Rate))) // of 1e-30, cut off at 1e-18
 		a.listCost = decimal(cost.Quo(cost, tenTo(12)), places)
 	}
@@ -82,8 +82,8 @@ func decimal(n *big.Int, places int) string {
 	return text
 }
 
-// point gives a whole number a decimal, so that no loader takes the column for one of integers.
-func point(number string) string {
+// Number gives a whole number a decimal, so that no loader takes the column for one of integers.
+func Number(number string) string {
 	if strings.Contains(number, ".") {
 		return number
 	}

@@ -130,7 +130,7 @@ func (r *row) priceID() string {
 
 // PriceID names a price by what is bought: provider, region, SKU, and how it is bought.
 func PriceID(provider, region, sku, by string) string {
-	return provider + "/" + cmp.Or(region, "-") + "/" + sku + "/" + by
+	return id("provider", provider) + "/" + cmp.Or(region, "-") + "/" + id("sku", sku) + "/" + by
 }
 
 func (r *row) priceDetails() string {
@@ -234,7 +234,7 @@ func (r *row) allocatedDetails() string {
 		"UsageQuantity": json.Number(r.consumed())}}})
 }
 
-func (r *row) cost() string      { return point(r.Amount.String()) }
+func (r *row) cost() string      { return Number(r.Amount.String()) }
 func (r *row) quantity() string  { return r.amounts.quantity }
 func (r *row) consumed() string  { return r.amounts.consumed }
 func (r *row) unit() string      { return r.amounts.unit }
