@@ -21,10 +21,19 @@ type row struct {
 }
 
 // Writer makes rows of one version.
-type Writer struct{ columns []Column }
+type Writer struct {
+	columns []Column
+	known   map[tagged]string // tags of attempts as JSON: most rows have those of a row before
+}
+
+// tagged is what tags are made of, but for the job's own, of which the text is kept beside.
+type tagged struct{ team, project, environment, model, group, part, job, attempt, user, kind, own string }
+
+// mostTagged bounds the tags that a Writer keeps.
+const mostTagged = 2000
 
 // NewWriter makes rows of that version.
-func NewWriter(v Version) *Writer { return &Writer{Columns(v)} }
+func NewWriter(v Version) *Writer { return &Writer{Columns(v), map[tagged]string{}} }
 
 // Header is the names of the columns.
 func (w *Writer) Header() (names []string) {
@@ -37,7 +46,7 @@ func (w *Writer) Header() (names []string) {
 // Row appends the values of a charge to room; "" is null.
 func (w *Writer) Row(room []string, c charge.Charge) []string {
 	r := &row{Charge: c, service: serviceOf(c.Category), amounts: amountsOf(&c)}
-	r.tagged = tagsOf(r)
+	r.tagged = w.tags(r)
 	for _, column := range w.columns {
 		room = append(room, column.fill(r))
 	}
@@ -173,6 +182,22 @@ func (r *row) listPriceSource() string {
 
 func (r *row) tags() string { return r.tagged }
 
+// tags are those of tagsOf.
+func (w *Writer) tags(r *row) string {
+	o := &r.Owner
+	k := tagged{o.Team, o.Project, o.Environment, o.ModelVersion, o.Group, o.Part, o.Job, o.Attempt, r.User, r.Kind,
+		ledger.TagText(o.Tags)}
+	text, known := w.known[k]
+	if !known {
+		if len(w.known) >= mostTagged {
+			clear(w.known)
+		}
+		text = tagsOf(r)
+		w.known[k] = text
+	}
+	return text
+}
+
 // tagsOf are the job's tags and whose the cost is. A tag of the job keeps its name.
 func tagsOf(r *row) string {
 	o := &r.Owner
@@ -234,7 +259,7 @@ func (r *row) allocatedDetails() string {
 		"UsageQuantity": json.Number(r.consumed())}}})
 }
 
-func (r *row) cost() string      { return Number(r.Amount.String()) }
+func (r *row) cost() string      { return r.amounts.cost }
 func (r *row) quantity() string  { return r.amounts.quantity }
 func (r *row) consumed() string  { return r.amounts.consumed }
 func (r *row) unit() string      { return r.amounts.unit }
