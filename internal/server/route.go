@@ -73,7 +73,8 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 
 // table is every route there is, and who may use it.
 func table() []route {
-	return slices.Concat(serverRoutes(), moneyRoutes(), jobRoutes(), groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
+	return slices.Concat(serverRoutes(), moneyRoutes(), jobRoutes(),
+		groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
 // serverRoutes say how the server and its market are.

@@ -9,8 +9,8 @@ import (
 
 // moneyRoutes are about what was spent, and what may be.
 func moneyRoutes() []route {
-	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, 2026-10-15 or " +
-		"2026-10-15T08:00:00Z; from the beginning where it is not given",
+	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, " +
+		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",
 		"until: the same, up to which; the costs of running machines up to now where it is not given"}
 	return []route{
 		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},

@@ -42,15 +42,15 @@ func (f *flags) add(cmd *cobra.Command, forms string) {
 }
 
 func (f *flags) addSpan(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.since, "since", "", "`time` from which: a month, a day or a whole hour in UTC, as in 2026-10, "+
-		"2026-10-15 or 2026-10-15T08:00:00Z (default: from the beginning)")
+	cmd.Flags().StringVar(&f.since, "since", "", "`time` from which: a month, a day or a whole hour in UTC, as in "+
+		"2026-10, 2026-10-15 or 2026-10-15T08:00:00Z (default: from the beginning)")
 	cmd.Flags().StringVar(&f.until, "until", "", "`time` up to which, written alike (default: until now)")
 }
 
 func (f *flags) query() url.Values { return url.Values{"since": {f.since}, "until": {f.until}} }
 
-const spanHelp = "--since and --until choose the time that was paid for, not when it was booked: spans that meet add up. " +
-	"The costs of running machines are in the file up to this second, as estimates."
+const spanHelp = "--since and --until choose the time that was paid for, not when it was booked: spans that meet " +
+	"add up. The costs of running machines are in the file up to this second, as estimates."
 
 func (a *app) focusCmd() *cobra.Command {
 	var f flags

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-var errNoParquet = errors.New("this program was built without Parquet (tag local): write .csv or .csv.gz, or make build " +
-	"makes build/scrimp-full, which has it")
+var errNoParquet = errors.New("this program was built without Parquet (tag local): write .csv or .csv.gz, or make " +
+	"build makes build/scrimp-full, which has it")
 
 // parquetHere refuses: the library doubles what a newcomer compiles.
 func parquetHere() error { return errNoParquet }

@@ -72,7 +72,8 @@ var sheet = []struct {
 	{column{"x_Source", focus.Text, true}, func(o *offer) string { return o.Quote.Source }},
 }
 
-var category = map[client.Capacity]string{client.Spot: "Dynamic", client.OnDemand: "Standard", client.Reserved: "Committed"}
+var category = map[client.Capacity]string{client.Spot: "Dynamic", client.OnDemand: "Standard",
+	client.Reserved: "Committed"}
 
 func (o *offer) price() string {
 	if !o.Quote.Priced {

@@ -31,7 +31,8 @@ func ParseSpan(since, until string) (s Span, err error) {
 		return Span{}, err
 	}
 	if !s.Until.IsZero() && !s.Since.Before(s.Until) {
-		return Span{}, &SpanError{"until", fmt.Errorf("%s is not after %s", until, since), "write a later end, or leave it out"}
+		return Span{}, &SpanError{"until", fmt.Errorf("%s is not after %s", until, since),
+			"write a later end, or leave it out"}
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	_ "scrimp/internal/test/sameseed"
 )
 
 var begin = time.Date(2026, 10, 30, 22, 13, 7, 1234567, time.UTC)

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/focustest"
+	_ "scrimp/internal/test/sameseed"
 )
 
 var begin = time.Date(2026, 10, 30, 22, 13, 7, 1234567, time.UTC)

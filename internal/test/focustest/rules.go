@@ -243,7 +243,8 @@ func (r row) periods(say func(string, ...any)) {
 		}
 		return t
 	}
-	begin, end, from, to := at("ChargePeriodStart"), at("ChargePeriodEnd"), at("BillingPeriodStart"), at("BillingPeriodEnd")
+	begin, end := at("ChargePeriodStart"), at("ChargePeriodEnd")
+	from, to := at("BillingPeriodStart"), at("BillingPeriodEnd")
 	if !begin.Before(end) || begin.Before(from) || end.After(to) {
 		say("the charge is of %v to %v, in the period of %v to %v", begin, end, from, to)
 	}
