@@ -157,3 +157,62 @@ func TestExport_OfOtherTeamsAndBadSpans(t *testing.T) {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
 }
+
+// The parts of each line add up to its change exactly, and the lines to what the exports of both periods have.
+func TestWhy_PartsAddUpToTheExports(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)
+	for i := range 4 {
+		w.must("POST", "/v1/jobs", aJob(fmt.Sprint("j", i), fmt.Sprint("team-", i%2)), nil)
+	}
+	begin := w.control.Now().UTC().Truncate(time.Hour)
+	for n, id := range w.booting(4) {
+		long := time.Duration(n+1) * 20 * time.Hour
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
+		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, long)
+		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(long), Cause: "terminated"}, long)
+	}
+	stamp := func(after time.Duration) string { return begin.Add(after).Format(time.RFC3339) }
+	first, second := stamp(0)+".."+stamp(24*time.Hour), stamp(24*time.Hour)+".."+stamp(96*time.Hour)
+	for _, by := range []string{"", "job", "project", "sku"} {
+		var v client.Why
+		w.must("GET", "/v1/why?before="+first+"&after="+second+"&by="+by, nil, &v)
+		var before, after money.Amount
+		for _, l := range v.Lines {
+			var parts money.Amount
+			for _, a := range l.Parts {
+				parts = parts.Add(a)
+			}
+			if parts != l.Change || l.Change != l.After.Sub(l.Before) {
+				t.Errorf("%+v", l)
+			}
+			before, after = before.Add(l.Before), after.Add(l.After)
+		}
+		if v.Totals[0].Before != before || v.Totals[0].After != after || after.IsZero() || len(v.Jobs) != 4 {
+			t.Errorf("by %s: %+v", by, v)
+		}
+		for _, part := range []struct {
+			since, until time.Duration
+			want         money.Amount
+		}{{0, 24 * time.Hour, before}, {24 * time.Hour, 96 * time.Hour, after}} {
+			if f := w.focus("1.4", "&since="+stamp(part.since)+"&until="+stamp(part.until)); f.Cost.Cmp(rat(part.want)) != 0 {
+				t.Errorf("%v in the file, %v in the comparison", f.Cost.FloatString(12), part.want)
+			}
+		}
+	}
+	ann := w.user("ann", identity.Grant{Team: "team-0", Role: identity.Viewer})
+	rec, _ := w.ask("GET", "/v1/why?before="+first+"&after="+second, ann, nil)
+	if rec.Code != 200 || strings.Contains(rec.Body.String(), "team-1") || strings.Contains(rec.Body.String(), "j1") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	for bad, field := range map[string]string{"before=2026-10": "after", "before=x&after=2026-11": "before", "before=2026-10&after=2026-10": "after",
+		"before=2026-10..2026-09&after=2026-11": "before", "before=2026-10&after=2026-11&by=colour": "by"} {
+		if rec, p := w.ask("GET", "/v1/why?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != field || p.Fix == "" {
+			t.Errorf("%s: %d %+v", bad, rec.Code, p)
+		}
+	}
+	if rec, p := w.ask("GET", "/v1/why?before=2001-10&after=2001-11", auth.OwnerName, nil); rec.Code != 404 || p.Fix == "" {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+}

@@ -82,7 +82,7 @@ func (w *World) checkExport(v focus.Version) focustest.File {
 // The ledger of a team's simulated year, with jobs across the ends of months, is such a file. TestInvariants holds that
 // of runs with lost answers, shared machines, late prices, bills that come twice, and clocks that are wrong.
 func TestFocus_OfASimulatedYearAddsUp(t *testing.T) {
-	lane.Nightly(t, "a year of a thousand jobs takes half a minute")
+	lane.Nightly(t, "a year of a thousand jobs takes minutes")
 	w := year(1000)
 	for _, v := range []focus.Version{focus.V12, focus.V14} {
 		got := w.checkExport(v)

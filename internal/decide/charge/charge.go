@@ -40,6 +40,7 @@ type Source struct {
 	Kind         string          // of the job
 	Capacity     market.Capacity // "": nobody knows
 	Accelerators int             // of the machine
+	Work         float64         // hours of work, on a machine of speed 1, that a useful hour does; 0: unknown
 	Billed       bool            // the provider's bill of this machine time has come
 	Shared       bool            // the machine had several tasks, and this is one's part
 	// Part of Whole is the share of the machine's cost; 0 of 0: unknown, or all of it.
@@ -49,8 +50,8 @@ type Source struct {
 // Span is a part of time. The zero Until is no end.
 type Span struct{ Since, Until time.Time }
 
-// has reports whether the moment is in the span.
-func (s Span) has(t time.Time) bool {
+// Has reports whether the moment is in the span.
+func (s Span) Has(t time.Time) bool {
 	return !t.Before(s.Since) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
@@ -77,7 +78,7 @@ func (s Span) cut(p *ledger.Posting) (list []part, timed bool) {
 		if !p.Begin.IsZero() {
 			at = p.Begin
 		}
-		if !s.has(at) {
+		if !s.Has(at) {
 			return nil, false
 		}
 		hour := at.UTC().Truncate(time.Hour)
@@ -93,7 +94,7 @@ func (s Span) cut(p *ledger.Posting) (list []part, timed bool) {
 			}
 		}
 		upTo := share(p.Amount, end.Sub(p.Begin), whole)
-		if s.has(begin) {
+		if s.Has(begin) {
 			list = append(list, part{begin, end, upTo.Sub(done)})
 		}
 		begin, done = end, upTo

@@ -3,6 +3,7 @@ package charge
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -54,4 +55,24 @@ func parseTime(field, text string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is no time", text), fix}
+}
+
+// ParsePeriod reads a period with two ends: a month, a day, or two times with two dots between, as in
+// 2026-10-01..2026-10-15.
+func ParsePeriod(field, text string) (s Span, err error) {
+	const how = "write a month, a day or a span, as in 2026-10, 2026-10-15 or 2026-10-01..2026-10-15"
+	if since, until, ok := strings.Cut(text, ".."); ok && since != "" && until != "" {
+		if s, err = ParseSpan(since, until); err != nil {
+			return Span{}, &SpanError{field, err, how}
+		}
+		return s, nil
+	}
+	if s.Since, err = parseTime(field, text); err != nil || text == "" || len(text) > len(time.DateOnly) {
+		return Span{}, &SpanError{field, fmt.Errorf("%.60q is no period", text), how}
+	}
+	s.Until = s.Since.AddDate(0, 0, 1)
+	if len(text) < len(time.DateOnly) {
+		s.Until = NextMonth(s.Since)
+	}
+	return s, nil
 }

@@ -18,6 +18,7 @@ func SourceOf(j *Job, p *ledger.Posting) charge.Source {
 		return s
 	}
 	s = sourceOf(k.Machine(), s)
+	s.Work = workOf(j, k)
 	s.Billed, s.Shared = k.Billed(), k.Portion() != nil
 	if s.Shared && p.End.After(p.Begin) {
 		for _, piece := range k.Pieces(p.Begin, p.End) {
@@ -39,6 +40,20 @@ func IdleSourceOf(m *Machine, p *ledger.Posting) charge.Source {
 func sourceOf(machine *state.Machine, s charge.Source) charge.Source {
 	s.Capacity, s.Accelerators = machine.Capacity, machine.GPUs
 	return s
+}
+
+// workOf is how many hours of the job's work an hour of the task does. A job that states its work and was measured says
+// so itself; of others the machine's speed is all that is known.
+func workOf(j *Job, k *Task) float64 {
+	speed, nodes := k.Machine().Speed, k.Attempt().Nodes()
+	if speed <= 0 {
+		speed = 1
+	}
+	work, total, rate := j.Terms().Work, j.Total(), j.StepRate()
+	if work <= 0 || total <= 0 || rate <= 0 {
+		return speed
+	}
+	return work.Hours() * rate * speed / float64(total) / float64(nodes)
 }
 
 // taskOf is the task that an owner names, or nil.
