@@ -141,16 +141,15 @@ func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledge
 
 // firstSince is the first event with a posting that may be about the span: a posting is booked when its time is over.
 func (b *Books) firstSince(ctx context.Context, span charge.Span, end uint64) (first uint64, some bool, err error) {
+	if span.Since.IsZero() {
+		return 1, end > 0, nil
+	}
 	b.spent.mu.Lock()
 	defer b.spent.mu.Unlock()
 	if err := b.spentTo(ctx, max(end, b.spent.upTo)); err != nil {
 		return 0, false, err
 	}
-	since := span.Since
-	if !since.IsZero() {
-		since = since.Add(-exportEarly)
-	}
-	first, some = b.spent.sums.From(since)
+	first, some = b.spent.sums.From(span.Since.Add(-exportEarly))
 	return first, some && first <= end, nil
 }
 
