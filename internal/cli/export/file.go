@@ -107,7 +107,7 @@ func (t *target) write(ctx context.Context, from io.Reader) error {
 func (t *target) replace(fill func(io.Writer) error) (size int64, err error) {
 	dir, name := filepath.Split(t.path)
 	part := filepath.Join(dir, "."+name+"."+rand.Text()[:8]+".part")
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) //nolint:gosec // as open as the user's files are
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // as open as the user's files are
 	if err != nil {
 		return 0, err
 	}

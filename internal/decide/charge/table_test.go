@@ -1,6 +1,7 @@
 package charge_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ func TestTable_IsExactAndNoFormula(t *testing.T) {
 func TestParseSpan_NamesTheFieldAndTheFix(t *testing.T) {
 	for _, bad := range [][3]string{{"7d", "", "since"}, {"", "2026-10-01T00:30:00Z", "until"}, {"2026-10", "2026-09", "until"},
 		{"2026-10", "2026-10-01", "until"}, {"0001-01", "", "since"}} {
-		if _, err := charge.ParseSpan(bad[0], bad[1]); err == nil || err.(*charge.SpanError).Field != bad[2] || err.(*charge.SpanError).Fix == "" {
+		_, err := charge.ParseSpan(bad[0], bad[1])
+		if wrong, ok := errors.AsType[*charge.SpanError](err); !ok || wrong.Field != bad[2] || wrong.Fix == "" {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
