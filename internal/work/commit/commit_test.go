@@ -3,7 +3,6 @@ package commit_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -294,35 +293,7 @@ func TestOutlook_OfFlatDemandByHand(t *testing.T) {
 			t.Errorf("fall of %d: %v %%, regret %v, want %v", o.Falls[i].Share, cost, regret, want)
 		}
 	}
-	if _, _, ok := o.Falls[2].Percent(); ok || o.Falls[2].Utilised != 0 {
+	if _, _, ok := o.Falls[2].Percent(); ok || o.Falls[2].Used != 0 {
 		t.Errorf("without demand nothing is known: %+v", o.Falls[2])
-	}
-}
-
-// The public benchmark, where its data is there: the targets of BENCHMARKS.md.
-func TestBenchmark_ReachesItsTargets(t *testing.T) {
-	const file = "../../../../shared/data/commitments/demand.csv"
-	in, err := os.Open(file)
-	if err != nil {
-		t.Skipf("the benchmark's data is not there (%v)", err)
-	}
-	defer in.Close()
-	d, err := commit.ReadDemand("demand.csv", in, zero)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		price        int64
-		cost, fallen float64
-	}{{7200, 79.6, 83.5}, {6000, 69.4, 73.0}} {
-		cost, fallen := 0.0, 0.0
-		for _, r := range d.Regions {
-			one, other := simulated(t, commit.Policy{Price: c.price, Months: 12, Insure: 0.1, Fall: 5000}, r)
-			cost, fallen = cost+one/2, fallen+other/2
-		}
-		t.Logf("price %d: %.2f, with falls %.2f", c.price, cost, fallen)
-		if cost > c.cost || fallen > c.fallen {
-			t.Errorf("price %d: %.2f %% and %.2f %%, to reach are %.1f and %.1f", c.price, cost, fallen, c.cost, c.fallen)
-		}
 	}
 }

@@ -25,14 +25,15 @@ type Month struct {
 // Level returns the units that are committed in the month.
 func (m Month) Level() int64 { return m.Held + m.Buy }
 
-// A Drop is what the purchase of this month costs if demand falls right after it.
+// A Drop is what the purchase of this month costs over its term if demand falls right after it. Where less is committed
+// than the lower demand is best served with, later purchases make up for it, so regret is what is committed beyond.
 type Drop struct {
 	Share     int64   // of the demand that is lost, in ten thousandths
-	Demand    float64 // unit-hours within twelve months
-	Cost      float64 // in unit-hours on demand, with what is held and bought now
+	Demand    float64 // unit-hours of the term
+	Cost      float64 // in unit-hours on demand
 	Best      float64 // the least in hindsight: the best level of each month
-	Utilised  float64 // share of the committed hours that is used
-	Committed float64
+	Committed float64 // unit-hours held and bought now
+	Used      float64 // of these
 }
 
 // Percent returns the cost and the regret as percentages of on-demand, and false where nothing is left to run.
@@ -59,11 +60,8 @@ func (p Policy) Outlook(r Region, cal Calendar, held []Purchase, shares []int64)
 	price := float64(p.Price) / One
 	all := append([]Purchase(nil), held...)
 	for k := range horizon {
-		first := max(now, cal.Month(month+k))
-		m := Month{Name: cal.Name(month + k), Hours: cal.Month(month+k+1) - first, Held: level(all, first), Buy: buys[k]}
-		if k > 0 {
-			m.Held = level(all, first+15*24)
-		}
+		first, hours := monthHours(cal, month, now, k)
+		m := Month{Name: cal.Name(month + k), Hours: hours, Held: int64(heldIn(all, first, k)), Buy: buys[k]}
 		all = append(all, Purchase{Start: first, Units: buys[k], Hours: p.TermHours()})
 		factor := f.factor(k)
 		m.Demand = f.use(factor, 0, math.Inf(1))
@@ -71,25 +69,38 @@ func (p Policy) Outlook(r Region, cal Calendar, held []Purchase, shares []int64)
 		m.Cost = m.Demand - m.Served + float64(price*float64(m.Level()))
 		o.Months = append(o.Months, m)
 	}
-	o.BreakEven = p.breakEven(f, o.Months, cal, month, held, buys[0])
+	o.BreakEven = p.breakEven(f, cal, month, now, held, buys[0])
 	for _, share := range shares {
-		o.Falls = append(o.Falls, p.drop(f, o.Months, cal, month, held, buys[0], share))
+		o.Falls = append(o.Falls, p.drop(f, cal, month, now, held, buys[0], share))
 	}
 	return o
 }
 
+// monthHours returns the first hour and the number of hours of the k-th month of a plan that begins at now.
+func monthHours(cal Calendar, month, now, k int) (first, hours int) {
+	first = max(now, cal.Month(month+k))
+	return first, cal.Month(month+k+1) - first
+}
+
+// heldIn returns the units held in a month that begins at first: those of its middle, and in the month of now of now.
+func heldIn(held []Purchase, first, k int) float64 {
+	if k > 0 {
+		first += 15 * 24
+	}
+	return float64(level(held, first))
+}
+
 // breakEven returns the month in which the units bought now have saved what is owed for their whole term.
-func (p Policy) breakEven(f forecast, months []Month, cal Calendar, month int, held []Purchase, bought int64) int {
+func (p Policy) breakEven(f forecast, cal Calendar, month, now int, held []Purchase, bought int64) int {
 	owed := float64(bought) * float64(p.Price) / One * float64(p.TermHours())
-	saved := 0.0
-	for k := 0; bought > 0 && k < p.Months; k++ {
-		first := cal.Month(month + k)
-		hours := cal.Month(month+k+1) - first
-		if k < len(months) {
-			hours = months[k].Hours
+	saved, end := 0.0, now+p.TermHours()
+	for k := 0; bought > 0; k++ {
+		first, hours := monthHours(cal, month, now, k)
+		if first >= end {
+			break
 		}
-		base := float64(level(held, first+15*24))
-		saved += float64(f.use(f.factor(k), base, float64(bought)) * float64(hours))
+		hours = min(hours, end-first)
+		saved += float64(f.use(f.factor(k), heldIn(held, first, k), float64(bought)) * float64(hours))
 		if saved >= owed {
 			return k + 1
 		}
@@ -97,32 +108,28 @@ func (p Policy) breakEven(f forecast, months []Month, cal Calendar, month int, h
 	return 0
 }
 
-// drop returns what the coming months cost if demand falls right after this month's purchase, and nothing more is bought.
-func (p Policy) drop(f forecast, months []Month, cal Calendar, month int, held []Purchase, bought, share int64) Drop {
+// drop returns what the term costs if demand falls right after this month's purchase.
+func (p Policy) drop(f forecast, cal Calendar, month, now int, held []Purchase, bought, share int64) Drop {
 	d := Drop{Share: share}
 	price, left := float64(p.Price)/One, 1-float64(share)/One
-	served := 0.0
-	for k, m := range months {
-		hours := float64(m.Hours)
-		committed := float64(bought)
-		if k == 0 {
-			committed += float64(m.Held)
-		} else {
-			committed += float64(level(held, cal.Month(month+k)+15*24))
+	end := now + p.TermHours()
+	for k := 0; ; k++ {
+		first, n := monthHours(cal, month, now, k)
+		if first >= end {
+			return d
 		}
+		hours := float64(min(n, end-first))
+		committed := heldIn(held, first, k) + float64(bought)
 		factor := f.factor(k) * left
-		demand, used := f.use(factor, 0, math.Inf(1)), f.use(factor, 0, committed)
+		demand := f.use(factor, 0, math.Inf(1))
 		best := f.best(factor, price)
+		level := max(committed, best)
 		d.Demand += float64(demand * hours)
-		d.Cost += float64((demand - used + float64(price*committed)) * hours)
+		d.Cost += float64((demand - f.use(factor, 0, level) + float64(price*level)) * hours)
 		d.Best += float64((demand - f.use(factor, 0, best) + float64(price*best)) * hours)
 		d.Committed += float64(committed * hours)
-		served += float64(used * hours)
+		d.Used += float64(f.use(factor, 0, committed) * hours)
 	}
-	if d.Committed > 0 {
-		d.Utilised = served / d.Committed
-	}
-	return d
 }
 
 // best returns the level that costs least in the hours of a month, as BestLevel does.
