@@ -21,8 +21,8 @@ func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{
 		Use: "commit", Short: "Plan reserved machines, savings plans and committed use", GroupID: command.GroupMoney,
-		Long: `Says how many machines to commit to, and when, from the demand of each hour. A commitment (a reserved machine, a
-savings plan, committed use) costs less than on-demand and is owed for its whole term, used or not.
+		Long: `Says how many machines to commit to, and when, from the demand of each hour. A commitment (a reserved machine,
+a savings plan, committed use) costs less than on-demand and is owed for its whole term, used or not.
 
 A demand file is CSV: hour, then a column for each region with the machines in use. One unit is one machine
 of any type. Hours follow each other without a gap: they are numbers from 0, or times in UTC.`,
@@ -106,8 +106,8 @@ func (a *app) demandCmd() *cobra.Command {
 	var seed uint64
 	cmd := &cobra.Command{
 		Use: "demand SHAPE", Short: "Write made-up demand, to try plans on",
-		Long: `Writes a demand file of made-up hours to stdout, the same for the same seed. Shapes: growth, season, fall, flat,
-batch, from-zero.` + command.PlainExit,
+		Long: `Writes a demand file of made-up hours to stdout, the same for the same seed. Shapes: growth, season, fall,
+flat, batch, from-zero.` + command.PlainExit,
 		Example: "  scrimp commit demand growth > demand.csv",
 		Args:    command.Takes("SHAPE"),
 		RunE: func(_ *cobra.Command, args []string) error {

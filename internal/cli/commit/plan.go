@@ -49,10 +49,11 @@ With --json: one object for each region and term. Exit status: 0 done, 1 a file 
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.discount, "discount", "", "`share` by which a committed hour is cheaper: 28% or 0.28 "+
 		"(default: --terms says it)")
-	cmd.Flags().StringVar(&f.terms, "terms", "", "YAML `file` of prices and terms (default: --discount and --years say them)")
+	cmd.Flags().StringVar(&f.terms, "terms", "", "YAML `file` of prices and terms (default: --discount and --years say "+
+		"them)")
 	cmd.Flags().StringVar(&f.term, "term", "", "plan with this `name` of --terms alone (default: compare all)")
-	cmd.Flags().StringSliceVar(&f.held, "held", nil, "`REGION=UNITS:DAY` that is committed already, until the start of that day "+
-		"in UTC; may be repeated (default: nothing is)")
+	cmd.Flags().StringSliceVar(&f.held, "held", nil, "`REGION=UNITS:DAY` that is committed already, until the start of "+
+		"that day in UTC; may be repeated (default: nothing is)")
 	cmd.MarkFlagsMutuallyExclusive("discount", "terms")
 	cmd.MarkFlagsOneRequired("discount", "terms")
 	cmd.MarkFlagsMutuallyExclusive("years", "terms")
@@ -117,7 +118,8 @@ func (a *app) show(list []show.CommitPlan, further bool) error {
 		a.Printf("\n")
 	}
 	if len(list) > 1 {
-		a.Printf("%s: %s\n%s\n", list[0].Region, "terms, the cheapest of the coming year first", show.CommitTerms(list, a.Place()))
+		a.Printf("%s: terms, the cheapest of the coming year first\n%s\n", list[0].Region,
+			show.CommitTerms(list, a.Place()))
 	}
 	a.Printf("%s", list[0].Text(a.Place()))
 	return nil
@@ -173,7 +175,8 @@ func (f planFlags) holdings(d commit.Demand) (map[string][]commit.Purchase, erro
 		n, err := strconv.ParseInt(units, 10, 64)
 		until, wrong := time.Parse(time.DateOnly, day)
 		if err != nil || wrong != nil || n < 1 || n > commit.MaxUnits || i >= maxHeld {
-			return nil, fmt.Errorf("--held %q: write REGION=UNITS:DAY such as eu-west=40:2027-05-01, at most %d times", text, maxHeld)
+			return nil, fmt.Errorf("--held %q: write REGION=UNITS:DAY such as eu-west=40:2027-05-01, at most %d times", text,
+				maxHeld)
 		}
 		if !slices.ContainsFunc(d.Regions, func(r commit.Region) bool { return r.Name == region }) {
 			return nil, fmt.Errorf("--held %q: %s has no region %q", text, f.demand, region)

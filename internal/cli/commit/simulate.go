@@ -54,13 +54,14 @@ or a flag cannot be used.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&discount, "discount", "", "`share` by which a committed hour is cheaper: 28% or 0.28")
 	cmd.Flags().IntVar(&history, "history", 12, "`months` of demand before the first purchase")
-	cmd.Flags().BoolVar(&curve, "curve", false, "show what more and less insurance costs and saves (default: the one that "+
-		"--insure says)")
+	cmd.Flags().BoolVar(&curve, "curve", false, "show what more and less insurance costs and saves (default: the one "+
+		"that --insure says)")
 	_ = cmd.MarkFlagRequired("discount")
 	return cmd
 }
 
-func (a *app) simulate(ctx context.Context, d commit.Demand, p commit.Policy, file string, history int, curve bool) error {
+func (a *app) simulate(ctx context.Context, d commit.Demand, p commit.Policy, file string, history int,
+	curve bool) error {
 	first, end := d.Calendar.Months(d.Hours)
 	if first += history; first >= end {
 		return fmt.Errorf("%s: has %d whole months, and the first purchase comes after %d (--history): give more hours, or "+

@@ -43,7 +43,7 @@ func read(file string) ([]byte, error) {
 func (a *app) tcoCmd() *cobra.Command {
 	var option string
 	cmd := &cobra.Command{
-		Use: "tco FILE", Short: "Total cost of ownership of a model, in the cloud, on-premises or both",
+		Use: "tco FILE", Short: "Cost of owning a model, in the cloud, on-premises or both",
 		GroupID: command.GroupMoney,
 		Long: `Adds up what each way to run a model costs over its life: development, training, inference, maintenance and
 engineering time. It says from which month on one way costs less than another, and draws how the total changes

@@ -65,8 +65,8 @@ type CommitReplay struct {
 // Text is the answer for people.
 func (r CommitReplay) Text(p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("Purchases from %s to %s, each for %s at %s below on-demand. Insured: a chance of "+
-		"%s within twelve months that demand falls by %s.", r.FirstMonth, r.LastMonth, draw.Count(r.Years, "year"),
+	b.WriteString(draw.Wrap("", fmt.Sprintf("Purchases from %s to %s, each for %s at %s below on-demand. Insured: a "+
+		"chance of %s within twelve months that demand falls by %s.", r.FirstMonth, r.LastMonth, draw.Count(r.Years, "year"),
 		wholePercent(r.Discount), wholePercent(r.Insure), wholePercent(r.Fall)), p.width()))
 	regions := r.Regions
 	if len(regions) > 1 {
@@ -84,9 +84,9 @@ func (r CommitReplay) Text(p Place) string {
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "REGION", Least: 8, Key: true}, {Name: "COST", Right: true},
 		{Name: "LAST YEAR", Right: true}, {Name: "WORST REGRET", Right: true}}, rows, p.width()))
-	b.WriteString("\n" + draw.Wrap("", "COST is a percentage of on-demand, COVERAGE the share of the demand that commitments "+
-		"serve, USED the share of the committed hours that is used. HINDSIGHT is the best level of each month, REGRET what "+
-		"COST is above it.", p.width()))
+	b.WriteString("\n" + draw.Wrap("", "COST is a percentage of on-demand, COVERAGE the share of the demand that "+
+		"commitments serve, USED the share of the committed hours that is used. HINDSIGHT is the best level of "+
+		"each month, REGRET what COST is above it.", p.width()))
 	if len(r.Curve) > 0 {
 		b.WriteString("\n" + r.curve(p))
 	}
@@ -97,8 +97,8 @@ func commitGrid(regions []CommitRegion, p Place, of func(CommitRegion) CommitFig
 	var rows [][]string
 	for _, v := range regions {
 		f := of(v)
-		rows = append(rows, []string{v.Region, percentOf(f.Cost, 1), percentOf(f.Coverage, 100), percentOf(f.Utilisation, 100),
-			percentOf(f.Best, 1), percentOf(f.Regret, 1)})
+		rows = append(rows, []string{v.Region, percentOf(f.Cost, 1), percentOf(f.Coverage, 100),
+			percentOf(f.Utilisation, 100), percentOf(f.Best, 1), percentOf(f.Regret, 1)})
 	}
 	return draw.Grid([]draw.Column{{Name: "REGION", Least: 8, Key: true}, {Name: "COST", Right: true},
 		{Name: "COVERAGE", Right: true}, {Name: "USED", Right: true}, {Name: "HINDSIGHT", Right: true},
@@ -145,7 +145,8 @@ func CommitReplayOf(p commit.Policy, results []commit.Result, cal commit.Calenda
 	r := CommitReplay{Purchases: []CommitPurchase{}, Discount: commitFraction(commit.One - p.Price), Years: p.Months / 12,
 		Insure: p.Insure, Fall: commitFraction(p.Fall), FirstMonth: cal.Name(first), LastMonth: cal.Name(end - 1)}
 	for _, one := range results {
-		region := CommitRegion{Region: one.Region, All: commitFigures(one.All, one.AllBest), LastYear: commitFigures(one.Year, one.YearBest)}
+		region := CommitRegion{Region: one.Region, All: commitFigures(one.All, one.AllBest),
+			LastYear: commitFigures(one.Year, one.YearBest)}
 		for _, b := range one.Purchases {
 			region.Units += b.Units
 			r.Purchases = append(r.Purchases, CommitPurchase{one.Region, b.Start, b.Units})

@@ -54,8 +54,8 @@ type CommitPlan struct {
 // CommitPlanOf sums up an outlook. Without terms no price is known.
 func CommitPlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *commit.Terms) CommitPlan {
 	v := CommitPlan{Region: o.Region, Term: offer.Name, Kind: offer.Kind, Years: p.Months / 12, Source: offer.Source,
-		Discount: commitFraction(commit.One - p.Price), Insure: p.Insure, Fall: commitFraction(p.Fall), BuyNow: o.Months[0].Buy,
-		Falls: []CommitDrop{}}
+		Discount: commitFraction(commit.One - p.Price), Insure: p.Insure, Fall: commitFraction(p.Fall),
+		BuyNow: o.Months[0].Buy, Falls: []CommitDrop{}}
 	if o.BreakEven > 0 {
 		v.BreakEven = &o.BreakEven
 	}
@@ -72,7 +72,8 @@ func CommitPlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *
 			line.Utilisation = orNull(m.Served/level, true)
 		}
 		v.Months = append(v.Months, line)
-		demand, served, committed, cost = demand+m.Demand*hours, served+m.Served*hours, committed+level*hours, cost+m.Cost*hours
+		demand, served = demand+m.Demand*hours, served+m.Served*hours
+		committed, cost = committed+level*hours, cost+m.Cost*hours
 	}
 	v.Year.Cost = orNull(100*cost/demand, demand > 0)
 	v.Year.Utilisation = orNull(served/committed, committed > 0)
@@ -99,10 +100,10 @@ func CommitPlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *
 // Text is the plan for people.
 func (v CommitPlan) Text(p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s, %s: %s at %s below on-demand", v.Region, v.Term, draw.Count(v.Years, "year"),
-		wholePercent(v.Discount)), p.width()) + "\n")
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s, %s: %s at %s below on-demand", v.Region, v.Term,
+		draw.Count(v.Years, "year"), wholePercent(v.Discount)), p.width()) + "\n")
 	now := fmt.Sprintf("Buy %s now", draw.Count(int(v.BuyNow), "unit"))
-	if v.Owed != nil {
+	if v.Owed != nil && v.BuyNow > 0 {
 		now += fmt.Sprintf(": %s owed in all, %s of it at once, %s an hour", money.Format(*v.Owed, v.Currency, 2),
 			money.Format(*v.Upfront, v.Currency, 2), money.Format(*v.AnHour, v.Currency, 4))
 	}
@@ -119,9 +120,9 @@ func (v CommitPlan) Text(p Place) string {
 		rows = append(rows, []string{m.Month, fmt.Sprint(m.Held), fmt.Sprint(m.Buy), fmt.Sprintf("%.1f", m.Demand),
 			percentOf(m.Coverage, 100), percentOf(m.Utilisation, 100), percentOf(m.Cost, 1)})
 	}
-	b.WriteString(draw.Grid([]draw.Column{{Name: "MONTH", Key: true}, {Name: "HELD", Right: true}, {Name: "BUY", Right: true},
-		{Name: "DEMAND", Right: true}, {Name: "COVERAGE", Right: true}, {Name: "USED", Right: true},
-		{Name: "COST", Right: true}}, rows, p.width()) + "\n")
+	b.WriteString(draw.Grid([]draw.Column{{Name: "MONTH", Key: true}, {Name: "HELD", Right: true},
+		{Name: "BUY", Right: true}, {Name: "DEMAND", Right: true}, {Name: "COVERAGE", Right: true},
+		{Name: "USED", Right: true}, {Name: "COST", Right: true}}, rows, p.width()) + "\n")
 	rows = nil
 	for _, d := range v.Falls {
 		dollars := "-"
@@ -160,5 +161,6 @@ func CommitTerms(list []CommitPlan, p Place) string {
 	}
 	return draw.Grid([]draw.Column{{Name: "TERM", Key: true, Least: 10}, {Name: "YEARS", Right: true, Leaves: 2},
 		{Name: "BELOW", Right: true, Leaves: 1}, {Name: "BUY NOW", Right: true}, {Name: "OWED", Right: true},
-		{Name: "COST", Right: true}, {Name: "PAID OFF", Right: true}, {Name: "REGRET AT -50 %", Right: true}}, rows, p.width())
+		{Name: "COST", Right: true}, {Name: "PAID OFF", Right: true}, {Name: "REGRET AT -50 %", Right: true}}, rows,
+		p.width())
 }

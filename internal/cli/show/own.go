@@ -65,8 +65,8 @@ func amount(v *big.Rat) money.Amount {
 
 func ownSwings(option string, list []own.Swing) (out []OwnSwing) {
 	for _, s := range list {
-		out = append(out, OwnSwing{option, s.Value.Name, s.Value.Unit, amount(s.Value.Low), amount(s.Value.High), amount(s.Low),
-			amount(s.High)})
+		out = append(out, OwnSwing{option, s.Value.Name, s.Value.Unit, amount(s.Value.Low), amount(s.Value.High),
+			amount(s.Low), amount(s.High)})
 	}
 	return out
 }
@@ -102,13 +102,15 @@ func TCOOf(t own.TCO, shown string) TCO {
 // Text is the answer for people.
 func (v TCO) Text(p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s, %s", v.Name, draw.Count(v.Months, "month"), v.Currency), p.width()) + "\n")
+	head := fmt.Sprintf("%s: %s, %s", v.Name, draw.Count(v.Months, "month"), v.Currency)
+	b.WriteString(draw.Wrap("", head, p.width()) + "\n")
 	// One row for each option while phases fit beside each other, else one for each phase.
 	columns := []draw.Column{{Name: "OPTION", Key: true, Least: 8}}
 	for _, phase := range own.Phases {
 		columns = append(columns, draw.Column{Name: strings.ToUpper(phase), Right: true, Leaves: 1})
 	}
-	columns = append(columns, draw.Column{Name: "TOTAL", Right: true, Key: true}, draw.Column{Name: "A MONTH", Right: true})
+	columns = append(columns, draw.Column{Name: "TOTAL", Right: true, Key: true},
+		draw.Column{Name: "A MONTH", Right: true})
 	var rows [][]string
 	cents := func(a money.Amount) string { return money.Format(a, v.Currency, 2) }
 	for _, o := range v.Options {
@@ -124,7 +126,8 @@ func (v TCO) Text(p Place) string {
 	b.WriteString(draw.Grid(columns, rows, p.width()))
 	b.WriteString("\n" + draw.Wrap("", "Cheapest: "+v.Cheapest+".", p.width()))
 	for _, l := range v.Below {
-		b.WriteString(draw.Wrap("", fmt.Sprintf("%s costs less than %s in all from month %d on.", l.Option, l.Than, l.Month), p.width()))
+		text := fmt.Sprintf("%s costs less than %s in all from month %d on.", l.Option, l.Than, l.Month)
+		b.WriteString(draw.Wrap("", text, p.width()))
 	}
 	for _, s := range v.Switches {
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%s is the cheapest if %s is %s.", s.To, s.Value, s.At), p.width()))
@@ -163,7 +166,7 @@ func tornado(title string, list []OwnSwing, option string, total money.Amount, c
 		}
 	}
 	if len(bars) == 0 {
-		return "\n" + draw.Wrap("", "No value has a range, so nothing is said about sensitivity: write low and high.", p.width())
+		return "\n" + draw.Wrap("", "Sensitivity is unknown: no value has a range. Write low and high.", p.width())
 	}
 	width := 100
 	if p.Width > 0 {
@@ -204,8 +207,9 @@ func ROIOf(t own.ROI) ROI {
 		v.Lost = &lost
 	}
 	if c.MostWorth != nil {
-		most := amount(c.MostWorth)
-		v.MostWorth = &most
+		if most, fits := sheet.Amount(c.MostWorth); fits { // a tiny loss of quality may be worth more than amounts hold
+			v.MostWorth = &most
+		}
 	}
 	if c.Payback != nil {
 		f, _ := c.Payback.Float64()

@@ -11,8 +11,8 @@ type Spot struct {
 	Letter rune
 }
 
-// Plot draws points in text, width columns wide with the labels of the y axis and height lines high, with the ends of both
-// axes written beside them. Where points share a place the last one is seen; nothing is drawn of nothing.
+// Plot draws points in text, width columns wide with the labels of the y axis and height lines high, with the ends of
+// both axes written beside them. Where points share a place the last one is seen; nothing is drawn of nothing.
 func Plot(points []Spot, width, height int, xs, ys func(float64) string) string {
 	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, p := range points {
@@ -64,7 +64,8 @@ type Extent struct {
 	Ends      string // written behind it
 }
 
-// Extents draws spans over one axis in text, each with what its ends say, and | where middle lies. Names are cut to fit.
+// Extents draws spans over one axis in text, each with what its ends say, and | where middle lies. Names are cut to
+// fit.
 func Extents(bars []Extent, middle float64, width int) string {
 	x0, x1, name, ends := middle, middle, 0, 0
 	for _, b := range bars {
@@ -93,7 +94,8 @@ func Extents(bars []Extent, middle float64, width int) string {
 		}
 		line[at(middle)] = '|'
 		label := Cut(b.Name, name)
-		s.WriteString(strings.TrimRight(label+strings.Repeat(" ", name-Width(label))+"  "+string(line)+"  "+b.Ends, " ") + "\n")
+		label += strings.Repeat(" ", name-Width(label))
+		s.WriteString(strings.TrimRight(label+"  "+string(line)+"  "+b.Ends, " ") + "\n")
 	}
 	return s.String()
 }

@@ -297,3 +297,21 @@ func TestOutlook_OfFlatDemandByHand(t *testing.T) {
 		t.Errorf("without demand nothing is known: %+v", o.Falls[2])
 	}
 }
+
+// Without a fall to insure against, flat demand is covered whole in every month, whatever is held and when it ends.
+func TestPlan_FillsWhatEnds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	cal := commit.Calendar{Zero: zero}
+	r := commit.Region{Name: "flat", Units: shaped(t, "flat").Units[:8760]}
+	for range 60 {
+		var held []commit.Purchase
+		for range rng.IntN(4) {
+			held = append(held, commit.Purchase{Units: 1 + rng.Int64N(120), Hours: cal.Month(12 + rng.IntN(14))})
+		}
+		for _, m := range policy(0).Outlook(r, cal, held, nil).Months {
+			if m.Held <= 400 && m.Level() != 400 || m.Held > 400 && m.Buy != 0 {
+				t.Fatalf("%+v held: %s has %d and buys %d", held, m.Name, m.Held, m.Buy)
+			}
+		}
+	}
+}

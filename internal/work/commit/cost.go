@@ -74,8 +74,8 @@ func ratio(a, b int64) (float64, bool) {
 	return float64(a) / float64(b), true
 }
 
-// BestLevel returns the largest level whose last unit is used in more than a share price/One of the hours: the level that
-// costs least for these hours.
+// BestLevel returns the largest level whose last unit is used in more than a share price/One of the hours: the level
+// that costs least for these hours.
 func BestLevel(demand []int64, price int64) int64 {
 	if len(demand) == 0 {
 		return 0

@@ -74,8 +74,8 @@ func (r *reader) wrong(field, cause, fix string) error {
 	return errors.New(at + cause + ": " + fix)
 }
 
-// ReadDemand reads CSV with a header: hour, then one column for each region. Hours follow each other without a gap; they
-// are numbers from 0, zero being the first, or times in UTC. A problem names file, line, field and fix.
+// ReadDemand reads CSV with a header: hour, then one column for each region. Hours follow each other without a gap;
+// they are numbers from 0, zero being the first, or times in UTC. A problem names file, line, field and fix.
 func ReadDemand(file string, in io.Reader, zero time.Time) (Demand, error) {
 	r := &reader{file: file, d: Demand{Calendar: Calendar{zero.UTC()}}}
 	s := bufio.NewScanner(in)

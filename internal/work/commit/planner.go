@@ -15,16 +15,21 @@ type Policy struct {
 // gridLevels is how many levels of demand a plan tells apart. With less demand it tells each unit apart.
 const gridLevels = 4096
 
+// sooner is by how much a month counts less than the one before: of two plans that cost the same, the one that saves
+// sooner is chosen.
+const sooner = 1e-4
+
 // TermHours returns how long a purchase is owed.
 func (p Policy) TermHours() int { return p.Months / 12 * 365 * 24 }
 
-// Plan returns the units to buy at the start of each of the coming months, the first of which is month: its first hour
-// is the one after past. Only the first is bought now; the others are what the plan expects to buy if demand goes on.
+// Plan returns the units to buy at the start of each of the coming months, the first of which is month: its first
+// hour is the one after past. Only the first is bought now; the others are what the plan expects to buy if demand
+// goes on.
 //
-// It minimises the expected cost over two terms. In each month demand falls with the same chance, for good; after a fall
-// nothing above the level that is then best is bought. So a unit is bought in the month in which its use in the hours
-// to come, weighed with what it costs idle after a fall, is worth its price. Terms that end at different times leave
-// less idle after a fall, so purchases spread over the year as far as that costs less than it insures.
+// It minimises the expected cost over two terms. In each month demand falls with the same chance, for good; after a
+// fall nothing above the level that is then best is bought. So a unit is bought in the month in which its use in the
+// hours to come, weighed with what it costs idle after a fall, is worth its price. Terms that end at different times
+// leave less idle after a fall, so purchases spread over the year as far as that costs less than it insures.
 func (p Policy) Plan(past []int64, cal Calendar, month int, held []Purchase) []int64 {
 	s := p.scenarios(newForecast(past))
 	if s == nil {
@@ -58,7 +63,8 @@ type scenarios struct {
 	price   float64   // of an hour of a committed unit
 	on      []costs   // of each month if demand goes on
 	fallen  []costs   // of each month after a fall
-	goes    []float64 // chance that demand has not fallen by the end of a month
+	weight  []float64 // of a month: sooner counts more
+	goes    []float64 // the same times the chance that demand has not fallen by the month's end
 	falls   []float64 // chance that it falls in a month
 	level   [][]int   // [j][k]: level in month k with the purchases of months up to j alone
 	buy     []int     // in each month
@@ -87,7 +93,7 @@ func (p Policy) scenarios(f forecast) *scenarios {
 	s.grain = max(s.grain, 1)
 	hazard := 1 - math.Pow(1-p.Insure, 1.0/12)
 	left := 1 - float64(p.Fall)/One
-	alive := 1.0
+	alive, weight := 1.0, 1.0
 	for k := range s.months {
 		s.on = append(s.on, s.costs(f.hours, f.factor(k)))
 		after := s.costs(f.hours, f.factor(k)*left)
@@ -104,7 +110,9 @@ func (p Policy) scenarios(f forecast) *scenarios {
 		s.fallen = append(s.fallen, after)
 		s.falls = append(s.falls, alive*hazard)
 		alive *= 1 - hazard
-		s.goes = append(s.goes, alive)
+		s.goes = append(s.goes, alive*weight)
+		s.weight = append(s.weight, weight)
+		weight *= 1 - sooner
 		s.level = append(s.level, make([]int, s.months))
 	}
 	s.buy = make([]int, s.months)
@@ -152,7 +160,7 @@ func (s *scenarios) change(i, n int) (sum float64) {
 		lost := 0.0
 		for k := j; k < end; k++ {
 			l := s.level[j][k]
-			lost += s.fallen[k].at(l+n, s.price) - s.fallen[k].at(l, s.price)
+			lost += float64(s.weight[k] * (s.fallen[k].at(l+n, s.price) - s.fallen[k].at(l, s.price)))
 		}
 		sum += float64(s.falls[j] * lost)
 	}
@@ -187,8 +195,14 @@ func (s *scenarios) descend() {
 				for s.buy[i] >= step && s.try(i, -step) {
 					moved = true
 				}
-				moved = i+1 < s.months && s.shift(i, i+1, step) || moved
-				moved = i+1 < s.months && s.shift(i+1, i, step) || moved
+				if i+1 < s.months {
+					moved = s.shift(i, i+1, step, false) || moved
+					moved = s.shift(i+1, i, step, false) || moved
+				}
+				if i+1+s.term < s.months { // with the purchase that renews it, so that the later term does not end too early
+					moved = s.shift(i, i+1, step, true) || moved
+					moved = s.shift(i+1, i, step, true) || moved
+				}
 			}
 			if !moved {
 				break
@@ -206,16 +220,26 @@ func (s *scenarios) try(i, n int) bool {
 	return true
 }
 
-// shift moves purchases from one month to another as long as that lowers the cost.
-func (s *scenarios) shift(from, to, n int) (moved bool) {
-	for s.buy[from] >= n {
-		without := s.change(from, -n)
-		s.add(from, -n)
-		if without+s.change(to, n) >= -least {
-			s.add(from, n)
+// shift moves purchases from one month to another as long as that lowers the cost, and where renewed is set those a
+// term later with them.
+func (s *scenarios) shift(from, to, n int, renewed bool) (moved bool) {
+	type move struct{ month, n int }
+	moves := []move{{from, -n}, {to, n}}
+	if renewed {
+		moves = append(moves, move{from + s.term, -n}, move{to + s.term, n})
+	}
+	for s.buy[from] >= n && (!renewed || s.buy[from+s.term] >= n) {
+		sum := 0.0
+		for _, m := range moves {
+			sum += s.change(m.month, m.n)
+			s.add(m.month, m.n)
+		}
+		if sum >= -least {
+			for _, m := range moves {
+				s.add(m.month, -m.n)
+			}
 			return moved
 		}
-		s.add(to, n)
 		moved = true
 	}
 	return moved

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A shape says how the demand of generated data goes: units of the day, in thousandths of the base, and whether hours of
-// the day and days of the week differ.
+// A shape says how the demand of generated data goes: units of the day, in thousandths of the base, and whether hours
+// of the day and days of the week differ.
 type shape struct {
 	name, says string
 	cyclic     bool
@@ -51,8 +51,8 @@ func Shapes() (list []string) {
 }
 
 // busy is the demand of each hour of a day, in per cent of the mean.
-var busy = [24]int64{62, 58, 55, 54, 55, 60, 72, 88, 108, 126, 138, 142, 140, 142, 145, 144, 140, 132, 120, 108, 97, 86, 76,
-	68}
+var busy = [24]int64{62, 58, 55, 54, 55, 60, 72, 88, 108, 126, 138, 142, 140, 142, 145, 144, 140, 132, 120, 108, 97, 86,
+	76, 68}
 
 // Generate returns hours of made-up demand, the same for the same seed.
 func Generate(name string, hours int, base int64, seed uint64) (Region, error) {

@@ -8,7 +8,8 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// Kinds are what commitments are sold as. A savings plan is a sum an hour; here it is counted in the units that it pays.
+// Kinds are what commitments are sold as. A savings plan is a sum an hour; here it is counted in the units that it
+// pays.
 var Kinds = []string{"reserved", "savings-plan", "committed-use"}
 
 // An Offer is a commitment that is for sale.
@@ -65,8 +66,8 @@ func ReadTerms(file string, text []byte) (Terms, error) {
 		t.Offers = append(t.Offers, o)
 	}
 	if len(t.Offers) == 0 || len(t.Offers) > 50 {
-		f["terms"].Wrong(fmt.Sprintf("are %d", len(t.Offers)), "write 1 to 50, each with name, kind, years, upfront or hourly, "+
-			"and source")
+		f["terms"].Wrong(fmt.Sprintf("are %d", len(t.Offers)), "write 1 to 50, each with name, kind, years, upfront or "+
+			"hourly, and source")
 	}
 	return t, r.Err()
 }

@@ -1,5 +1,5 @@
-// Package own computes what it costs to own a model (development, training, inference, maintenance, engineering time) in
-// the cloud, on machines of one's own or both, and what a change of it returns. All sums are exact decimals.
+// Package own computes what it costs to own a model (development, training, inference, maintenance, engineering time)
+// in the cloud, on machines of one's own or both, and what a change of it returns. All sums are exact decimals.
 package own
 
 import (
@@ -215,8 +215,8 @@ func (r *reader) factors(n sheet.Node) (list []factor) {
 			list = append(list, factor{is: v})
 			continue
 		}
-		item.Wrong(fmt.Sprintf("is %.40q", text), "write a decimal from 0 to 10^12, such as 12.34 or 28%, or the name of one "+
-			"of the values")
+		item.Wrong(fmt.Sprintf("is %.40q", text), "write a decimal from 0 to 10^12, such as 12.34 or 28%, or the name of "+
+			"one of the values")
 	}
 	return list
 }

@@ -101,7 +101,8 @@ func (n Node) All() (list []Named) {
 		return nil
 	}
 	if !n.IsMapping() || len(n.y.Content) > 2*MaxItems {
-		n.Wrong("is no mapping of at most "+strconv.Itoa(MaxItems)+" fields", "write its fields below it, each as name: value")
+		n.Wrong("is no mapping of at most "+strconv.Itoa(MaxItems)+" fields",
+			"write its fields below it, each as name: value")
 		return nil
 	}
 	seen := map[string]bool{}
@@ -207,7 +208,7 @@ func (n Node) Decimal(least int64) (*big.Rat, bool) {
 		return nil, false
 	}
 	v, ok := Number(n.y.Value)
-	if !ok || n.y.Kind != yaml.ScalarNode || v.Cmp(new(big.Rat).SetInt64(least)) < 0 || v.Cmp(new(big.Rat).SetInt64(MaxNumber)) > 0 {
+	if !ok || n.y.Kind != yaml.ScalarNode || v.Cmp(big.NewRat(least, 1)) < 0 || v.Cmp(big.NewRat(MaxNumber, 1)) > 0 {
 		n.Wrong(fmt.Sprintf("is %.40q", n.y.Value), fmt.Sprintf("write a decimal such as 12.34 or 28%%, from %d to 10^12, "+
 			"with at most 12 decimals and no exponent", least))
 		return nil, false
@@ -229,7 +230,8 @@ func Number(text string) (*big.Rat, bool) {
 	return new(big.Rat).SetFrac(a.Big(), scale), true
 }
 
-// Amount rounds an exact sum to 1e-12 units, half away from zero, and returns false where it is beyond what amounts hold.
+// Amount rounds an exact sum to 1e-12 units, half away from zero, and returns false where it is beyond what amounts
+// hold.
 func Amount(v *big.Rat) (money.Amount, bool) {
 	n := new(big.Int).Mul(v.Num(), big.NewInt(2e12))
 	d := v.Denom()
