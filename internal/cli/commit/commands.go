@@ -30,7 +30,7 @@ of any type. Hours follow each other without a gap: they are numbers from 0, or 
   scrimp commit simulate --demand demand.csv --discount 28% --curve
   scrimp commit plan --demand demand.csv --discount 28%`,
 	}
-	cmd.AddCommand(a.simulateCmd(), a.planCmd(), a.demandCmd())
+	cmd.AddCommand(a.simulateCmd(), a.planCmd(), a.historyCmd(), a.demandCmd())
 	return []*cobra.Command{cmd}
 }
 
@@ -123,18 +123,7 @@ flat, batch, from-zero.` + command.PlainExit,
 			if err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.Print(struct {
-					Region string  `json:"region"`
-					Start  string  `json:"start"`
-					Units  []int64 `json:"units"`
-				}{r.Name, defaultStart, r.Units})
-			}
-			a.Printf("hour,%s\n", r.Name)
-			for h, n := range r.Units {
-				a.Printf("%s,%d\n", zero.Add(time.Duration(h)*time.Hour).Format(time.RFC3339), n)
-			}
-			return nil
+			return a.write(commit.Demand{Calendar: cal, Hours: len(r.Units), Regions: []commit.Region{r}})
 		},
 	}
 	cmd.Flags().IntVar(&months, "months", 36, "how many `months`, 1 to 120")
