@@ -19,8 +19,9 @@ func (a *app) historyCmd() *cobra.Command {
 	var since, capacity string
 	cmd := &cobra.Command{
 		Use: "history", Short: "Write the machines that your jobs used in each hour",
-		Long: `Writes a demand file to stdout from the receipts of the jobs that you see: for each kind of machine, how many were
-in use in each hour, rounded up. A machine that jobs shared counts once; one that waited for a job does not.` +
+		Long: `Writes a demand file to stdout from the receipts of the jobs that you see: for each kind of machine,
+how many were in use in each hour, rounded up. A machine that jobs shared counts once; one that
+waited for a job does not.` +
 			command.PlainExit,
 		Example: "  scrimp commit history --since 400d > demand.csv",
 		Args:    cobra.NoArgs,
@@ -36,7 +37,8 @@ in use in each hour, rounded up. A machine that jobs shared counts once; one tha
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "400d", "`span` until now")
-	cmd.Flags().StringVar(&capacity, "capacity", "on-demand", "`kind` of capacity to count: on-demand, spot, reserved or all")
+	cmd.Flags().StringVar(&capacity, "capacity", "on-demand", "`kind` of capacity to count: on-demand, spot, reserved "+
+		"or all")
 	return cmd
 }
 
@@ -102,8 +104,8 @@ func staysOf(r api.Receipt, capacity string, now time.Time) (list []commit.Stay)
 			if m.Until.IsZero() {
 				m.Until = now
 			}
-			list = append(list, commit.Stay{Region: strings.TrimSuffix(t.Offer, "/"+t.Capacity), Machine: m.Instance, From: m.From,
-				Until: m.Until})
+			kind := strings.TrimSuffix(t.Offer, "/"+t.Capacity)
+			list = append(list, commit.Stay{Region: kind, Machine: m.Instance, From: m.From, Until: m.Until})
 		}
 	}
 	return list

@@ -54,7 +54,9 @@ func (c Calendar) Months(hours int) (first, end int) {
 	if c.Month(0) < 0 {
 		first = 1
 	}
-	for end = first; c.Month(end+1) <= hours; end++ {
+	end = first
+	for c.Month(end+1) <= hours {
+		end++
 	}
 	return first, end
 }

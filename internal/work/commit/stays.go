@@ -13,8 +13,8 @@ type Stay struct {
 	From, Until     time.Time
 }
 
-// Hourly returns the machines in use in each hour from the one in which from lies to the last whole hour before until. Jobs
-// that share a machine count it once. An hour's units are its machine-seconds over 3,600, rounded up.
+// Hourly returns the machines in use in each hour from the one in which from lies to the last whole hour before
+// until. Jobs that share a machine count it once. An hour's units are its machine-seconds over 3,600, rounded up.
 func Hourly(stays []Stay, from, until time.Time) (Demand, error) {
 	from = from.UTC().Truncate(time.Hour)
 	hours := int64(until.Sub(from) / time.Hour)
@@ -24,7 +24,8 @@ func Hourly(stays []Stay, from, until time.Time) (Demand, error) {
 		return d, fmt.Errorf("from %s to %s is no whole hour: wait, or begin earlier", from.Format(time.RFC3339),
 			until.UTC().Format(time.RFC3339))
 	case hours > MaxHours:
-		return d, fmt.Errorf("from %s are %d hours, and a plan takes %d: begin later", from.Format(time.RFC3339), hours, MaxHours)
+		return d, fmt.Errorf("from %s are %d hours, and a plan takes %d: begin later", from.Format(time.RFC3339), hours,
+			MaxHours)
 	}
 	stays = slices.Clone(stays)
 	slices.SortFunc(stays, func(a, b Stay) int {
