@@ -47,6 +47,7 @@ var thirds = map[string][]string{
 	"decide/state":   {"github.com/go-json-experiment/json"},
 	"job/launcher":   {"go.yaml.in/yaml/v3"},
 	"job/spec":       {"go.yaml.in/yaml/v3"},
+	"work/sheet":     {"go.yaml.in/yaml/v3"},
 	"work/studyfile": {"go.yaml.in/yaml/v3"},
 	"lib/identity":   {"golang.org/x/text/unicode/norm"},
 }
