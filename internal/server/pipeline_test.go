@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
@@ -45,6 +46,12 @@ func retrain(folder, lr, gate string) string {
 // runsStage lets the job of a stage make files and end well, and returns what its work folder held.
 func (w *world) runsStage(job string, makes map[string]string) (held []string) {
 	w.t.Helper()
+	return w.runsStageFor(job, makes, time.Minute)
+}
+
+// runsStageFor is runsStage with a job that takes so long to begin and to end.
+func (w *world) runsStageFor(job string, makes map[string]string, long time.Duration) (held []string) {
+	w.t.Helper()
 	var attempt string
 	w.until(func(m *core.Machine) bool {
 		group, _, _ := strings.Cut(job, ".")
@@ -77,8 +84,8 @@ func (w *world) runsStage(job string, makes map[string]string) (held []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute)
-	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, time.Minute)
+	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, long)
+	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, long)
 	return held
 }
 
@@ -191,6 +198,31 @@ func TestPipelines_MakeAgainWhatIsNotThere(t *testing.T) {
 	w.must("POST", "/v1/groups", one(), nil)
 	if g := w.groupOver("one-3"); !slices.Equal(stagesOf(g), []string{"make reused"}) || g.Pipeline.Stages[0].Job != "one-2.make" {
 		t.Errorf("after that it ends as %v, from %s", stagesOf(g), g.Pipeline.Stages[0].Job)
+	}
+}
+
+// What gc would remove stays while a pipeline that is not over may read it.
+func TestPipelines_KeepWhatIsStillRead(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
+	w.must("POST", "/v1/groups", retrain(folder, "1", "0"), nil)
+	w.runsStageFor("retrain.prepare", map[string]string{"prepared/b": "2"}, 0)
+	w.began("retrain", 2)
+	collect := func() (done client.GCDone) {
+		w.must("POST", "/v1/gc", client.GC{Only: []string{client.GCOutputs}, OlderThan: 1}, &done)
+		return done
+	}
+	var machine string
+	w.control.Read(func(m *core.Machine) { machine = m.State().Job("retrain.prepare").Attempts()[0].Instance() })
+	w.event(core.InstanceEnded{Instance: machine, Until: w.control.Now(), Cause: "terminated"}, 0)
+	if done := collect(); len(done.Items) > 0 {
+		t.Errorf("while train reads them gc removes %+v", done.Items)
+	}
+	w.must("POST", "/v1/groups/retrain/end", api.End{}, nil)
+	w.groupOver("retrain")
+	if done := collect(); len(done.Items) != 1 || done.Items[0].Job != "retrain.prepare" {
+		t.Errorf("afterwards it removes %+v", done.Items)
 	}
 }
 

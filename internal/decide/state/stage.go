@@ -102,6 +102,22 @@ func (s *State) indexStages(g *Group) {
 	}
 }
 
+// StageJobs are the jobs whose outputs pipelines that are not over may still read.
+func (s *State) StageJobs() map[string]bool {
+	jobs := map[string]bool{}
+	for _, g := range s.groups {
+		if g.Phase == GroupOver {
+			continue
+		}
+		for n := range g.Stages {
+			if g.Stages[n].Job != "" {
+				jobs[g.Stages[n].Job] = true
+			}
+		}
+	}
+	return jobs
+}
+
 // StageOf are the pipeline and the stage of a job; nil where it is none of a pipeline.
 func (s *State) StageOf(j *Job) (*Group, *groups.Stage) {
 	g := s.groups[j.r.Terms.Group]

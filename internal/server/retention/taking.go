@@ -27,6 +27,7 @@ type taking struct {
 	now     time.Time
 	done    client.GCDone
 	jobs    map[string]*owner
+	read    map[string]bool // jobs whose outputs pipelines may still read; nil: nobody has asked
 	folders []string // jobs whose work folders go
 }
 
@@ -165,6 +166,9 @@ func (t *taking) blobs() error {
 }
 
 func (t *taking) outputs(job, dir string, changed time.Time) error {
+	if t.isRead(job) {
+		return nil
+	}
 	why, old, err := t.old(job, client.GCOutputs, changed)
 	size := disk.Used(filepath.Join(dir, "outputs")) + disk.Used(filepath.Join(dir, "objects", "kept"))
 	if err != nil || !old || size == 0 {
@@ -180,6 +184,14 @@ func (t *taking) outputs(job, dir string, changed time.Time) error {
 				root.RemoveAll(filepath.Join("objects", "kept")), root.Close())
 		})
 	return nil
+}
+
+// isRead reports whether a pipeline that is not over may still read what a job has made.
+func (t *taking) isRead(job string) bool {
+	if t.read == nil {
+		t.d.Control.Read(func(m *core.Machine) { t.read = m.State().StageJobs() })
+	}
+	return t.read[job]
 }
 
 func (t *taking) checkpoints(job string, changed time.Time) error {
