@@ -208,6 +208,10 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 		read.Notes = append(read.Notes, "the job has no checkpoint.dir, so that no trial can be paused: the searcher is "+
 			"asha-stop")
 	}
+	if st := &read.Study; st.Resumes() && j.Checkpoint.Dir == "" {
+		return s, fmt.Errorf("%s: the searcher %s pauses trials and comes back to them, and the job has no checkpoint.dir: "+
+			"name the folder of checkpoints there, or take the searcher asha-stop", file, st.Searcher)
+	}
 	s.job, s.study = j, onWire(read)
 	one := j
 	one.Budget.Dollars = nil

@@ -50,6 +50,9 @@ func (r *reader) judge(root *yaml.Node) {
 // searcher is that of the method.
 func (r *reader) searcher() string {
 	switch {
+	case r.method == "bayes" && r.stop != nil:
+		r.f.Notes = append(r.f.Notes, "method bayes decides itself when a trial ends: early_terminate is not used")
+		return "default"
 	case r.method == "bayes", r.method == "" && r.f.Study.Fidelity.Name != "" && r.stop == nil:
 		return "default"
 	case r.stop != nil:
