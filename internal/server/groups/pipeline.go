@@ -39,12 +39,11 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 }
 
 func (d *Desk) times(s *api.StageState, j *core.Job) {
-	clock := d.Control.Clock()
 	if a := j.Attempts(); len(a) > 0 && !a[0].From().IsZero() {
-		s.Started = new(clock.ToWall(a[0].From()))
+		s.Started = new(d.Control.Clock().ToWall(a[0].From()))
 	}
 	if !j.Finished().IsZero() {
-		s.Finished = new(clock.ToWall(j.Finished()))
+		s.Finished = new(d.Control.Clock().ToWall(j.Finished()))
 	}
 }
 

@@ -20,17 +20,15 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 		x := &now[i]
 		if x.Phase == groups.Waiting {
 			do, why := turn(p, now, i)
-			switch do {
-			case groups.Skip:
+			switch {
+			case do == groups.Skip:
 				x.Phase = groups.Skipped // those that need it see it
-			case groups.Fail:
+			case do == groups.Fail:
 				x.Phase = groups.StageFailed
-			case groups.Start:
-				if s.Open+begins >= s.AtOnce {
-					do = ""
-				} else {
-					begins++
-				}
+			case do == groups.Start && s.Open+begins >= s.AtOnce:
+				do = ""
+			case do == groups.Start:
+				begins++
 			}
 			if do != "" && len(moves) < MovesAtOnce {
 				add(do, i, why)
