@@ -119,7 +119,7 @@ func (s scope) text(text string, command bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if b.WriteString(filled); b.Len() > maxText {
+		if b.WriteString(filled); b.Len() > MaxText {
 			return "", fmt.Errorf("is longer than 1 MiB with ${%.40s}", inner)
 		}
 		text = after

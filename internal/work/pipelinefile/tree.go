@@ -14,9 +14,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// MaxText bounds a file, in bytes.
+const MaxText = 1 << 20
+
 // The bounds of what is read. Aliases and templates must not make a short file long.
 const (
-	maxText  = 1 << 20   // bytes of a file
 	maxNodes = 1_000_000 // values of all stages, aliases followed and templates filled in
 	maxBytes = 64 << 20  // of all texts that templates have filled in
 	maxDepth = 50        // lists and maps within each other
@@ -24,7 +26,7 @@ const (
 
 // parse reads the one document of a file, as JSON or as YAML by its name. nil: it is empty.
 func parse(name string, text []byte) (*yaml.Node, error) {
-	if len(text) > maxText {
+	if len(text) > MaxText {
 		return nil, errors.New("is larger than 1 MiB")
 	}
 	switch path.Ext(name) {
