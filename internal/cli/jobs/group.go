@@ -49,7 +49,7 @@ func orGroup(ctx context.Context, c *command.Client, id string, err error, do fu
 }
 
 func (a *app) groupsCmd() *cobra.Command {
-	return &cobra.Command{Use: "groups", Short: "List arrays of jobs, studies and pipelines with what they have spent",
+	return &cobra.Command{Use: "groups", Short: "List arrays, studies and pipelines with what they have spent",
 		Args: command.Takes(), GroupID: command.GroupLook,
 		Long: "Lists the arrays that scrimp run --array has submitted, the studies of scrimp tune and the runs of " +
 			"scrimp pipeline: how many members they have, how many of these have succeeded or ended otherwise, and what they " +
