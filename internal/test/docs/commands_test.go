@@ -29,6 +29,7 @@ import (
 	"scrimp/internal/test/port"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
+	"scrimp/internal/work/pipelinefile"
 	"scrimp/internal/work/studyfile"
 )
 
@@ -170,6 +171,10 @@ func readsYAML(t *testing.T, name string, b Block) {
 		}
 	case "study":
 		_, err = studyfile.Parse("study.yaml", []byte(text))
+	case "pipeline":
+		_, err = pipelinefile.Parse("pipeline.yaml", []byte(text), time.Now(), func(string) ([]byte, error) {
+			return []byte("scale: 1"), nil
+		})
 	case "other":
 	default:
 		if !strings.Contains("\n"+text, "\ncommand:") && !strings.Contains("\n"+text, "\nargs:") {
