@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
 	"scrimp/internal/store"
+	"scrimp/internal/work/groups"
 	"scrimp/internal/work/propose"
 )
 
@@ -49,6 +50,9 @@ type Config struct {
 	Relieve func() bool
 	// Archive finds jobs that have left the core. nil: none does.
 	Archive Archive
+	// Look answers a planner that wants to know of the files of a pipeline: with the move, or with another one. Without it
+	// no stage of a pipeline begins.
+	Look func(context.Context, groups.Snapshot, groups.Move) (groups.Move, error)
 	// Notify tells the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
 	// Die ends the process and does not return; nil: os.Exit. Whoever watches over the server begins another.
@@ -250,7 +254,12 @@ func (c *Control) Changed() <-chan struct{} { return c.durable.changed() }
 // false where the job is not known.
 func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, ok bool, err error) {
 	var seq uint64
-	if !c.Job(job, func(_ *core.Machine, j *core.Job) { seq = j.SpecEvent() }) {
+	stage := -1
+	if !c.Job(job, func(_ *core.Machine, j *core.Job) {
+		if seq = j.SpecEvent(); j.Terms().Stage != "" {
+			stage = j.Terms().Index
+		}
+	}) {
 		return nil, false, nil
 	}
 	records, err := c.store.Records(ctx, seq-1, 1)
@@ -266,7 +275,7 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	}
 	switch b := e.Body.(type) {
 	case core.GroupOpened:
-		return b.Spec, true, nil
+		return specOf(b, stage), true, nil
 	case core.Spawn:
 		for _, p := range b.Parts {
 			if p.Job == job {
@@ -283,6 +292,14 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 		}
 	}
 	return nil, false, fmt.Errorf("read the job file of %s: event %d is another", job, seq)
+}
+
+// specOf is the job file of a member of a group: of a stage of a pipeline its own, else that of all.
+func specOf(b core.GroupOpened, stage int) json.RawMessage {
+	if stage >= 0 && stage < len(b.Specs) {
+		return b.Specs[stage]
+	}
+	return b.Spec
 }
 
 // leads reports whether this server may still act on the world.

@@ -27,8 +27,30 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	if !ok {
 		return
 	}
-	b := core.Proposed{Group: group, Base: s.Base, Moves: c.moves(s)}
+	moves, err := c.looked(ctx, s, c.moves(s))
+	if err != nil {
+		return // the server stops
+	}
+	b := core.Proposed{Group: group, Base: s.Base, Moves: moves}
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // where it is not written the core asks again
+}
+
+// looked are the moves with what is to be known of files.
+func (c *Control) looked(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
+	if s.Pipeline == nil {
+		return moves, nil
+	}
+	for i := range moves {
+		if c.cfg.Look == nil {
+			return nil, nil
+		}
+		v, err := c.cfg.Look(ctx, s, moves[i])
+		if err != nil {
+			return nil, err
+		}
+		moves[i] = v
+	}
+	return moves, nil
 }
 
 func (c *Control) moves(s groups.Snapshot) []groups.Move {

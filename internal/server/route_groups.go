@@ -1,10 +1,14 @@
 package server
 
 import (
+	"context"
+
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/groups"
+	"scrimp/internal/server/stages"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/wire/api"
+	work "scrimp/internal/work/groups"
 )
 
 // groupRoutes are about groups of jobs.
@@ -12,7 +16,7 @@ func groupRoutes() []route {
 	return []route{
 		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
 			"Submit a job as an array: the same job, with each of its indexes; or as a study: a search for its best " +
-				"configuration", api.Submission{}, api.Group{}, "", nil,
+				"configuration; or stages as a pipeline", api.Submission{}, api.Group{}, "", nil,
 			ofSubmit((*submit.Desk).Group)},
 		{"GET", "/v1/groups", identity.Viewer, anywhere, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
 			ofGroups((*groups.Desk).List)},
@@ -34,4 +38,10 @@ func groupRoutes() []route {
 
 func (s *Server) groupDesk() *groups.Desk {
 	return &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
+}
+
+// look answers what a planner wants to know of the files of a pipeline.
+func (s *Server) look(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
+	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Errors: s.opts.Log}
+	return f.Look(ctx, of, v)
 }

@@ -36,6 +36,20 @@ func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f File, buffer []byte
 	if err := t.WriteHeader(h); err != nil {
 		return err
 	}
+	return s.copyParts(ctx, f, buffer, t)
+}
+
+// Content writes the content of a file of a manifest, each part checked against its hash before it is written.
+func (s *Store) Content(ctx context.Context, f File, to io.Writer) error {
+	buffer, giveBack := lend(s.bufferFor(f.Parts))
+	defer giveBack()
+	if err := s.copyParts(ctx, f, buffer, to); err != nil {
+		return fmt.Errorf("read %s: %w", f.Path, err)
+	}
+	return nil
+}
+
+func (s *Store) copyParts(ctx context.Context, f File, buffer []byte, to io.Writer) error {
 	for _, p := range f.Parts {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -46,7 +60,7 @@ func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f File, buffer []byte
 		if err := s.readPart(ctx, p, buffer[:p.Size]); err != nil {
 			return err
 		}
-		if _, err := t.Write(buffer[:p.Size]); err != nil {
+		if _, err := to.Write(buffer[:p.Size]); err != nil {
 			return err
 		}
 	}

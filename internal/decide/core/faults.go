@@ -20,6 +20,8 @@ type Faults struct {
 	Crowded  bool                  // more members of a group are open than may be at once
 	Lumps    bool                  // a time that had several prices is posted at the newest
 	Heedless bool                  // jobs begin though what they were to come after has failed
+	Unready  bool                  // stages of a pipeline begin before those that they need
+	Doubled  bool                  // two pipelines of a project make the same at once
 	Beyond   bool                  // trials of a study go on beyond their end
 	Seizes   bool                  // jobs take what is reserved by themselves, also where it is kept for others
 }

@@ -279,7 +279,7 @@ func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return refuse(NoGroup, errors.New("give a budget of zero or more, and from 1 to 10,000 members at once"))
 	}
-	if err := checkStudy(&t); err != nil {
+	if err := cmp.Or(checkStudy(&t), checkPipeline(&t)); err != nil {
 		return refuse(NoGroup, err)
 	}
 	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||

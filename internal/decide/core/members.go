@@ -24,6 +24,8 @@ type proposals struct {
 	in    map[string]bool  // that are in the list
 	asked map[string]bool  // groups whose planner has not answered; true: the group changed after it was asked
 	later []laterProposals // when to ask again, soonest first
+	// elsewhere are pipelines that wait for what another makes.
+	elsewhere []string
 }
 
 type laterProposals struct {
@@ -150,14 +152,24 @@ func (p *proposals) take(m *Machine, b Proposed) {
 		done := false
 		switch v.Do {
 		case groups.Start:
-			no := m.starts(&w, g, v)
+			no := m.starts(&w, g, v, b.Base)
 			if done = no == nil; no != nil && no.Job != "" {
-				m.notYet(g, no)
-				return
+				if m.notYet(g, no); no.Why != MadeElsewhere {
+					return
+				}
+				p.elsewhere = append(p.elsewhere, g.Name) // other stages of it may begin
 			}
 		case groups.Pause, groups.Resume, groups.Stop:
 			done = m.movesTrial(&w, g, v)
+		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
+			done = m.settlesStage(g, v)
 		case groups.Finish:
+			if g.Terms.Pipeline != nil {
+				if done = stagesOver(g); done {
+					m.groupOver(g, AllOver)
+				}
+				break
+			}
 			if g.Study != nil {
 				m.endGroup(g.Name, finishedBy(v.Why), "", state.StopMembers)
 				done = true
@@ -180,20 +192,14 @@ func (p *proposals) take(m *Machine, b Proposed) {
 
 // starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came
 // too late.
-func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move) *Refusal {
-	switch open, may := g.Open, v.Member < g.Members(); {
-	case g.Study != nil:
-		open, may = g.Study.Active(), m.mayBegin(g, v)
-		fallthrough
-	default:
-		if v.Member != g.Began || !may || open >= g.Terms.AtOnce && !m.faults.Crowded {
-			return &Refusal{Why: NoGroup}
-		}
+func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move, base uint64) *Refusal {
+	b, no := m.mayStart(g, v, base)
+	if no != nil {
+		return no
 	}
-	b := g.Member(v.Member)
 	if g.Terms.HasBudget {
-		if b.Terms.Budget, b.Terms.HasBudget = m.shareOf(w, g), true; b.Terms.Budget.IsZero() &&
-			(b.Terms.Work != 0 || g.Study != nil) {
+		if b.Terms.Budget, b.Terms.HasBudget = m.shareOf(w, g, b.Terms.Index), true; b.Terms.Budget.IsZero() &&
+			(b.Terms.Work != 0 || g.Terms.Kind != groups.Array) {
 			return m.outOfMoney(g)
 		}
 	}
@@ -214,8 +220,30 @@ func (m *Machine) starts(w *weighing, g *state.Group, v groups.Move) *Refusal {
 	return nil
 }
 
-// shareOf is the budget of the next member: what is left of the group's, divided by the members that have not begun.
-func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
+// mayStart is the member that a move starts, or why it does not.
+func (m *Machine) mayStart(g *state.Group, v groups.Move, base uint64) (*JobSubmitted, *Refusal) {
+	open, may := g.Open, v.Member == g.Began && v.Member < g.Members()
+	if g.Study != nil {
+		open, may = g.Study.Active(), v.Member == g.Began && m.mayBegin(g, v)
+	}
+	if g.Terms.Pipeline != nil {
+		if no := m.stageMayBegin(g, v, base); no != nil {
+			return nil, no
+		}
+		may = true
+	}
+	if !may || open >= g.Terms.AtOnce && !m.faults.Crowded {
+		return nil, &Refusal{Why: NoGroup}
+	}
+	if g.Terms.Pipeline != nil {
+		return g.Stage(v.Of.Stage), nil
+	}
+	return g.Member(v.Member), nil
+}
+
+// shareOf is the budget of the next member, by its index: of an array what is left of the group's, divided by the members
+// that have not begun.
+func (m *Machine) shareOf(w *weighing, g *state.Group, index int) money.Amount {
 	if w.family == nil {
 		w.family = m.family(w.t)
 	}
@@ -232,6 +260,8 @@ func (m *Machine) shareOf(w *weighing, g *state.Group) money.Amount {
 		return money.Amount{}
 	case g.Study != nil:
 		return m.shareOfTrial(g, left)
+	case g.Terms.Pipeline != nil:
+		return m.shareOfStage(g, index, left)
 	}
 	return left.Over(g.Members() - g.Began)
 }
@@ -265,6 +295,9 @@ func (m *Machine) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	}
 	s = groups.Snapshot{Group: name, Kind: g.Terms.Kind, Base: m.s.Seq(), Members: g.Members(), Began: g.Began,
 		Open: g.Open, AtOnce: g.Terms.AtOnce}
+	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
+		s.Stages = slices.Clone(g.Stages)
+	}
 	if y := g.Study; y != nil {
 		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
 		s.Reports = y.Reports[:len(y.Reports):len(y.Reports)]

@@ -66,6 +66,9 @@ func (m *Machine) outOfMoney(g *state.Group) *Refusal {
 		m.endGroup(g.Name, BudgetSpent, "", state.StopMembers)
 		return nil
 	}
+	if g.Terms.Pipeline != nil && g.Open > 0 { // a stage that ends may leave something
+		return &Refusal{Why: GroupFull}
+	}
 	m.endGroup(g.Name, BudgetSpent, fmt.Sprintf("%d of %d members have begun", g.Began, g.Members()), state.LetMembers)
 	return nil
 }
@@ -152,7 +155,7 @@ func (m *Machine) movesTrial(w *weighing, g *state.Group, v groups.Move) bool {
 
 // resumesTrial lets a paused trial go on, with another share of what is left of the budget.
 func (m *Machine) resumesTrial(w *weighing, g *state.Group, j *Job) bool {
-	share := m.shareOf(w, g)
+	share := m.shareOf(w, g, j.Terms().Index)
 	if share.IsZero() {
 		return m.outOfMoney(g) == nil
 	}
@@ -179,6 +182,7 @@ func (m *Machine) left(j *Job) {
 		m.fact(state.TrialLeft{Job: j.ID(), Spent: state.Dollars(j.Spent(m.now()))})
 	}
 	m.proposals.due(j.Terms().Group)
+	m.proposals.made()
 }
 
 // judgesTrial ends a trial that is trained in full, and lets the searcher know of its values. It reports whether the

@@ -3,6 +3,8 @@ package state
 import (
 	"cmp"
 	"slices"
+
+	"scrimp/internal/work/groups"
 )
 
 func (s *State) applyGroup(e *Event, f Fact) {
@@ -38,6 +40,8 @@ func (s *State) applyGroup(e *Event, f Fact) {
 	case GroupWaits:
 		g := s.groups[f.Group]
 		g.Why, g.Detail = f.Why, f.Detail
+	case StageSettled:
+		s.settlesStage(e, f)
 	}
 }
 
@@ -47,6 +51,9 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 		Event: s.seq, Waits: b.Terms.After}
 	if b.Terms.Study != nil {
 		g.Study = &Study{}
+	}
+	if p := b.Terms.Pipeline; p != nil {
+		g.Stages = make([]groups.Stage, len(p.Stages))
 	}
 	if f.Budget != nil {
 		g.Terms.Budget, g.Terms.HasBudget = *f.Budget, true
@@ -62,6 +69,7 @@ func (s *State) memberBegins(e *Event, j *Job) {
 		return
 	}
 	s.trialBegins(g, e, j)
+	s.stageBegins(g, e, j)
 	g.Began++
 	if g.Phase == GroupOpen {
 		g.Why, g.Detail = "", ""
@@ -91,6 +99,7 @@ func (s *State) memberEnds(j *Job, by int) {
 	if g == nil {
 		return
 	}
+	s.stageEnds(j, by)
 	if g.Ended.add(j.r.State, by); by < 0 {
 		s.memberOpens(j)
 		return

@@ -56,7 +56,8 @@ func (s *State) Freeze(since uint64) *Snapshot {
 	}
 	for _, h := range s.Groups() {
 		g := *h
-		g.Study = h.Study.clone()
+		g.Study, g.Stages = h.Study.clone(), slices.Clone(h.Stages)
+		g.Begun = h.Begun[:len(h.Begun):len(h.Begun)]
 		f.head.Groups = append(f.head.Groups, g)
 	}
 	if len(s.reserves) > 0 {

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/study"
 )
 
@@ -32,6 +33,10 @@ type GroupTerms struct {
 	Member *Terms         `json:"member,omitempty"`
 	// Study says what a study searches for. Its members are trials, the same job with other parameters.
 	Study *study.Spec `json:"study,omitempty"`
+	// Pipeline says how the stages of a pipeline depend on each other, and Stages what each does. Member says the name
+	// and the owner of the whole.
+	Pipeline *pipeline.Spec `json:"pipeline,omitempty"`
+	Stages   []Terms        `json:"stages,omitempty"`
 }
 
 // What can happen to groups.
@@ -41,6 +46,8 @@ type (
 		Group string          `json:"group"`
 		Terms GroupTerms      `json:"terms"`
 		Spec  json.RawMessage `json:"spec,omitempty"`
+		// Specs are the job files of the stages of a pipeline.
+		Specs []json.RawMessage `json:"specs,omitempty"`
 	}
 	// GroupReviewed: one that waits for approval has it, or never gets it.
 	GroupReviewed struct {
@@ -176,6 +183,10 @@ type Group struct {
 	Ended    Outcomes     `json:"ended,omitzero"`
 	Archived money.Amount `json:"archived,omitzero"` // what archived members have cost
 	Study    *Study       `json:"study,omitempty"`   // nil: it is no study
+	// Stages are those of a pipeline by their positions, and Begun the positions of those whose jobs have begun, in the
+	// order in which they did.
+	Stages []groups.Stage `json:"stages,omitempty"`
+	Begun  []int          `json:"begun,omitempty"`
 }
 
 // Outcomes are how many members have ended how.
@@ -209,16 +220,23 @@ func (g *Group) Closed() bool { return g.Phase == GroupEnding || g.Phase == Grou
 // Succeeded reports whether it is over and all of its members have succeeded. A study has succeeded where it was not
 // cancelled and has found anything.
 func (g *Group) Succeeded() bool {
-	if g.Study != nil {
+	switch {
+	case g.Study != nil:
 		return g.Phase == GroupOver && g.Ends != CancelMembers && g.Study.Best(g.Terms.Study.Maximize) >= 0
+	case g.Terms.Pipeline != nil:
+		return g.Phase == GroupOver && g.stagesSucceeded()
 	}
 	return g.Phase == GroupOver && g.Ended.Succeeded == g.Members()
 }
 
 // Members is how many it has in all, so far as is known.
 func (g *Group) Members() int {
-	if g.Terms.Kind == groups.Array {
+	switch g.Terms.Kind {
+	case groups.Array:
 		return g.Terms.Array.Members
+	case groups.Pipeline:
+		return len(g.Stages)
+	case groups.Study, groups.Schedule, "":
 	}
 	return g.Began
 }
@@ -226,16 +244,25 @@ func (g *Group) Members() int {
 // MemberOf is the name of the member of an array with that index, which GroupIn takes apart.
 func MemberOf(group string, index int) string { return group + "." + strconv.Itoa(index) }
 
-// member is the submission of a member of an array; nil where the name is of none.
+// member is the submission of a member; nil where the name is of none.
 func (g *Group) member(job string) *JobSubmitted {
 	index, found := strings.CutPrefix(job, g.Name+".")
+	if g.Terms.Pipeline != nil {
+		return g.stageJob(job, index)
+	}
 	n, err := strconv.Atoi(index)
 	if !found || err != nil || g.Terms.Member == nil {
 		return nil
 	}
 	b := &JobSubmitted{Job: job, Terms: *g.Terms.Member}
-	b.Terms.Group, b.Terms.Index = g.Name, n
-	b.Terms.Owner.Group, b.Terms.Owner.Part = g.Name, index
+	b.Terms.Index = n
+	return g.owns(b, index)
+}
+
+// owns makes a submission one of a member of the group.
+func (g *Group) owns(b *JobSubmitted, part string) *JobSubmitted {
+	b.Terms.Group = g.Name
+	b.Terms.Owner.Group, b.Terms.Owner.Part = g.Name, part
 	if g.Terms.HasBudget {
 		b.Terms.Parent = g.Name
 	}
@@ -251,7 +278,12 @@ func (g *Group) Index(n int) int {
 }
 
 // MemberID is the name of the n-th member, from 0.
-func (g *Group) MemberID(n int) string { return MemberOf(g.Name, g.Index(n)) }
+func (g *Group) MemberID(n int) string {
+	if g.Terms.Pipeline != nil {
+		return g.StageID(g.Begun[n])
+	}
+	return MemberOf(g.Name, g.Index(n))
+}
 
 // Member is the submission of the n-th member, from 0.
 func (g *Group) Member(n int) *JobSubmitted { return g.member(g.MemberID(n)) }

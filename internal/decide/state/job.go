@@ -197,9 +197,17 @@ func (j *Job) OnDemandOffer() market.OfferID { return j.r.OnDemandOffer }
 func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
 func (j *Job) Reopened() int          { return j.run().Reopened }
 
-// Inputs is the name under which its work folder and its secrets are kept: its group's, where it is a member, whose
-// members share them.
-func (j *Job) Inputs() string { return cmp.Or(j.r.Terms.Group, j.r.ID) }
+// Inputs is the name under which its work folder is kept: its group's, where it is a member, whose members share it. A
+// stage of a pipeline has its own.
+func (j *Job) Inputs() string {
+	if j.r.Terms.Stage != "" {
+		return j.r.ID
+	}
+	return j.Secrets()
+}
+
+// Secrets is the name under which its secrets are kept: its group's, where it is a member.
+func (j *Job) Secrets() string { return cmp.Or(j.r.Terms.Group, j.r.ID) }
 
 // Source is the checkpoint of another job that it began from; nil: from nothing.
 func (j *Job) Source() *Source { return j.run().Source }

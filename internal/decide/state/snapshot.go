@@ -167,6 +167,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	s.parts = make([]uint64, (s.order+uint64(s.part)-1)/uint64(s.part))
 	for _, r := range h.Groups {
 		s.groups[r.Name] = &r
+		s.indexStages(&r)
 	}
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {

@@ -52,7 +52,8 @@ type State struct {
 	spending    spending
 	groups      map[string]*Group // by name
 	members     map[string][]*Job // that are not over, by group, in the order of submission
-	decision    *plan.Decision    // the newest of all; see shares
+	stages      stageIndex
+	decision    *plan.Decision // the newest of all; see shares
 	archive     archive
 
 	part     int       // jobs in a part of a snapshot, those that were archived since with them
@@ -104,6 +105,7 @@ func NewParts(jobs int) *State {
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
 		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, groups: map[string]*Group{},
+		stages:   stageIndex{making: map[scopedKey]string{}, made: map[scopedKey]StageRef{}},
 		members:  map[string][]*Job{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}

@@ -64,7 +64,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Metric: j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
-	d.values(&as, &j, a.Provider(), job.Inputs())
+	d.values(&as, &j, a.Provider(), job.Secrets())
 	d.join(&as, &a, node)
 	if p := a.Portion(); p != nil {
 		as.Part = &api.Part{CPUs: p.CPUs, Memory: p.Memory, Devices: slices.Clone(p.Devices)}

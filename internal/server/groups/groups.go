@@ -159,6 +159,9 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	if g.Study != nil {
 		v.Study = d.studyOf(m, g)
 	}
+	if t.Pipeline != nil {
+		v.Pipeline = d.pipelineOf(m, g)
+	}
 	for _, on := range g.Waits {
 		v.Waits = append(v.Waits, on.On)
 	}
@@ -192,13 +195,9 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 	}
 	rec := api.GroupReceipt{Group: v, Members: []api.GroupMember{}, OnDemand: new(money.Amount{})}
 	uses := map[ledger.Use]money.Amount{}
-	for n := range v.Began {
-		index := n
-		if v.Array != nil {
-			index = v.Array.From + n*v.Array.Step
-		}
-		d.Control.Job(state.MemberOf(v.ID, index), func(_ *core.Machine, j *core.Job) {
-			rec.Members = append(rec.Members, d.line(j, index, uses))
+	for _, id := range d.members(v.ID) {
+		d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
+			rec.Members = append(rec.Members, d.line(j, j.Terms().Index, uses))
 		})
 	}
 	for _, m := range rec.Members {
@@ -215,6 +214,17 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 		rec.Study = d.studyReceipt(v, rec.Members)
 	}
 	reply.JSON(w, rec)
+}
+
+// members are the jobs of a group in the order in which they began.
+func (d *Desk) members(group string) (ids []string) {
+	d.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(group)
+		for n := range g.Began {
+			ids = append(ids, g.MemberID(n))
+		}
+	})
+	return ids
 }
 
 // line is what a member has cost; uses gets what for.

@@ -25,6 +25,9 @@ type Kept struct {
 	Stores  Stores // that job files may name
 }
 
+// Plain is an error as users see it: where the data folder lies is not their business.
+func (k *Kept) Plain(err error) error { return k.plain(err) }
+
 // plain is an error as users see it: where the data folder lies is not their business.
 func (k *Kept) plain(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), k.Dir, "the data folder"))

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,6 +21,8 @@ import (
 // ofGroup is the field by which a submission is a group of jobs, "" for one job.
 func ofGroup(b api.Submission) string {
 	switch {
+	case b.Pipeline != nil:
+		return "pipeline"
 	case b.Study != nil:
 		return "study"
 	case b.Array != "":
@@ -28,11 +31,17 @@ func ofGroup(b api.Submission) string {
 	return ""
 }
 
-// Group submits a job as an array or as a study.
+// Group submits a job as an array or as a study, or stages as a pipeline.
 func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
 	if !ok || d.crowded(w, r) {
 		return
+	}
+	if b.Pipeline != nil {
+		if no := ofPipeline(&b); no != nil {
+			no.Answer(w)
+			return
+		}
 	}
 	terms, field, err := termsOf(b)
 	if err == nil && b.From != "" {
@@ -55,8 +64,10 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 // termsOf are the terms of the group that a submission asks for, as far as its job does not say them.
 func termsOf(b api.Submission) (t core.GroupTerms, field string, err error) {
 	switch {
-	case b.Study != nil && b.Array != "":
-		return t, "array", errors.New("it is an array and a study: leave one out")
+	case (b.Study != nil || b.Pipeline != nil) && b.Array != "" || b.Study != nil && b.Pipeline != nil:
+		return t, "array", errors.New("it is two of array, study and pipeline: leave the others out")
+	case b.Pipeline != nil:
+		return pipelineTerms(b.Pipeline)
 	case b.Study != nil:
 		return studyTerms(b.Study)
 	}
@@ -83,12 +94,18 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	if unfit := fits(&t, j); unfit != nil {
 		return id, unfit
 	}
+	var specs []json.RawMessage
+	if t.Pipeline != nil {
+		if specs, no = d.stageJobs(b, j, &t); no != nil {
+			return id, no
+		}
+	}
 	if t.After, no = d.after(r, b.After); no != nil {
 		return id, no
 	}
 	member.Budget, member.HasBudget = core.Terms{}.Budget, false // each gets its share
 	c := auth.CallerOf(r)
-	e := d.Gate.Event(r, core.GroupOpened{Group: id, Terms: t, Spec: b.Spec})
+	e := d.Gate.Event(r, core.GroupOpened{Group: id, Terms: t, Spec: b.Spec, Specs: specs})
 	e.Key = b.Key
 	if no = d.Settled(r.Context()); no == nil {
 		no = d.wouldRefuse(c, e)

@@ -37,8 +37,11 @@ func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 	return t, "study.searcher", err
 }
 
-// fits says why a job cannot be the trials of a study.
+// fits says why a job cannot be the trials of a study, or a pipeline as a whole.
 func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
+	if t.Pipeline != nil {
+		return fitsPipeline(t, j)
+	}
 	if t.Study == nil {
 		return nil
 	}

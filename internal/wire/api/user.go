@@ -45,6 +45,10 @@ type (
 	StudyState    = client.StudyState
 	StudyReceipt  = client.StudyReceipt
 	Trial         = client.Trial
+	Pipeline      = client.Pipeline
+	PipelineState = client.PipelineState
+	StageState    = client.StageState
+	StageContent  = client.StageContent
 	Checkpoint    = client.Checkpoint
 	Outputs       = client.Outputs
 	Work          = client.Work

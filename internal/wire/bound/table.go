@@ -50,6 +50,18 @@ var table = map[string]Bound{
 	"StudyFidelity.name": {Bytes: 16},
 	"Submission.from":    {Bytes: 2 * name},
 
+	"Pipeline.stages":       {Items: 10_000},
+	"PipelineStage.name":    {Bytes: 100},
+	"PipelineStage.job":     {Bytes: jobFile},
+	"PipelineStage.after":   {Bytes: 100, Items: 1000},
+	"PipelineStage.deps":    {Bytes: 4096, Items: 1000},
+	"PipelineStage.outs":    {Bytes: 4096, Items: 1000},
+	"PipelineStage.metrics": {Bytes: 4096, Items: 1000},
+	"PipelineStage.params":  {Bytes: 4096, Items: 1000, Key: 4096},
+	"PipelineGate.metric":   {Bytes: 4096},
+	"PipelineGate.min":      {Bytes: 100},
+	"PipelineGate.max":      {Bytes: 100},
+
 	"Changes.deadline":   {Bytes: 64},
 	"Changes.budget":     {Bytes: 64},
 	"Changes.gpu_hours":  {Bytes: 64},
@@ -124,7 +136,7 @@ var table = map[string]Bound{
 
 // bodies are how many bytes a request has at most where that is not standardBody.
 var bodies = map[reflect.Type]int64{
-	reflect.TypeFor[client.Submission]():   2 << 20,
+	reflect.TypeFor[client.Submission]():   8 << 20,
 	reflect.TypeFor[[]client.Submission](): 8 << 20,
 	reflect.TypeFor[client.Resume]():       1 << 20,
 	reflect.TypeFor[client.Exec]():         128 << 10,

@@ -2,12 +2,16 @@
 // a snapshot; the core holds each of its moves against the newest state.
 package groups
 
-import "scrimp/internal/work/study"
+import (
+	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/study"
+)
 
 // Kind is what a group is.
 type Kind string
 
-// The kinds of groups. Jobs of an array are the same but for their index, trials of a study but for their parameters.
+// The kinds of groups. Jobs of an array are the same but for their index, trials of a study but for their parameters. Stages of a
+// pipeline are jobs of their own.
 const (
 	Array    Kind = "array"
 	Study    Kind = "study"
@@ -19,7 +23,7 @@ const (
 var Kinds = []Kind{Array, Study, Pipeline, Schedule}
 
 // Planned reports whether there is a planner for such groups.
-func (k Kind) Planned() bool { return k == Array || k == Study }
+func (k Kind) Planned() bool { return k == Array || k == Study || k == Pipeline }
 
 // Snapshot is a group as it stood after the event Base.
 type Snapshot struct {
@@ -35,6 +39,10 @@ type Snapshot struct {
 	Budget  float64  // in dollars
 	Trials  []Trial  // in the order in which they began
 	Reports []Report // in the order in which they came; a later snapshot only has more
+
+	// Of a pipeline:
+	Pipeline *pipeline.Spec
+	Stages   []Stage // by their positions
 }
 
 // Phase is where a trial stands.
@@ -84,6 +92,10 @@ const (
 	Resume Do = "resume" // a paused trial goes on
 	Stop   Do = "stop"   // a trial ends for good
 	Finish Do = "finish" // the group is over: all of its members are; a study ends those that are left
+	Reuse  Do = "reuse"  // a stage takes what was made before
+	Keep   Do = "keep"   // what a stage has made is there
+	Fail   Do = "fail"   // a stage has not made what it says, or nothing judges its gate
+	Skip   Do = "skip"   // a stage never begins
 )
 
 // Move is one thing that a planner proposes, and why.
@@ -92,4 +104,6 @@ type Move struct {
 	Member int    `json:"member,omitempty"` // its position, from 0
 	Config int    `json:"config,omitempty"` // of a trial that begins
 	Why    string `json:"why,omitempty"`
+	// Of is the stage that the move is about.
+	Of *StageMove `json:"of,omitempty"`
 }

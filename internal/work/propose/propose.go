@@ -20,7 +20,9 @@ func (p *Planner) Moves(s groups.Snapshot) []groups.Move {
 		return array(s)
 	case groups.Study:
 		return p.driver(s).moves(s)
-	case groups.Pipeline, groups.Schedule: // their planners are not written yet
+	case groups.Pipeline:
+		return stages(s)
+	case groups.Schedule: // its planner is not written yet
 	}
 	return nil
 }

@@ -1,0 +1,55 @@
+package groups
+
+import (
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/pipeline"
+)
+
+// stageStates are the names of phases.
+var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups.Running: "running", groups.Made: "keeping",
+	groups.Done: "done", groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
+
+// pipelineOf is how a pipeline stands.
+func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
+	v := &api.PipelineState{Stages: []api.StageState{}}
+	for n := range g.Stages {
+		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
+		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,
+			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics}
+		for _, need := range spec.Needs {
+			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
+		}
+		if j := m.State().Job(x.Job); j != nil {
+			spent := j.Spent(d.Control.Now())
+			if x.Phase == groups.Reused {
+				s.Saved = &spent
+				v.Saved = v.Saved.Add(spent)
+			} else {
+				s.Cost = spent
+				d.times(&s, j)
+			}
+		}
+		v.Stages = append(v.Stages, s)
+	}
+	return v
+}
+
+func (d *Desk) times(s *api.StageState, j *core.Job) {
+	clock := d.Control.Clock()
+	if a := j.Attempts(); len(a) > 0 && !a[0].From().IsZero() {
+		s.Started = new(clock.ToWall(a[0].From()))
+	}
+	if !j.Finished().IsZero() {
+		s.Finished = new(clock.ToWall(j.Finished()))
+	}
+}
+
+func contents(list []pipeline.Content) (all []api.StageContent) {
+	for _, c := range list {
+		all = append(all, api.StageContent(c))
+	}
+	return all
+}

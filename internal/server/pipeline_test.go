@@ -1,0 +1,241 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/confined"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/wire/api"
+)
+
+// folderWith is a folder with these files.
+func folderWith(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// retrain is a pipeline of three stages on a folder.
+func retrain(folder, lr, gate string) string {
+	return fmt.Sprintf(`{"folder":%q,"spec":{"name":"retrain","project":"p","budget":{"dollars":"9"}},"pipeline":{"at_once":2,"stages":[
+		{"name":"deploy","job":{"command":"deploy"},"deps":["model.txt"],"outs":["live"],"gate":{"metric":"train.eval.acc","min":%q}},
+		{"name":"train","job":{"command":"train"},"deps":["prepared","train.py"],"outs":["model.txt","metrics.json"],
+		 "metrics":["metrics.json"],"params":{"lr":%q}},
+		{"name":"prepare","job":{"command":"prepare"},"deps":["data"],"outs":["prepared"]}]}}`, folder, gate, lr)
+}
+
+// runsStage lets the job of a stage make files and end well, and returns what its work folder held.
+func (w *world) runsStage(job string, makes map[string]string) (held []string) {
+	w.t.Helper()
+	var attempt string
+	w.until(func(m *core.Machine) bool {
+		group, _, _ := strings.Cut(job, ".")
+		if g := m.State().Group(group); g.Phase == state.GroupOver {
+			w.t.Fatalf("the pipeline is over before %s: %+v", job, g.Stages)
+		}
+		j, ok := m.Job(job)
+		if ok && j.Live() != nil && j.Live().Instance() != "" {
+			attempt = j.Live().ID()
+		}
+		return attempt != ""
+	})
+	items, err := w.folders.Items(job)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, i := range items {
+		if i.Mode.IsRegular() {
+			held = append(held, i.Path)
+		}
+	}
+	outs := make([]string, 0, len(makes))
+	for name := range makes {
+		outs = append(outs, name)
+	}
+	err = w.kept.Own(w.t.Context(), job, func(s *checkpoint.Store) error {
+		_, _, err := s.Keep(w.t.Context(), confined.Folder{Path: folderWith(w.t, makes)}, outs, api.OutputsName(job, 0))
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute)
+	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, time.Minute)
+	return held
+}
+
+// groupOver waits until a group is over, and shows it.
+func (w *world) groupOver(group string) (g api.Group) {
+	w.t.Helper()
+	w.until(func(m *core.Machine) bool { return m.State().Group(group).Phase == state.GroupOver })
+	w.must("GET", "/v1/groups/"+group, nil, &g)
+	return g
+}
+
+func stagesOf(g api.Group) (list []string) {
+	for _, s := range g.Pipeline.Stages {
+		list = append(list, s.Name+" "+s.State)
+	}
+	return list
+}
+
+func TestPipelines_MakeNothingTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x", "prepared/stale": "old", "notes": "n"})
+	var g api.Group
+	w.must("POST", "/v1/groups", retrain(folder, "0.1", "0.90"), &g)
+	if got := stagesOf(g); g.Kind != "pipeline" || !slices.Equal(got, []string{"prepare waiting", "train waiting", "deploy waiting"}) {
+		t.Fatalf("it begins as %v: %+v", got, g)
+	}
+	if held := w.runsStage("retrain.prepare", map[string]string{"prepared/b": "2"}); !slices.Equal(held, []string{"data/a", "notes", "train.py"}) {
+		t.Errorf("prepare finds %v, want what was sent but for what stages make", held)
+	}
+	held := w.runsStage("retrain.train", map[string]string{"model.txt": "m", "metrics.json": `{"eval":{"acc":0.9,"n":3},"x":"y"}`})
+	if !slices.Equal(held, []string{"data/a", "notes", "prepared/b", "train.py"}) {
+		t.Errorf("train finds %v, want what prepare has made besides", held)
+	}
+	w.runsStage("retrain.deploy", map[string]string{"live/model": "m"})
+	g = w.groupOver("retrain")
+	if got := stagesOf(g); !slices.Equal(got, []string{"prepare done", "train done", "deploy done"}) {
+		t.Fatalf("it ends as %v: %+v", got, g.Pipeline)
+	}
+	if train := g.Pipeline.Stages[1]; train.Metrics["eval.acc"] != "0.9" || train.Metrics["eval.n"] != "3" || len(train.Metrics) != 2 || train.Bytes == 0 {
+		t.Errorf("train has made %+v", train)
+	}
+
+	w.must("POST", "/v1/groups", retrain(folder, "0.1", "0.90"), &g)
+	g = w.groupOver("retrain-2")
+	if got := stagesOf(g); !slices.Equal(got, []string{"prepare reused", "train reused", "deploy reused"}) || g.Began != 0 || g.Spent.Sign() != 0 {
+		t.Errorf("again it ends as %v: %+v", got, g)
+	}
+	if got, want := g.Pipeline.Stages[1].Job, "retrain.train"; got != want || g.Pipeline.Saved.Sign() <= 0 {
+		t.Errorf("train was taken from %s and saved %v, want from %s", got, g.Pipeline.Saved, want)
+	}
+
+	w.must("POST", "/v1/groups", retrain(folder, "0.2", "0.91"), &g)
+	w.runsStage("retrain-3.train", map[string]string{"model.txt": "n", "metrics.json": `{"eval":{"acc":0.9099}}`})
+	g = w.groupOver("retrain-3")
+	if got := stagesOf(g); !slices.Equal(got, []string{"prepare reused", "train done", "deploy skipped"}) {
+		t.Errorf("with another parameter and a higher bar it ends as %v", got)
+	}
+	if why := g.Pipeline.Stages[2].Why; why != "eval.acc of train is 0.9099, below the min of 0.91" {
+		t.Errorf("deploy was skipped because %q", why)
+	}
+}
+
+func TestPipelines_SayWhatAStageDidNotMake(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
+	w.must("POST", "/v1/groups", retrain(folder, "1", "0"), nil)
+	w.runsStage("retrain.prepare", map[string]string{"elsewhere": "2"})
+	g := w.groupOver("retrain")
+	if got := stagesOf(g); !slices.Equal(got, []string{"prepare failed", "train skipped", "deploy skipped"}) {
+		t.Errorf("it ends as %v", got)
+	}
+	if s := g.Pipeline.Stages; !strings.Contains(s[0].Why, "did not make prepared") || s[1].Why != "it needs prepare, which failed" {
+		t.Errorf("the stages say %q and %q", s[0].Why, s[1].Why)
+	}
+	if err := os.Remove(filepath.Join(folder, "data/a")); err != nil {
+		t.Fatal(err)
+	}
+	w.must("POST", "/v1/groups", strings.Replace(retrain(folder, "1", "0"), `"deps":["data"]`, `"deps":["none"]`, 1), nil)
+	if g = w.groupOver("retrain-2"); g.Began != 0 || !strings.Contains(g.Pipeline.Stages[0].Why, "none, which is not there") {
+		t.Errorf("without its input: %+v", g.Pipeline.Stages[0])
+	}
+}
+
+// What was removed, or is damaged, is made again.
+func TestPipelines_MakeAgainWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1"})
+	one := func() string {
+		return fmt.Sprintf(`{"folder":%q,"spec":{"name":"one","budget":{"dollars":"9"}},"pipeline":{"at_once":1,"stages":[
+			{"name":"make","job":{"command":"make"},"deps":["data"],"outs":["out"]}]}}`, folder)
+	}
+	w.must("POST", "/v1/groups", one(), nil)
+	w.runsStage("one.make", map[string]string{"out/x": "content"})
+	w.groupOver("one")
+	parts, err := filepath.Glob(filepath.Join(w.opts.Dir, "blobs", "jobs", "one.make", "objects", "kept", "*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("its parts are %v, %v", parts, err)
+	}
+	if err := os.Remove(parts[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.must("POST", "/v1/groups", one(), nil)
+	w.runsStage("one-2.make", map[string]string{"out/x": "content"})
+	if g := w.groupOver("one-2"); !slices.Equal(stagesOf(g), []string{"make done"}) {
+		t.Errorf("it ends as %v", stagesOf(g))
+	}
+	w.must("POST", "/v1/groups", one(), nil)
+	if g := w.groupOver("one-3"); !slices.Equal(stagesOf(g), []string{"make reused"}) || g.Pipeline.Stages[0].Job != "one-2.make" {
+		t.Errorf("after that it ends as %v, from %s", stagesOf(g), g.Pipeline.Stages[0].Job)
+	}
+}
+
+// Two pipelines of a project that make the same at once make it once; those of another project know nothing of it.
+func TestPipelines_WaitForWhatIsBeingMade(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1"})
+	make := func(name, project string) {
+		w.must("POST", "/v1/groups", fmt.Sprintf(`{"folder":%q,"spec":{"name":%q,"project":%q,"budget":{"dollars":"9"}},
+			"pipeline":{"at_once":1,"stages":[{"name":"make","job":{"command":"make"},"deps":["data"],"outs":["out"]}]}}`, folder, name, project), nil)
+	}
+	make("one", "p")
+	w.began("one", 1)
+	make("two", "p")
+	make("other", "q")
+	w.began("other", 1)
+	w.until(func(m *core.Machine) bool { return m.State().Group("two").Why == string(core.MadeElsewhere) })
+	w.runsStage("one.make", map[string]string{"out/x": "content"})
+	w.groupOver("one")
+	if g := w.groupOver("two"); !slices.Equal(stagesOf(g), []string{"make reused"}) {
+		t.Errorf("the second ends as %v", stagesOf(g))
+	}
+}
+
+func TestPipelines_RefuseWhatCannotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	folder := folderWith(t, nil)
+	for _, c := range []struct{ from, to, field string }{
+		{`"deps":["data"]`, `"deps":["model.txt"]`, "pipeline.stages[1]"},
+		{`"outs":["live"]`, `"outs":["prepared"]`, "pipeline.stages[2].outs"},
+		{`"outs":["live"]`, `"outs":["../live"]`, "pipeline.stages[0].outs"},
+		{`"at_once":2`, `"at_once":0`, "pipeline.at_once"},
+		{`,"budget":{"dollars":"9"}`, ``, "budget"},
+		{`"name":"retrain"`, `"name":"retrain","command":"x"`, "command"},
+		{`"command":"train"`, `"command":""`, "pipeline.stages[1].job.command"},
+		{`"command":"train"`, `"command":"x","resources":{"accelerator":"H100:0"}`, "pipeline.stages[1].job.resources.accelerator"},
+		{`"min":"0"`, `"min":"high"`, "pipeline.stages[0].gate"},
+		{`train.eval.acc","min":"0"`, `x"`, "pipeline.stages[0].gate"},
+		{`"pipeline"`, `"array":"0-9","pipeline"`, "array"},
+	} {
+		body := strings.Replace(retrain(folder, "1", "0"), c.from, c.to, 1)
+		if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, body); rec.Code < 400 || p.Field != c.field {
+			t.Errorf("%s: %d, field %q: %s %s", c.to, rec.Code, p.Field, p.Title, p.Detail)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+// Package stages looks at the files of pipelines: what a stage reads, so that it has a key, whether that was made before,
+// and whether a stage has made what it says. Its answers go into the log with the moves of the planner.
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"slices"
+
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/control"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/server/kept"
+	"scrimp/internal/server/workdir"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+)
+
+// Files are those of pipelines.
+type Files struct {
+	Control *control.Control
+	Folders *workdir.Store
+	Kept    *kept.Kept
+	Errors  *slog.Logger
+}
+
+// Look answers a planner that wants a stage to start, or to be done: the move with the key of the stage or what it has
+// made, or another move. It makes the work folder of a stage that is to start. The same files give the same answer.
+func (f *Files) Look(ctx context.Context, s groups.Snapshot, v groups.Move) (groups.Move, error) {
+	if v.Of == nil {
+		return v, nil
+	}
+	var err error
+	switch v.Do {
+	case groups.Start:
+		err = f.start(ctx, s, &v)
+	case groups.Keep:
+		err = f.keep(ctx, s, &v)
+	case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip:
+	}
+	if err != nil && ctx.Err() == nil {
+		f.Errors.Warn("stage fails", "group", s.Group, "stage", s.Pipeline.Stages[v.Of.Stage].Name, "error", err)
+		v = failed(v, f.Kept.Plain(err).Error())
+		err = nil
+	}
+	return v, err
+}
+
+func failed(v groups.Move, why string) groups.Move {
+	const most = 1000
+	if len(why) > most {
+		why = why[:most] + " …"
+	}
+	return groups.Move{Do: groups.Fail, Why: why, Of: &groups.StageMove{Stage: v.Of.Stage}}
+}
+
+// start finds out the key of a stage, and takes what was made before or puts the work folder together.
+func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) error {
+	n := v.Of.Stage
+	stage := &s.Pipeline.Stages[n]
+	items, err := f.folder(ctx, s, n)
+	if err != nil {
+		return err
+	}
+	inputs, missing := contents(items, stage.Deps)
+	if missing != "" {
+		*v = failed(*v, fmt.Sprintf("it reads %s, which is not there", missing))
+		return nil
+	}
+	v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
+	if !stage.Always {
+		found, err := f.reuses(ctx, s, v)
+		if found || err != nil {
+			return err
+		}
+	}
+	return f.Folders.Compose(state.StageJob(s.Group, stage), items)
+}
+
+// folder is what the stage finds in its work folder: what was sent with the pipeline, but for what a stage makes, and the
+// outputs of the stages that it reads.
+func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir.Item, error) {
+	items, err := f.Folders.Items(s.Group)
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]bool{}
+	for i := range s.Pipeline.Stages {
+		for _, o := range s.Pipeline.Stages[i].Outs {
+			made[o] = true
+		}
+	}
+	items = slices.DeleteFunc(items, func(i workdir.Item) bool {
+		for up := i.Path; up != "."; up = path.Dir(up) {
+			if made[up] {
+				return true
+			}
+		}
+		return false
+	})
+	for _, from := range s.Pipeline.Reads(n) {
+		job := s.Stages[from].Job
+		takes := s.Pipeline.Stages[n].Takes
+		made, err := f.made(ctx, job, s.Pipeline.Stages[from].Outs, nil)
+		if err != nil {
+			return nil, fmt.Errorf("read what %s has made: %w", s.Pipeline.Stages[from].Name, err)
+		}
+		items = append(items, slices.DeleteFunc(made, func(i workdir.Item) bool { return !takes(i.Path) })...)
+	}
+	slices.SortStableFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
+	return slices.CompactFunc(items, func(a, b workdir.Item) bool { return a.Path == b.Path && a.Mode.IsDir() && b.Mode.IsDir() }), nil
+}
+
+// made is what a job has kept of these outputs, sorted by path. Where check is set it judges the manifest.
+func (f *Files) made(ctx context.Context, job string, outs []string,
+	check func(*checkpoint.Store, checkpoint.Manifest) error) (items []workdir.Item, err error) {
+	err = f.Kept.Own(ctx, job, func(store *checkpoint.Store) error {
+		m, err := store.Outputs(ctx, api.OutputsName(job, 0))
+		if err != nil {
+			return err
+		}
+		m.Files = slices.DeleteFunc(m.Files, func(file checkpoint.File) bool { return !below(outs, file.Path) })
+		for _, file := range m.Files {
+			items = append(items, f.itemOf(ctx, job, file))
+		}
+		if check != nil {
+			return check(store, m)
+		}
+		return nil
+	})
+	slices.SortFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
+	return items, err
+}
+
+// itemOf is a file that a job has kept as one of a work folder.
+func (f *Files) itemOf(ctx context.Context, job string, file checkpoint.File) workdir.Item {
+	i := workdir.Item{Path: file.Path, Mode: file.Mode, Modified: file.Modified, Size: file.Size, Link: file.Target}
+	if file.Mode.IsRegular() {
+		i.Name = partsOf(file)
+		i.Content = func(to io.Writer) error {
+			return f.Kept.Own(ctx, job, func(store *checkpoint.Store) error { return store.Content(ctx, file, to) })
+		}
+	}
+	return i
+}
+
+// reuses makes the move one that takes what was made before, where it is all there.
+func (f *Files) reuses(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
+	var was groups.Stage
+	f.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(s.Group)
+		if ref, ok := m.State().MadeOf(g, v.Of.Key); ok {
+			was, found = m.State().Group(ref.Group).Stages[ref.Stage], true
+		}
+	})
+	if !found {
+		return false, nil
+	}
+	outs := s.Pipeline.Stages[v.Of.Stage].Outs
+	items, err := f.made(ctx, was.Job, outs, func(store *checkpoint.Store, m checkpoint.Manifest) error {
+		return store.Verify(ctx, m, checkpoint.Sizes)
+	})
+	now, missing := contents(items, outs)
+	if len(outs) == 0 { // it has run, and that is all there is
+		now, missing, err = nil, "", nil
+	}
+	if err != nil || missing != "" || !slices.Equal(now, was.Outs) {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		return false, nil // it was removed or is damaged: it is made again
+	}
+	v.Do, v.Why = groups.Reuse, ""
+	v.Of.From, v.Of.Product = was.Job, was.Product
+	return true, nil
+}
+
+// keep finds out what a stage has made.
+func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) error {
+	stage := &s.Pipeline.Stages[v.Of.Stage]
+	if len(stage.Outs) == 0 {
+		return nil
+	}
+	items, err := f.made(ctx, s.Stages[v.Of.Stage].Job, stage.Outs, nil)
+	outs, missing := contents(items, stage.Outs)
+	if errors.Is(err, checkpoint.ErrNone) || missing != "" {
+		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.Of.Outs, v.Of.Metrics = outs, figures(items, stage.Metrics)
+	for _, i := range items {
+		v.Of.Bytes += i.Size
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package submit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/pipeline"
+)
+
+// ofPipeline gives the job file of a pipeline as a whole a command: it says the name, the owner and the budget, and runs
+// nothing.
+func ofPipeline(b *api.Submission) *reply.Refusal {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b.Spec, &fields); err != nil {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Err: err,
+			Title: "the job of a pipeline is no object", Fix: "send name, team, project, tags and budget of the whole in spec"}
+	}
+	for _, name := range []string{"command", "args"} {
+		if _, there := fields[name]; there {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: name, Fix: "write it into its stages",
+				Title: "a pipeline as a whole runs nothing"}
+		}
+	}
+	fields["command"] = json.RawMessage(`"true"`)
+	b.Spec, _ = json.Marshal(fields) // of JSON
+	return nil
+}
+
+// pipelineTerms are the terms of a pipeline without those of its stages.
+func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
+	t = core.GroupTerms{Kind: groups.Pipeline, AtOnce: b.AtOnce}
+	if b.AtOnce < 1 || b.AtOnce > 1000 {
+		return t, "pipeline.at_once", fmt.Errorf("%d stages at once: give 1 to 1000", b.AtOnce)
+	}
+	var stages []pipeline.Stage
+	for _, s := range b.Stages {
+		x := pipeline.Stage{Name: s.Name, After: s.After, Deps: s.Deps, Outs: s.Outs, Metrics: s.Metrics, Params: s.Params,
+			Always: s.Always}
+		if s.Gate != nil {
+			x.Gate = new(pipeline.Gate(*s.Gate))
+		}
+		stages = append(stages, x)
+	}
+	t.Pipeline, err = pipeline.New(stages)
+	if wrong, ok := errors.AsType[*pipeline.Problem](err); ok {
+		field = "pipeline.stages"
+		if i := slices.IndexFunc(stages, func(s pipeline.Stage) bool { return s.Name == wrong.Stage }); i >= 0 {
+			field = fmt.Sprintf("pipeline.stages[%d]", i)
+			if wrong.Field != "" {
+				field += "." + wrong.Field
+			}
+		}
+		return t, field, err
+	}
+	return t, "", err
+}
+
+// stageJobs adds what the stages of a pipeline do to its terms, and returns their job files. What the pipeline says of its
+// owner is its stages' too.
+func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (specs []json.RawMessage,
+	no *reply.Refusal) {
+	byName := map[string]int{}
+	for i, s := range b.Pipeline.Stages {
+		byName[s.Name] = i
+	}
+	now := d.Control.Now()
+	for n := range t.Pipeline.Stages {
+		stage := &t.Pipeline.Stages[n]
+		i := byName[stage.Name]
+		one := api.Submission{Spec: b.Pipeline.Stages[i].Job, AcceptUnproven: b.AcceptUnproven, AcceptWait: b.AcceptWait}
+		if len(one.Spec) == 0 {
+			one.Spec = json.RawMessage("{}")
+		}
+		j, no := d.jobOf(&one)
+		if no == nil {
+			no = unfitStage(j)
+		}
+		if no == nil {
+			no = d.unsold(one, j)
+		}
+		if no != nil {
+			no.Field = fmt.Sprintf("pipeline.stages[%d].job.%s", i, no.Field)
+			no.Title = "stage " + stage.Name + ": " + no.Title
+			return nil, no
+		}
+		j.Name, j.Team, j.Project, j.Tags = spec.Label(whole.Name+"-"+stage.Label()), whole.Team, whole.Project, whole.Tags
+		j.Environment, j.ModelVersion = whole.Environment, whole.ModelVersion
+		j.Outputs = slices.Clone(stage.Outs)
+		if stage.Program, no = programOf(j); no != nil {
+			return nil, no
+		}
+		text, err := j.Encode()
+		if err != nil {
+			return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "a job file was not written", Err: err}
+		}
+		terms := d.terms(j, now)
+		t.Grace, t.Rate = max(t.Grace, terms.Grace), max(t.Rate, terms.Need.MaxRate)
+		t.Stages, specs = append(t.Stages, terms), append(specs, text)
+	}
+	if slices.ContainsFunc(t.Stages, func(s core.Terms) bool { return s.Need.MaxRate == 0 }) {
+		t.Rate = 0 // the highest for sale
+	}
+	return specs, nil
+}
+
+// unfitStage says why a job cannot be a stage.
+func unfitStage(j spec.Job) *reply.Refusal {
+	no := func(field, title, fix string) *reply.Refusal {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
+	}
+	switch {
+	case j.Deadline != spec.Deadline{}:
+		return no("deadline", "a stage has no deadline of its own", "leave it out")
+	case j.MostNodes() > 1 && len(j.Outputs) > 0:
+		return no("nodes", "outputs of stages on several machines are not supported yet", "leave nodes out")
+	case len(j.Secrets)+len(j.Inherit) > 0:
+		return no("secrets", "secrets of stages are not supported yet", "name them in the pipeline as a whole")
+	}
+	return nil
+}
+
+// programOf is the digest of what of a job decides on its outputs beside its inputs.
+func programOf(j spec.Job) (string, *reply.Refusal) {
+	text, err := json.Marshal(struct {
+		Command, Setup, Image string
+		Args                  []string
+		Env                   map[string]string
+	}{j.Command, j.Setup, j.Image, j.Args, j.Env})
+	if err != nil {
+		return "", &reply.Refusal{Status: http.StatusInternalServerError, Title: "a stage has no key", Err: err}
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// fitsPipeline says why a job file cannot be that of a pipeline as a whole.
+func fitsPipeline(t *core.GroupTerms, j spec.Job) *reply.Refusal {
+	no := func(field, title, fix string) *reply.Refusal {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
+	}
+	switch {
+	case !t.HasBudget || t.Budget.IsZero():
+		return no("budget", "a pipeline needs a budget", "write how much all stages together may cost, as budget: $25")
+	case j.Budget.GPUHours > 0 || j.Budget.WallClock > 0:
+		return no("budget", "GPU hours and a wall clock of a pipeline are not supported yet", "give its budget in dollars")
+	case j.Deadline != spec.Deadline{}:
+		return no("deadline", "a deadline of a pipeline is not supported yet", "leave it out")
+	}
+	return nil
+}
