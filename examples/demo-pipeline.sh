@@ -81,6 +81,6 @@ expect prepare=reused train=reused evaluate=reused deploy=done
 echo
 "$scrimp" --data "$data" pipeline graph retrain
 "$scrimp" --data "$data" ledger verify
-"$scrimp" --data "$data" get retrain-5-deploy -o "$PWD" >/dev/null
+"$scrimp" --data "$data" get retrain-5.deploy -o "$PWD" >/dev/null
 cat live/model.txt
 over

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
+	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/work/pipelinefile"
@@ -153,12 +153,12 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
 		return errors.New("not run")
 	}
-	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: f.force, AcceptWait: f.force, Pipeline: &p.wire},
-		p.needs, p.folder)
-	if err != nil {
+	if err := a.fit(ctx, c, p.file, v, f.force); err != nil {
 		return err
 	}
-	if s.Spec, err = p.file.Whole.Encode(); err != nil { // without what only stages need
+	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: f.force, AcceptWait: f.force, Pipeline: &p.wire},
+		p.file.Whole, p.folder)
+	if err != nil {
 		return err
 	}
 	return a.runGroup(ctx, c, s, f.detach)
@@ -169,7 +169,6 @@ type preparedPipeline struct {
 	file   *pipelinefile.File
 	folder string
 	wire   api.Pipeline
-	needs  spec.Job // the secrets and the variables of this shell that any stage names
 }
 
 // prepare reads a pipeline with what the flags say.
@@ -206,7 +205,6 @@ func (a *app) prepare(file string, f pipelineFlags, now time.Time) (p preparedPi
 		if err != nil {
 			return p, fmt.Errorf("stage %s: %w", s.Name, err)
 		}
-		p.needs.Secrets, p.needs.Inherit = added(p.needs.Secrets, j.Secrets), added(p.needs.Inherit, j.Inherit)
 		text, err := learn.Given(j, p.folder).Encode()
 		if err != nil {
 			return p, err
@@ -221,12 +219,29 @@ func (a *app) prepare(file string, f pipelineFlags, now time.Time) (p preparedPi
 	return p, nil
 }
 
-// added is a list with those of another that it does not have.
-func added(list, more []string) []string {
-	for _, name := range more {
-		if !slices.Contains(list, name) {
-			list = append(list, name)
+// mostKinds is how many stages that ask for different machines are held against the market before they run.
+const mostKinds = 30
+
+// fit refuses a pipeline with a stage that nothing on the market can ever run: the stages before it would be paid for in
+// vain.
+func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, v api.Server, force bool) error {
+	seen := map[string]bool{}
+	for i, s := range f.Spec.Stages {
+		j := f.Jobs[i]
+		kind := spec.Job{Resources: j.Resources, AnyOf: j.AnyOf, Ladder: j.Ladder, Nodes: j.Nodes, MaxPrice: j.MaxPrice,
+			Model: j.Model, Image: j.Image}.Hash()
+		if force || seen[kind] || len(seen) == mostKinds {
+			continue
+		}
+		seen[kind] = true
+		p, err := cliplan.Predict(ctx, a.App, c, j, v)
+		if err != nil {
+			return fmt.Errorf("stage %s: %w", s.Name, err)
+		}
+		if p.Unsold || never(p) {
+			return fmt.Errorf("not run: stage %s: nothing on this market fits: scrimp market shows what is for sale; change "+
+				"what it asks for; with --force it waits until something does", s.Name)
 		}
 	}
-	return list
+	return nil
 }

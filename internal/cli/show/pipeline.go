@@ -94,7 +94,7 @@ func (p Place) took(s api.StageState) string {
 	case s.Started == nil || s.State == "reused":
 		return "-"
 	case s.Finished != nil:
-		return draw.Span(s.Finished.Sub(*s.Started).Round(time.Second))
+		return draw.Span(s.Finished.Sub(*s.Started))
 	case p.Now.IsZero():
 		return "-"
 	}
@@ -177,7 +177,7 @@ func DrawGraph(list []GraphStage, c money.Currency, p Place) string {
 	b.WriteString(text)
 	if path, took := longest(list); took > 0 {
 		b.WriteString("\n")
-		p.fact(&b, "critical path", "%s, %s", strings.Join(path, " → "), draw.Span(took.Round(time.Second)))
+		p.fact(&b, "critical path", "%s, %s", strings.Join(path, " → "), draw.Span(took))
 	}
 	return b.String()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/lib/draw"
@@ -113,7 +112,7 @@ func (v PipelineCost) Text(p Place) string {
 		}
 		count[s.State]++
 		if s.Seconds != nil {
-			took = draw.Span(time.Duration(*s.Seconds * float64(time.Second)).Round(time.Second))
+			took = seconds(*s.Seconds)
 		}
 		if s.Share != nil && cost != "-" {
 			share = fmt.Sprintf("%.1f %%", 100**s.Share)

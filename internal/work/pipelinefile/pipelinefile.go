@@ -21,8 +21,8 @@ import (
 
 // A File is what a pipeline file says.
 type File struct {
-	// Whole is the job file of the whole: name, owner, tags, budget and deadline, as far as they are given. It has no
-	// command.
+	// Whole is the job file of the whole: name, owner, tags, budget, deadline and secrets, as far as they are given. It has
+	// no command.
 	Whole  spec.Job
 	AtOnce int // stages that run at once, at most
 	Spec   *pipeline.Spec
@@ -99,7 +99,7 @@ func (r *reader) note(format string, a ...any) {
 }
 
 // whole are the fields of a job file that are said of the whole pipeline.
-var whole = []string{"name", "team", "project", "tags", "budget", "deadline"}
+var whole = []string{"name", "team", "project", "tags", "budget", "deadline", "secrets", "inherit"}
 
 // later are words of this file, or of a stage, that are not supported yet or belong elsewhere, with what to do.
 var later = map[string]string{
