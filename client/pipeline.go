@@ -6,8 +6,8 @@ import (
 	"scrimp/money"
 )
 
-// Pipeline is stages that begin after each other, of POST /v1/groups. The job file beside it says the name, the owner and
-// the budget of the whole; each stage has a job file of its own.
+// Pipeline is stages that begin after each other, of POST /v1/groups. The job file beside it says the name, the owner
+// and the budget of the whole; each stage has a job file of its own.
 type Pipeline struct {
 	Stages []PipelineStage `json:"stages"`
 	AtOnce int             `json:"at_once"` // stages that run at once, at most

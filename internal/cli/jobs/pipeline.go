@@ -33,8 +33,8 @@ type pipelineFlags struct {
 func (a *app) pipelineCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "pipeline", Short: "Run stages that begin after each other, and none twice",
 		GroupID: command.GroupRun,
-		Long: "Runs pipelines: stages with inputs and outputs, each a job, with one budget (docs/pipelines.md). A stage whose " +
-			"inputs, parameters and program are those of an earlier run is not run again: its outputs are taken." +
+		Long: "Runs pipelines: stages with inputs and outputs, each a job, with one budget (docs/pipelines.md). A stage " +
+			"whose inputs, parameters and program are those of an earlier run is not run again: its outputs are taken." +
 			command.PlainExit}
 	cmd.AddCommand(a.pipelineRunCmd(), a.pipelineGraphCmd(),
 		a.pipelineShows("status", "Show how the stages of a pipeline stand", func(_ context.Context, _ *command.Client,
@@ -62,8 +62,9 @@ detaches; the pipeline goes on.
 
 Exit status: 0 all stages are done, reused or skipped by a gate, or it is detached, 1 error, 3 a stage failed or
 the pipeline was stopped.`,
-		Example: "  scrimp pipeline run\n  scrimp pipeline run -y dvc.yaml --budget '$25'\n  scrimp pipeline why retrain train",
-		Args:    command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
+		Example: "  scrimp pipeline run\n  scrimp pipeline run -y dvc.yaml --budget '$25'\n" +
+			"  scrimp pipeline why retrain train",
+		Args: command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nameGiven, f.costsGiven = cmd.Flag("name").Changed, cmd.Flag("budget").Changed
 			return a.pipelineRun(cmd.Context(), args, f)
@@ -72,8 +73,8 @@ the pipeline was stopped.`,
 	f.job.Add(cmd)
 	cmd.Flags().StringVar(&f.name, "name", "", "call the pipeline by this `name` (default: as its file says, else as its "+
 		"folder)")
-	cmd.Flags().StringVar(&f.budget, "budget", "", "let all stages cost at most this `amount`, as '$25.00' (default: as its "+
-		"file says)")
+	cmd.Flags().StringVar(&f.budget, "budget", "", "let all stages cost at most this `amount`, as '$25.00' (default: as "+
+		"its file says)")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "submit and return (default: show the progress)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "let long stages go on spot without proven checkpoints, and let them "+
@@ -209,8 +210,8 @@ func (a *app) prepare(file string, f pipelineFlags, now time.Time) (p preparedPi
 		if err != nil {
 			return p, err
 		}
-		x := api.PipelineStage{Name: s.Name, Job: api.Raw(text), After: s.After, Deps: s.Deps, Outs: s.Outs, Metrics: s.Metrics,
-			Params: s.Params, Always: s.Always}
+		x := api.PipelineStage{Name: s.Name, Job: api.Raw(text), After: s.After, Deps: s.Deps, Outs: s.Outs,
+			Metrics: s.Metrics, Params: s.Params, Always: s.Always}
 		if s.Gate != nil {
 			x.Gate = new(api.PipelineGate(*s.Gate))
 		}
@@ -222,8 +223,8 @@ func (a *app) prepare(file string, f pipelineFlags, now time.Time) (p preparedPi
 // mostKinds is how many stages that ask for different machines are held against the market before they run.
 const mostKinds = 30
 
-// fit refuses a pipeline with a stage that nothing on the market can ever run: the stages before it would be paid for in
-// vain.
+// fit refuses a pipeline with a stage that nothing on the market can ever run. Other stages would be paid for without
+// result.
 func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, v api.Server, force bool) error {
 	seen := map[string]bool{}
 	for i, s := range f.Spec.Stages {

@@ -105,7 +105,8 @@ func runOf(ctx context.Context, c *command.Client, name string) (g api.Group, al
 }
 
 // pipelineShows is a command that shows the newest run of a pipeline.
-func (a *app) pipelineShows(use, short string, do func(context.Context, *command.Client, api.Group) error) *cobra.Command {
+func (a *app) pipelineShows(use, short string,
+	do func(context.Context, *command.Client, api.Group) error) *cobra.Command {
 	return &cobra.Command{Use: use + " PIPELINE", Short: short, Args: command.Takes("PIPELINE"),
 		Long: short + ": its newest run, or the run of that id." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
@@ -118,11 +119,12 @@ func (a *app) pipelineShows(use, short string, do func(context.Context, *command
 }
 
 func (a *app) pipelineGraphCmd() *cobra.Command {
-	return &cobra.Command{Use: "graph [pipeline.yaml | PIPELINE]", Short: "Draw the stages of a pipeline and what comes after what",
-		Args: command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
-		Long: "Draws the stages of a pipeline file, or of the newest run of a pipeline with what each has cost. Those that may " +
-			"run side by side have one number. Without an argument it takes pipeline.yaml, or else dvc.yaml, of this folder. " +
-			"--json prints one object for each stage." + command.PlainExit,
+	return &cobra.Command{Use: "graph [pipeline.yaml | PIPELINE]",
+		Short: "Draw the stages of a pipeline and what comes after what",
+		Args:  command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
+		Long: "Draws the stages of a pipeline file, or of the newest run of a pipeline with what each has cost. Those that " +
+			"may run side by side have one number. Without an argument it takes pipeline.yaml, or else dvc.yaml, of this " +
+			"folder. --json prints one object for each stage." + command.PlainExit,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) && filepath.Ext(args[0]) == "" {
@@ -162,10 +164,11 @@ func (a *app) drawn(list []show.GraphStage, c money.Currency) error {
 }
 
 func (a *app) pipelineWhyCmd() *cobra.Command {
-	return &cobra.Command{Use: "why PIPELINE STAGE", Short: "Show which input, parameter or program of a stage has changed",
-		Args: command.Takes("PIPELINE", "STAGE"),
-		Long: "Compares a stage of the newest run of a pipeline with the newest run before it, and says which of its inputs and " +
-			"parameters differ, and whether its command, environment or image does." + command.PlainExit,
+	return &cobra.Command{Use: "why PIPELINE STAGE",
+		Short: "Show which input, parameter or program of a stage has changed",
+		Args:  command.Takes("PIPELINE", "STAGE"),
+		Long: "Compares a stage of the newest run of a pipeline with the newest run before it, and says which of its " +
+			"inputs and parameters differ, and whether its command, environment or image does." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			g, all, err := runOf(ctx, c, args[0])
 			if err != nil {

@@ -75,10 +75,12 @@ func Pipeline(g api.Group, p Place) string {
 		if s.Started != nil && s.State != "reused" {
 			cost = money.Format(s.Cost, g.Currency, 4)
 		}
-		rows = append(rows, []string{clean(s.Name), words(s.State), p.took(s), cost, orDash(clean(s.Job)), orDash(clean(s.Why))})
+		rows = append(rows, []string{clean(s.Name), words(s.State), p.took(s), cost, orDash(clean(s.Job)),
+			orDash(clean(s.Why))})
 	}
-	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"}, {Name: "TIME", Right: true, Leaves: 2},
-		{Name: "COST", Right: true}, {Name: "JOB", Least: 8, Leaves: 3}, {Name: "WHY", Least: 12, Leaves: 1}}, rows, p.width()))
+	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},
+		{Name: "TIME", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "JOB", Least: 8, Leaves: 3},
+		{Name: "WHY", Least: 12, Leaves: 1}}, rows, p.width()))
 	id := clean(g.ID)
 	b.WriteString("\n")
 	for _, line := range [][2]string{{"cost " + id, "what each stage cost, and what would lower it"},
@@ -155,7 +157,8 @@ func DrawGraph(list []GraphStage, c money.Currency, p Place) string {
 	digits := len(fmt.Sprint(list[len(list)-1].Layer))
 	for i, s := range list {
 		first, last := i == 0 || list[i-1].Layer < s.Layer, i == len(list)-1 || list[i+1].Layer > s.Layer
-		line := map[[2]bool]string{{true, true}: "──", {true, false}: "┬─", {false, false}: "├─", {false, true}: "└─"}[[2]bool{first, last}]
+		line := map[[2]bool]string{{true, true}: "──", {true, false}: "┬─", {false, false}: "├─",
+			{false, true}: "└─"}[[2]bool{first, last}]
 		number := strings.Repeat(" ", digits)
 		if first {
 			number = fmt.Sprintf("%*d", digits, s.Layer)
@@ -168,8 +171,8 @@ func DrawGraph(list []GraphStage, c money.Currency, p Place) string {
 		if s.Gate != "" {
 			after += "; gate " + s.Gate
 		}
-		rows = append(rows, []string{number + " " + line + " " + clean(s.Name), orDash(clean(after)), orDash(words(s.State)), cost,
-			orDash(bar)})
+		rows = append(rows, []string{number + " " + line + " " + clean(s.Name), orDash(clean(after)), orDash(words(s.State)),
+			cost, orDash(bar)})
 	}
 	text := draw.Grid([]draw.Column{{Name: strings.Repeat(" ", digits+4) + "STAGE", Key: true}, {Name: "AFTER", Least: 10},
 		{Name: "STATE", Leaves: 2}, {Name: "COST", Right: true, Leaves: 1}, {Name: "SHARE", Leaves: 3}}, rows, p.width())

@@ -112,7 +112,7 @@ func TestPipelineCost_SaysWhatWouldLowerIt(t *testing.T) {
 		"the whole work folder": func(m *api.GroupMember, s *api.StageState) {
 			m.Attempts, m.Interruptions, s.Inputs = 1, 0, []api.StageContent{{Path: "."}}
 		},
-		"scrimp profile retrain-7-train": func(m *api.GroupMember, _ *api.StageState) { m.Attempts, m.Interruptions = 1, 0 },
+		"scrimp explain retrain-7-train": func(m *api.GroupMember, _ *api.StageState) { m.Attempts, m.Interruptions = 1, 0 },
 	} {
 		r := receiptOf(retrained())
 		change(&r.Members[1], &r.Group.Pipeline.Stages[3])

@@ -82,15 +82,15 @@ func lowers(s api.StageState, m api.GroupMember) string {
 	case m.Attempts > 1+m.Interruptions:
 		return fmt.Sprintf("it was tried %d times: scrimp logs %s says why", m.Attempts, m.ID)
 	case m.Interruptions > 0:
-		return fmt.Sprintf("it lost its machine %s: checkpoint.dir lets it go on where it was, and scrimp checkpoints %s shows "+
-			"how often it saves", howOften(m.Interruptions), m.ID)
+		return fmt.Sprintf("it lost its machine %s: checkpoint.dir lets it go on where it was, and scrimp checkpoints %s "+
+			"shows how often it saves", howOften(m.Interruptions), m.ID)
 	case m.OnDemand != nil && m.OnDemand.Sign() > 0 && m.Cost.Cmp(*m.OnDemand) >= 0:
 		return "it has cost no less than on-demand: resources.capacity: [spot] and checkpoint.dir let it run on spot"
 	case whole:
 		return "it reads the whole work folder: deps that name what it reads let it be reused when other files change"
 	}
-	return fmt.Sprintf("scrimp profile %s shows what its machine was busy with, and scrimp explain %s what else was for sale",
-		m.ID, m.ID)
+	return fmt.Sprintf("scrimp status %s shows what its machine was busy with, and scrimp explain %s what else was for "+
+		"sale", m.ID, m.ID)
 }
 
 func howOften(n int) string {
@@ -124,9 +124,9 @@ func (v PipelineCost) Text(p Place) string {
 			orDash(clean(s.Job))})
 	}
 	var b strings.Builder
-	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"}, {Name: "TIME", Right: true, Leaves: 3},
-		{Name: "COST", Right: true}, {Name: "SHARE", Right: true, Leaves: 2}, {Name: "SAVED", Right: true, Leaves: 1},
-		{Name: "JOB", Least: 8, Leaves: 4}}, rows, p.width()))
+	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},
+		{Name: "TIME", Right: true, Leaves: 3}, {Name: "COST", Right: true}, {Name: "SHARE", Right: true, Leaves: 2},
+		{Name: "SAVED", Right: true, Leaves: 1}, {Name: "JOB", Least: 8, Leaves: 4}}, rows, p.width()))
 	fmt.Fprintf(&b, "\n%s\n", clean(v.ID))
 	p.fact(&b, "stages", "%d ran, %d reused, %d skipped, %d failed", count["ran"], count["reused"], count["skipped"],
 		count["failed"])

@@ -50,7 +50,8 @@ func WhyOf(g api.Group, list []api.Group, stage string) (v PipelineWhy, err erro
 		if other.Pipeline == nil || other.Name != g.Name || other.ID == g.ID || !other.Submitted.Before(g.Submitted) {
 			continue
 		}
-		if x := stageOf(other, s.Name); x != nil && x.Key != "" && (before == nil || other.Submitted.After(newest.Submitted)) {
+		x := stageOf(other, s.Name)
+		if x != nil && x.Key != "" && (before == nil || other.Submitted.After(newest.Submitted)) {
 			before, newest = x, other
 		}
 	}

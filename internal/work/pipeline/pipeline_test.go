@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "scrimp/internal/test/sameseed"
 )
 
 // retrain is a pipeline as people write one, its stages in no order.

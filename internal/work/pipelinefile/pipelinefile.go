@@ -21,8 +21,8 @@ import (
 
 // A File is what a pipeline file says.
 type File struct {
-	// Whole is the job file of the whole: name, owner, tags, budget, deadline and secrets, as far as they are given. It has
-	// no command.
+	// Whole is the job file of the whole: name, owner, tags, budget, deadline and secrets, as far as they are given. It
+	// has no command.
 	Whole  spec.Job
 	AtOnce int // stages that run at once, at most
 	Spec   *pipeline.Spec
@@ -211,8 +211,7 @@ func (r *reader) order(at *yaml.Node) {
 			}
 			field = strings.TrimSuffix(field+"."+wrong.Field, ".")
 		}
-		cause, fix, _ := strings.Cut(wrong.Err.Error(), ": ")
-		r.wrong(at, field, cause, fix)
+		r.wrong(at, field, wrong.Err.Error(), "")
 		return
 	}
 	r.f.Spec = p
