@@ -83,6 +83,7 @@ type Terms struct {
 	Group  string `json:"group,omitempty"`
 	Index  int    `json:"index,omitempty"`
 	Parent string `json:"parent,omitempty"`
+	Stage  string `json:"stage,omitempty"` // that the job is of its pipeline, where Index is the stage's position
 	// After is what must be over before it may have a machine.
 	After    []Dependency `json:"after,omitempty"`
 	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low

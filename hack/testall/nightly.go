@@ -134,7 +134,7 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	if err != nil {
 		return err
 	}
-	// Where there is a limit, one step has a quarter of it: a step of an hour would else be all that a limited run begins.
+	// Where there is a limit, one step has a quarter of it: a step of an hour would else be all that such a run begins.
 	most := func(step) time.Duration { return math.MaxInt64 }
 	if o.limit > 0 {
 		most = func(step) time.Duration { return o.limit / 4 }
@@ -163,8 +163,8 @@ func chosen(all []step, o options) (list []step, err error) {
 	return append(slices.Clone(list[first:]), list[:first]...), nil
 }
 
-// runSteps runs the steps in their order, each for at most what most says and all of them within limit (0: no limit), and
-// prints what it found.
+// runSteps runs the steps in their order, each for at most what most says and all of them within limit (0: no limit),
+// and prints what it found.
 func runSteps(ctx context.Context, root string, env []string, list []step, known map[string]string,
 	limit time.Duration, most func(step) time.Duration) error {
 	if limit > 0 {

@@ -50,9 +50,9 @@ type Config struct {
 	Relieve func() bool
 	// Archive finds jobs that have left the core. nil: none does.
 	Archive Archive
-	// Look answers a planner that wants to know of the files of a pipeline: with the move, or with another one. Without it
-	// no stage of a pipeline begins.
-	Look func(context.Context, groups.Snapshot, groups.Move) (groups.Move, error)
+	// Resolve answers a planner that wants to know of the files of a pipeline: with the move, or with another one.
+	// Without it no stage of a pipeline begins.
+	Resolve func(context.Context, groups.Snapshot, groups.Move) (groups.Move, error)
 	// Notify tells the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
 	// Die ends the process and does not return; nil: os.Exit. Whoever watches over the server begins another.

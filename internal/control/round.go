@@ -27,7 +27,7 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	if !ok {
 		return
 	}
-	moves, err := c.looked(ctx, s, c.moves(s))
+	moves, err := c.resolved(ctx, s, c.moves(s))
 	if err != nil {
 		return // the server stops
 	}
@@ -35,16 +35,16 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // where it is not written the core asks again
 }
 
-// looked are the moves with what is to be known of files.
-func (c *Control) looked(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
+// resolved are the moves with what is to be known of files.
+func (c *Control) resolved(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
 	if s.Pipeline == nil {
 		return moves, nil
 	}
 	for i := range moves {
-		if c.cfg.Look == nil {
+		if c.cfg.Resolve == nil {
 			return nil, nil
 		}
-		v, err := c.cfg.Look(ctx, s, moves[i])
+		v, err := c.cfg.Resolve(ctx, s, moves[i])
 		if err != nil {
 			return nil, err
 		}

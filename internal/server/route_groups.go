@@ -40,8 +40,8 @@ func (s *Server) groupDesk() *groups.Desk {
 	return &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
 }
 
-// look answers what a planner wants to know of the files of a pipeline.
-func (s *Server) look(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
+// resolve answers what a planner wants to know of the files of a pipeline.
+func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
 	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Errors: s.opts.Log}
-	return f.Look(ctx, of, v)
+	return f.Resolve(ctx, of, v)
 }

@@ -319,7 +319,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
-		Archive: s.view, Relieve: s.relieve, Ends: s.opts.Ends, Look: s.look,
+		Archive: s.view, Relieve: s.relieve, Ends: s.opts.Ends, Resolve: s.resolve,
 	})
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
 		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running,
-			Archive: w.view, Relieve: w.relieve, Look: w.look})
+			Archive: w.view, Relieve: w.relieve, Resolve: w.resolve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,10 @@ func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 	}
 	known := len(w.jobs)
 	for _, v := range moves {
-		if id := g.MemberID(v.Member); v.Do == groups.Start && w.jobNamed(id) == nil {
+		if id := startedBy(g, v); v.Do == groups.Start && w.jobNamed(id) == nil {
+			if g.Terms.Pipeline != nil {
+				of = w.stages[id]
+			}
 			one := *of
 			one.id = id
 			one.fails = slices.Clone(one.fails)
@@ -113,7 +116,7 @@ func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 	w.jobs = slices.DeleteFunc(w.jobs, func(j simJob) bool {
 		_, began := w.known(j.id)
 		return slices.ContainsFunc(moves, func(v groups.Move) bool {
-			return v.Do == groups.Start && j.id == g.MemberID(v.Member)
+			return v.Do == groups.Start && j.id == startedBy(g, v)
 		}) && !began && done
 	})
 	if !done {
@@ -124,6 +127,17 @@ func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 		j, _ := w.known(one.id)
 		one.terms = *j.Terms()
 	}
+}
+
+// startedBy is the job that a move starts, "" for none.
+func startedBy(g *state.Group, v groups.Move) string {
+	switch {
+	case v.Do != groups.Start:
+		return ""
+	case g.Terms.Pipeline != nil:
+		return g.StageID(v.Of.Stage)
+	}
+	return g.MemberID(v.Member)
 }
 
 func (w *World) jobNamed(id string) *simJob {
@@ -147,7 +161,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 				continue
 			}
 			g := w.m.State().Group(b.Group)
-			if g.Study != nil {
+			if g.Study != nil || g.Terms.Pipeline != nil {
 				continue
 			}
 			if want := state.MemberOf(g.Name, g.Terms.Array.Index(t.began)); f.Job != want {
@@ -172,7 +186,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 			g := w.m.State().Group(f.Group)
 			t.overAs[f.Group] = ending{true, g.Succeeded()}
 			if o := g.Ended; g.Open != 0 || o.Succeeded+o.Failed+o.Stopped+o.Cancelled != g.Began ||
-				f.Why == core.AllOver && g.Began != g.Members() {
+				f.Why == core.AllOver && g.Began != g.Members() && g.Terms.Pipeline == nil {
 				w.breaks("array: it is over with %+v of %d members, %d of them open", o, g.Began, g.Open)
 			}
 			w.saw("an array is over")

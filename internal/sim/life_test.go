@@ -78,6 +78,7 @@ func (w *World) live() {
 	w.drawHolds(w.zones[0].offer.Accelerators)
 	w.drawArrays(w.zones[0].offer.Accelerators)
 	w.drawStudies(w.zones[0].offer.Accelerators)
+	w.drawPipelines(w.zones[0].offer.Accelerators)
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)

@@ -53,6 +53,8 @@ const (
 	FaultCrowded     Fault = "crowded-array"    // more members of an array are open than may be at once
 	FaultHeedless    Fault = "heedless"         // a job begins though what it comes after has failed
 	FaultBeyond      Fault = "beyond-the-end"   // trials of a study go on beyond their end
+	FaultUnready     Fault = "unready-stage"    // a stage of a pipeline begins before those that it needs
+	FaultDoubled     Fault = "made-twice"       // two pipelines of a project make the same at once
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 
 	FaultStaleGroup  Fault = "stale-group"  // groups of a round happen whatever has changed since

@@ -137,7 +137,7 @@ func (w *World) breaksCore() {
 		Waits:  w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
 		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
 		Crowded: w.fault == FaultCrowded, Lumps: w.fault == FaultLumps, Heedless: w.fault == FaultHeedless,
-		Beyond: w.fault == FaultBeyond,
+		Beyond: w.fault == FaultBeyond, Unready: w.fault == FaultUnready, Doubled: w.fault == FaultDoubled,
 	}
 	if w.fault == FaultFullHold {
 		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.GroupFull }

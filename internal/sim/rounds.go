@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/work/groups"
 )
 
 // round begins a round, whose groups come when it is over: what happens meanwhile makes them
@@ -32,6 +33,11 @@ func (w *World) propose(a core.Propose) {
 		s.AtOnce += 2
 	}
 	moves := w.planner.Moves(s)
+	if w.look != nil && s.Pipeline != nil {
+		if moves = w.look(s, moves); w.fault == FaultUnready {
+			moves = unready(s, moves)
+		}
+	}
 	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // chance of its own, so that lives without groups are as they were
 	life := w.lives
 	switch after := time.Second; rng.IntN(20) {
@@ -51,4 +57,15 @@ func (w *World) propose(a core.Propose) {
 			}
 		})
 	}
+}
+
+// unready adds that a stage starts before those that it needs.
+func unready(s groups.Snapshot, moves []groups.Move) []groups.Move {
+	for n := range s.Stages {
+		if s.Stages[n].Phase == groups.Waiting && len(s.Pipeline.Stages[n].Needs) > 0 {
+			of := &groups.StageMove{Stage: n, Key: "0"}
+			return append(moves, groups.Move{Do: groups.Start, Of: of})
+		}
+	}
+	return moves
 }

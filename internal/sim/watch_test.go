@@ -32,6 +32,7 @@ type twin struct {
 	began   int               // members of the array
 	configs map[int]bool      // of the study that have begun
 	overAs  map[string]ending // how jobs and groups ended
+	flow    flow
 }
 
 type best struct {
@@ -41,13 +42,13 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[int]bool{}}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[int]bool{}, flow: newFlow()}
 }
 
 // clone is the twin as it is now.
 func (t *twin) clone() *twin {
 	c := *t
-	c.configs = maps.Clone(t.configs)
+	c.configs, c.flow = maps.Clone(t.configs), t.flow.clone()
 	c.told, c.given, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.overAs)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
@@ -100,6 +101,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.nested(e, out)
 	t.arrays(e, out)
 	t.studies(e, out)
+	t.pipelines(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)

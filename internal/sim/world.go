@@ -82,7 +82,10 @@ type World struct {
 	// members takes a step in which members of a group may begin, where it is set.
 	members func(group string, moves []groups.Move, step func() bool)
 	planner propose.Planner
-	study   *simJob // what the trials of the study do; nil: there is none
+	study   *simJob            // what the trials of the study do; nil: there is none
+	stages  map[string]*simJob // what the stages of pipelines do, by the names of their jobs; nil: there are none
+	// look answers a planner about the files of a pipeline, where it is set.
+	look func(groups.Snapshot, []groups.Move) []groups.Move
 
 	altered map[string]time.Time // by job: when its user last resumed it
 	// anew is told of a job that was over and is taken up again, where it is set.

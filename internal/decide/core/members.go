@@ -31,6 +31,7 @@ type proposals struct {
 type laterProposals struct {
 	at    time.Time
 	group string
+	lost  bool // only where its planner has not answered by then
 }
 
 func newProposals() proposals { return proposals{in: map[string]bool{}, asked: map[string]bool{}} }
@@ -49,10 +50,20 @@ func (p *proposals) awaits(group string) bool {
 }
 
 // again marks the group as changed at t.
-func (p *proposals) again(group string, t time.Time) {
-	x := laterProposals{t, group}
+func (p *proposals) again(group string, t time.Time) { p.looksAt(laterProposals{at: t, group: group}) }
+
+// unlessAnswered marks the group as changed at t, unless its planner has answered by then.
+func (p *proposals) unlessAnswered(group string, t time.Time) {
+	p.looksAt(laterProposals{at: t, group: group, lost: true})
+}
+
+func (p *proposals) looksAt(x laterProposals) {
 	n, found := slices.BinarySearchFunc(p.later, x, func(a, b laterProposals) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.group, b.group))
+		c := cmp.Or(a.at.Compare(b.at), cmp.Compare(a.group, b.group))
+		if c == 0 && a.lost != b.lost {
+			return map[bool]int{true: 1, false: -1}[a.lost]
+		}
+		return c
 	})
 	if !found {
 		p.later = slices.Insert(p.later, n, x)
@@ -63,10 +74,13 @@ func (p *proposals) again(group string, t time.Time) {
 func (m *Machine) tendGroups() {
 	p := &m.proposals
 	for len(p.later) > 0 && !p.later[0].at.After(m.now()) {
-		name := p.later[0].group
+		x := p.later[0]
 		p.later = p.later[1:]
-		delete(p.asked, name) // it was lost
-		p.due(name)
+		if x.lost && !p.awaits(x.group) {
+			continue
+		}
+		delete(p.asked, x.group) // it was lost
+		p.due(x.group)
 	}
 	if m.s.Undecided() || len(p.list) == 0 {
 		return
@@ -97,7 +111,7 @@ func (m *Machine) tendGroup(g *state.Group) {
 		p.asked[g.Name] = true
 	default:
 		p.asked[g.Name] = false
-		p.again(g.Name, m.now().Add(roundLost*m.roundEvery()))
+		p.unlessAnswered(g.Name, m.now().Add(roundLost*m.roundEvery()))
 		m.out.Actions = append(m.out.Actions, Propose{Group: g.Name, Base: m.s.Seq()})
 	}
 }
@@ -241,8 +255,8 @@ func (m *Machine) mayStart(g *state.Group, v groups.Move, base uint64) (*JobSubm
 	return g.Member(v.Member), nil
 }
 
-// shareOf is the budget of the next member, by its index: of an array what is left of the group's, divided by the members
-// that have not begun.
+// shareOf is the budget of the next member, by its index: of an array what is left of the group's, divided by the
+// members that have not begun.
 func (m *Machine) shareOf(w *weighing, g *state.Group, index int) money.Amount {
 	if w.family == nil {
 		w.family = m.family(w.t)

@@ -9,8 +9,9 @@ import (
 )
 
 // stageStates are the names of phases.
-var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups.Running: "running", groups.Made: "keeping",
-	groups.Done: "done", groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
+var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups.Running: "running",
+	groups.Made: "keeping", groups.Done: "done",
+	groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
 
 // pipelineOf is how a pipeline stands.
 func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {

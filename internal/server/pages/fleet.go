@@ -187,6 +187,7 @@ type groupPage struct {
 	Path    string
 	Members []client.GroupMember
 	Trials  []client.Trial // of a search, the best first
+	Graph   template.HTML  // of a pipeline
 	More    int
 	Receipt client.GroupReceipt
 	Actions []action
@@ -216,6 +217,11 @@ func group(v *visit) (any, error) {
 		if err := p.trials(v, id); err != nil {
 			return nil, err
 		}
+	}
+	if p.Pipeline != nil {
+		p.Graph = graph(p.Pipeline.Stages, p.Currency)
+		p.More = max(0, len(p.Pipeline.Stages)-mostMembers)
+		p.Pipeline.Stages = p.Pipeline.Stages[:len(p.Pipeline.Stages)-p.More]
 	}
 	if p.Budget != nil && p.Budget.Sign() > 0 {
 		p.SpentOf = p.Spent.Float() / p.Budget.Float()

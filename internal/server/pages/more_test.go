@@ -32,6 +32,11 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		{ID: "search.2", Best: new(0.25)}}
 	study.Study.Best = &client.Trial{ID: "search.2", Best: new(0.25)}
 	f.answers["/v1/groups/search"], f.answers["/v1/groups/search/receipt"] = study, client.GroupReceipt{Cost: money.Picos(5)}
+	flow := client.Group{ID: "flow", State: "over", Kind: "pipeline", Currency: "USD", Submitted: now, User: "ann", Pipeline: &client.PipelineState{
+		Saved: money.Picos(4), Stages: []client.StageState{{Name: name, State: "reused", Job: "flow.a", Saved: new(money.Picos(4))},
+			{Name: "b", State: "done", Needs: []string{name}, Metrics: map[string]string{name: "0.5"}, Cost: money.Picos(5e12), Started: new(now.Add(-time.Hour)), Finished: &now},
+			{Name: "c", State: "skipped", Needs: []string{"b"}, Why: name}}}}
+	f.answers["/v1/groups/flow"], f.answers["/v1/groups/flow/receipt"] = flow, client.GroupReceipt{Cost: money.Picos(5e12)}
 	f.answers["/v1/groups/sweep/receipt"] = client.GroupReceipt{Cost: money.Picos(3), Members: []client.GroupMember{
 		{ID: "sweep.1", State: "running", Cost: money.Picos(1)}, {ID: "sweep.2", State: "failed", Cost: money.Picos(2)}}}
 	f.answers["/v1/machines"] = []client.Machine{{Instance: name, Offer: name, Type: name, Zone: name, State: client.MachineRunning,
@@ -59,7 +64,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage is the address of each page but that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -84,7 +89,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
 	f.answers["/v1/audit"] = client.Audit{}
 	for _, path := range everyPage {
-		if !strings.HasPrefix(path, "/groups/s") {
+		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)
 		}
 	}

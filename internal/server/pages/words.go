@@ -277,9 +277,9 @@ func tags(of map[string]string) (list []string) {
 func chip(state string) template.HTML {
 	class := ""
 	switch state {
-	case "running", "answers", "open", "done":
+	case "running", "answers", "open", "keeping":
 		class = "go"
-	case "succeeded":
+	case "succeeded", "done", "reused":
 		class = "good"
 	case "failed", "away", "missing", "refused", "not_configured":
 		class = "bad"

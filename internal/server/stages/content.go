@@ -39,8 +39,8 @@ func partsOf(file checkpoint.File) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// contents are the digests of what lies at paths, in their order; without paths that of everything, as ".". Missing is a
-// path at which nothing lies.
+// contents are the digests of what lies at paths, in their order; without paths that of everything, as ".". Missing is
+// a path at which nothing lies.
 func contents(items []workdir.Item, paths []string) (list []pipeline.Content, missing string) {
 	if len(paths) == 0 {
 		d, _ := digest(items, "")

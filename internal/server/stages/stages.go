@@ -1,5 +1,5 @@
-// Package stages looks at the files of pipelines: what a stage reads, so that it has a key, whether that was made before,
-// and whether a stage has made what it says. Its answers go into the log with the moves of the planner.
+// Package stages looks at the files of pipelines: what a stage reads, so that it has a key, whether that was made
+// before, and whether a stage has made what it says. Its answers go into the log with the moves of the planner.
 package stages
 
 import (
@@ -29,9 +29,9 @@ type Files struct {
 	Errors  *slog.Logger
 }
 
-// Look answers a planner that wants a stage to start, or to be done: the move with the key of the stage or what it has
-// made, or another move. It makes the work folder of a stage that is to start. The same files give the same answer.
-func (f *Files) Look(ctx context.Context, s groups.Snapshot, v groups.Move) (groups.Move, error) {
+// Resolve answers a planner that wants a stage to start, or to be done: the move with the key of the stage or what it
+// has made, or another move. It makes the work folder of a stage that is to start. The same files give the same answer.
+func (f *Files) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) (groups.Move, error) {
 	if v.Of == nil {
 		return v, nil
 	}
@@ -82,8 +82,8 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	return f.Folders.Compose(state.StageJob(s.Group, stage), items)
 }
 
-// folder is what the stage finds in its work folder: what was sent with the pipeline, but for what a stage makes, and the
-// outputs of the stages that it reads.
+// folder is what the stage finds in its work folder: what was sent with the pipeline, but for what a stage makes, and
+// the outputs of the stages that it reads.
 func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir.Item, error) {
 	items, err := f.Folders.Items(s.Group)
 	if err != nil {
@@ -113,7 +113,9 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 		items = append(items, slices.DeleteFunc(made, func(i workdir.Item) bool { return !takes(i.Path) })...)
 	}
 	slices.SortStableFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
-	return slices.CompactFunc(items, func(a, b workdir.Item) bool { return a.Path == b.Path && a.Mode.IsDir() && b.Mode.IsDir() }), nil
+	return slices.CompactFunc(items, func(a, b workdir.Item) bool {
+		return a.Path == b.Path && a.Mode.IsDir() && b.Mode.IsDir()
+	}), nil
 }
 
 // made is what a job has kept of these outputs, sorted by path. Where check is set it judges the manifest.

@@ -17,8 +17,8 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// ofPipeline gives the job file of a pipeline as a whole a command: it says the name, the owner and the budget, and runs
-// nothing.
+// ofPipeline gives the job file of a pipeline as a whole a command: it says the name, the owner and the budget, and
+// runs nothing.
 func ofPipeline(b *api.Submission) *reply.Refusal {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(b.Spec, &fields); err != nil {
@@ -65,8 +65,8 @@ func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error)
 	return t, "", err
 }
 
-// stageJobs adds what the stages of a pipeline do to its terms, and returns their job files. What the pipeline says of its
-// owner is its stages' too.
+// stageJobs adds what the stages of a pipeline do to its terms, and returns their job files. What the pipeline says of
+// its owner is its stages' too.
 func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (specs []json.RawMessage,
 	no *reply.Refusal) {
 	byName := map[string]int{}

@@ -42,6 +42,7 @@ var neighbours = map[string][]string{
 	"server/retention": {"server/auth", "server/disk", "server/kept", "server/reply", "server/turn", "server/workblob",
 		"server/workdir"},
 	"server/secret": {},
+	"server/stages": {"server/kept", "server/workdir"},
 	"server/submit": {"server/auth", "server/budgets", "server/disk", "server/groups", "server/jobs", "server/kept",
 		"server/reply", "server/secret", "server/terms", "server/turn", "server/webhook", "server/workdir"},
 	"server/telemetry": {"server/auth", "server/disk", "server/reply"},

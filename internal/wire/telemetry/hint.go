@@ -69,8 +69,8 @@ func (s *Summary) why(cores int) string {
 			Percent(cpu.Average))
 	case cores > 1 && task.Known() && task.Average >= fullCore && task.Average <= 1.3:
 		// Python that begins many small kernels looks the same as Python that makes each sample.
-		return fmt.Sprintf("the program uses one core of %d: larger batches, if they are small, or load data in several processes",
-			cores)
+		return fmt.Sprintf("the program uses one core of %d: larger batches, if they are small, or load data in several "+
+			"processes", cores)
 	case s.Begun.Average < hungry:
 		return "neither processors nor disks are busy: larger batches, or a smaller GPU"
 	}

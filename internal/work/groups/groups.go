@@ -10,8 +10,8 @@ import (
 // Kind is what a group is.
 type Kind string
 
-// The kinds of groups. Jobs of an array are the same but for their index, trials of a study but for their parameters. Stages of a
-// pipeline are jobs of their own.
+// The kinds of groups. Jobs of an array are the same but for their index, trials of a study but for their parameters.
+// Stages of a pipeline are jobs of their own.
 const (
 	Array    Kind = "array"
 	Study    Kind = "study"

@@ -21,7 +21,7 @@ import (
 
 // A File is what a pipeline file says.
 type File struct {
-	// Whole is the job file of the whole: name, owner, tags, budget, deadline and secrets, as far as they are given. It
+	// Whole is the job file of the whole: name, owner, tags, budget and secrets, as far as they are given. It
 	// has no command.
 	Whole  spec.Job
 	AtOnce int // stages that run at once, at most
@@ -99,10 +99,11 @@ func (r *reader) note(format string, a ...any) {
 }
 
 // whole are the fields of a job file that are said of the whole pipeline.
-var whole = []string{"name", "team", "project", "tags", "budget", "deadline", "secrets", "inherit"}
+var whole = []string{"name", "team", "project", "tags", "budget", "secrets", "inherit"}
 
 // later are words of this file, or of a stage, that are not supported yet or belong elsewhere, with what to do.
 var later = map[string]string{
+	"deadline": "is not supported yet: leave it out",
 	"schedule": "is not supported yet: start scrimp pipeline run by a timer of yours",
 	"on_data":  "is not supported yet: start scrimp pipeline run when new data is there",
 	"on_drift": "is not supported yet: measure it in a stage and put a gate on its metric",

@@ -171,7 +171,7 @@ team: vision
 project: shop
 tags: {ticket: "42"}
 budget: $12.50
-deadline: in 6h
+secrets: [TOKEN]
 parallel: 2
 x-small: &small {cpus: 1, memory: 1GiB+}
 defaults:
@@ -215,7 +215,7 @@ func TestParse_ReadsFieldsOfJobFiles(t *testing.T) {
 	}
 	w := f.Whole
 	if w.Name != "retrain" || w.Team != "vision" || w.Project != "shop" || w.Tags["ticket"] != "42" || w.Budget.Dollars.String() != "12.5" ||
-		w.Deadline.In.Hours() != 6 || w.Command != "" || f.AtOnce != 2 {
+		w.Secrets[0] != "TOKEN" || w.Command != "" || f.AtOnce != 2 {
 		t.Errorf("the whole is %+v, %d at once", w, f.AtOnce)
 	}
 	train, deploy := f.Jobs[f.Spec.Find("train")], f.Spec.Stages[f.Spec.Find("deploy")]
@@ -287,7 +287,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		{"    command: ./evaluate\n", "    command: ./evaluate\n    image: a b\n", "pipeline.yaml:29: `stages.evaluate.image`"},
 		{"name: retrain", "name: Re train", "pipeline.yaml:1: `name`"},
 		{"budget: $12.50", "budget: lots", "pipeline.yaml:5: `budget`"},
-		{"deadline: in 6h", "deadline: soon", "`deadline`"},
+		{"secrets: [TOKEN]", "deadline: in 6h", "`deadline` is not supported yet"},
 		{"parallel: 2", "parallel: 0", "`parallel` is \"0\""},
 		{"parallel: 2", "paralel: 2", "did you mean `parallel`?"},
 		{"parallel: 2", "schedule: daily", "`schedule` is not supported yet"},

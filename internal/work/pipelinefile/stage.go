@@ -34,7 +34,7 @@ func ours(word string) bool { return slices.Contains(dvc, word) || later[word] !
 var elsewhere = map[string]string{
 	"name": "leave it out: the stage has its name already", "workdir": "write wdir", "outputs": "write outs",
 	"team": "write it at the top of the file", "project": "write it at the top of the file",
-	"deadline": "write it at the top of the file", "secrets": "write it at the top of the file: stages share secrets",
+	"secrets": "write it at the top of the file: stages share secrets",
 	"inherit": "write it at the top of the file",
 }
 
