@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/estimate"
+	"scrimp/internal/cli/export"
 	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/plan"
@@ -105,7 +106,7 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
-		simulate.Commands(a.App), share.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
+		simulate.Commands(a.App), share.Commands(a.App), export.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.engineCmd(), a.schemaCmd(),
 			a.serveCmd(), a.gcCmd(),

@@ -123,7 +123,7 @@ func paidJob(id string, i int, at time.Time, o ledger.Owner) any {
 		},
 		uint64(i + 1),
 		object{"began": from, "epoch": 1, "closed": 1, "settled": cost, "learned": object{"saved_work_ns": time.Hour}},
-		[]object{{"id": id + ".1", "job": id, "epoch": 1, "phase": state.Over, "requested": from, "task": task}},
+		[]object{{"id": id + ".1", "job": id, "epoch": 1, "phase": state.Over, "requested": from, "tasks": []object{task}}},
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
-	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
@@ -57,7 +56,7 @@ type handler func(*Server, http.ResponseWriter, *http.Request)
 func (t route) access() auth.Access {
 	return auth.Access{Route: t.Method + " " + t.Path, Role: t.Role, Scope: t.Scope, Reads: t.Reads,
 		Probe: t.Path == "/healthz" || t.Path == "/readyz", Stream: t.Stream != "",
-		Archive: t.Stream == "application/gzip" && t.Scope == ofJob}
+		Archive: t.Stream == "application/gzip" && t.Scope == ofJob || t.Stream == "text/csv"}
 }
 
 // OpenAPI describes every route of the table.
@@ -74,7 +73,8 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 
 // table is every route there is, and who may use it.
 func table() []route {
-	return slices.Concat(serverRoutes(), jobRoutes(), groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
+	return slices.Concat(serverRoutes(), moneyRoutes(), jobRoutes(),
+		groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
 // serverRoutes say how the server and its market are.
@@ -132,16 +132,6 @@ func serverRoutes() []route {
 			nil, api.Job{}, "text/event-stream",
 			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
 			ofJobs((*jobs.Desk).Events)},
-
-		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
-			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
-				"job or tag:KEY, team where it is not given",
-				"since: span until now"}, inBooks((*books.Books).Costs)},
-		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
-			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
-			ofBudgets((*budgets.Desk).Show)},
-		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
-			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
 	}
 }
 

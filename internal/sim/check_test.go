@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/focus"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
@@ -24,6 +25,7 @@ func (w *World) check() {
 	w.checkArchive()
 	w.checkMoney()
 	w.checkComplete()
+	w.checkExport(focus.V14)
 	for _, j := range w.allJobs() {
 		if !j.State().Over() {
 			w.breaks("unfinished: %s is %s (%s)", j.ID(), j.State(), j.Why())

@@ -14,7 +14,8 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{
-		a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.budgetsCmd(), a.costsCmd(), a.machinesCmd(), a.openCmd(),
+		a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.budgetsCmd(), a.costsCmd(), a.whyCmd(),
+		a.machinesCmd(), a.openCmd(),
 		a.adoptCmd(), a.releaseCmd(),
 		a.loginCmd(), a.logoutCmd(),
 	}

@@ -20,9 +20,9 @@ import (
 
 func (a *app) openCmd() *cobra.Command {
 	var quiet bool
-	cmd := &cobra.Command{Use: "open [JOB]", Short: "Open the dashboard in a browser", GroupID: command.GroupLook,
-		Args: command.Takes("[JOB]"),
-		Long: "Prints a link to the dashboard, or to the page of a job, and opens it where there is a display. The server " +
+	cmd := &cobra.Command{Use: "open [JOB|GROUP]", Short: "Open the dashboard in a browser", GroupID: command.GroupLook,
+		Args: command.Takes("[JOB|GROUP]"),
+		Long: "Prints a link to the dashboard, or to the page of a job or a group, and opens it where there is a display. The server " +
 			"that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and for five minutes, and " +
 			"signs the browser in. On a shared server you sign in with a token." + command.PlainExit,
 		Example:           "  scrimp open\n  scrimp open train-lm --no-browser",
@@ -30,11 +30,10 @@ func (a *app) openCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			path := "/"
 			if len(args) > 0 {
-				var j api.Job
-				if err := c.Do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(args[0]), nil, &j); err != nil {
+				var err error
+				if path, err = pageOf(ctx, c, args[0]); err != nil {
 					return err
 				}
-				path = "/jobs/" + url.PathEscape(j.ID)
 			}
 			link := c.Base + path // a shared server: its address is known
 			if !c.Far {
@@ -61,6 +60,19 @@ func (a *app) openCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&quiet, "no-browser", false,
 		"print the link only (default: open a browser where there is a display)")
 	return cmd
+}
+
+// pageOf is the path of the page of a job, or of a group of that name.
+func pageOf(ctx context.Context, c *command.Client, id string) (string, error) {
+	var j api.Job
+	err := c.Do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id), nil, &j)
+	if err == nil {
+		return "/jobs/" + url.PathEscape(j.ID), nil
+	}
+	if g, no := c.Group(ctx, id); no == nil {
+		return "/groups/" + url.PathEscape(g.ID), nil
+	}
+	return "", err
 }
 
 // browse opens a link where there is a display, by a file that leads to it: other users of this machine see the

@@ -26,15 +26,20 @@ func (m *Machine) settleReserved(ended bool) {
 		}
 		idle := m.unused(o, m.now())
 		m.fact(state.ReserveSettled{Offer: o.ID})
-		p := ledger.Posting{
-			Currency: o.Currency, Category: ledger.Fixed, Phase: ledger.Billed, Use: ledger.Idle, Rule: state.ReservedRule,
-			Owner:    ledger.Owner{Tenant: m.e.Tenant, Team: r.Team, Instance: string(o.ID)},
-			Provider: o.Provider, Region: o.Region,
-			SKU: o.Machine,
-		}
+		p := m.reservedEntry(o, ledger.Billed)
 		m.enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
 		p.Use = ledger.Open
 		m.enter(p, idle, ledger.Invoice(o.Provider), ledger.Payable(o.Provider))
+	}
+}
+
+// reservedEntry is a posting about what a reservation cost and nobody used, without its amount.
+func (m *Machine) reservedEntry(o *market.Offer, phase ledger.Phase) ledger.Posting {
+	return ledger.Posting{
+		Currency: o.Currency, Category: ledger.Fixed, Phase: phase, Use: ledger.Idle, Rule: state.ReservedRule,
+		Owner:    ledger.Owner{Tenant: m.e.Tenant, Team: o.Reserved.Team, Instance: string(o.ID)},
+		Provider: o.Provider, Region: o.Region,
+		SKU: o.Machine,
 	}
 }
 

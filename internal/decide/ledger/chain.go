@@ -38,6 +38,16 @@ func Cost(c Category, u Use) Account {
 	return Account("cost/" + string(c) + "/" + string(u))
 }
 
+// Creditor is the provider that the account is owed to or was billed by.
+func (a Account) Creditor() (name string, ok bool) {
+	for _, kind := range [...]string{"payable/", "invoice/"} {
+		if name, ok = strings.CutPrefix(string(a), kind); ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // IsCost reports whether the account holds cost, and of what.
 func (a Account) IsCost() (c Category, u Use, ok bool) {
 	rest, ok := strings.CutPrefix(string(a), "cost/")

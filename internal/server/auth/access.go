@@ -28,6 +28,6 @@ type Access struct {
 	// ask for other things take nothing of its pace.
 	Probe  bool
 	Stream bool // its answer may have no end, or is large
-	// Archive says that the answer is a tar file, which is compressed as it is sent.
+	// Archive says that the answer is a file which is made as it is sent: a tar file, or a ledger.
 	Archive bool
 }

@@ -29,6 +29,9 @@ var (
 	undone  = []string{"paused", "failed", "stopped", "cancelled"}
 
 	groupOpen = []string{"awaits_approval", "open"}
+
+	// bySearch is why a trial has paused or ended that its search alone goes on with.
+	bySearch = []string{"paused_by_search", "pruned", "search_over", "trained_in_full"}
 )
 
 // actions are all that a page does. Whether the reader may is decided by the API; the lists of states and roles
@@ -106,6 +109,9 @@ func (v *visit) role(team string) client.Role {
 
 // may reports whether a page offers the reader to do something to a job.
 func (v *visit) may(name string, j client.Job) bool {
+	if name == "resume" && slices.Contains(bySearch, j.Why) {
+		return false
+	}
 	a, known := actionOf(name)
 	return known && v.can(a, j.State, j.User, j.Team)
 }

@@ -24,9 +24,28 @@ type costsPage struct {
 	Tag    string
 	CSV    string
 	asked  string
+	flags  url.Values // of the command that shows the same
 }
 
 func (p *costsPage) twin() string { return p.asked }
+
+// command is scrimp costs with what the page was asked for.
+func (p *costsPage) command() string {
+	text := "scrimp costs"
+	for _, flag := range []string{"by", "since"} {
+		if v := p.flags.Get(flag); v != "" && strings.IndexFunc(v, odd) < 0 {
+			text += " --" + flag + " " + v
+		} else if v != "" {
+			text += " --" + flag + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"
+		}
+	}
+	return text
+}
+
+// odd reports whether a shell may take a sign for something else.
+func odd(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:", r)
+}
 
 // mostLines is how many lines of costs a page lists. The rest is one line, so that the total is that of the lines.
 const mostLines = 200
@@ -73,6 +92,7 @@ func (p *costsPage) read(v *visit) error {
 	if since != "" {
 		ask.Set("since", since)
 	}
+	p.flags = ask
 	p.asked, p.CSV = "/v1/costs?"+ask.Encode(), "/costs.csv?"+q.Encode()
 	return v.get(p.asked, &p.Costs)
 }

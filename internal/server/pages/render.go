@@ -136,6 +136,9 @@ func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
 		if t, ok := data.(interface{ twin() string }); ok {
 			f.Twin = t.twin()
 		}
+		if t, ok := data.(interface{ command() string }); ok {
+			f.Command = t.command()
+		}
 		if !p.still {
 			f.Live = v.r.URL.RequestURI()
 		}

@@ -12,6 +12,7 @@ import (
 var neighbours = map[string][]string{
 	"cli/command":  {"cli/show", "server", "server/kept", "server/workdir"},
 	"cli/estimate": {"cli/command", "cli/learn", "cli/offers", "cli/show"},
+	"cli/export":   {"cli/command"},
 	"cli/jobfile":  {"cli/command"},
 	"cli/jobs":     {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show", "server/workdir"},
 	"cli/learn":    {"cli/command", "server", "server/workdir"},

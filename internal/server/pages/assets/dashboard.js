@@ -58,7 +58,7 @@
     stream.addEventListener('gone', () => location.reload());
     stream.onerror = () => {
       lost = lost || Date.now();
-      away('The server does not answer since ' + new Date(lost).toLocaleTimeString() + '. What you see is from then.');
+      away('The server does not answer since ' + new Date(lost).toLocaleString() + '. What you see is from then. A server of your own machine: scrimp open leads to it again.');
       if (stream.readyState === EventSource.CLOSED) { stream = null; setTimeout(again, 3000); }
     };
   }

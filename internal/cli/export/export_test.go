@@ -1,0 +1,269 @@
+//go:build !local
+
+package export
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/focus"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+)
+
+// rows are n rows of FOCUS, with nothing, text and numbers of every size.
+func rows(n int) string {
+	var b strings.Builder
+	w, out := focus.NewWriter(focus.V14), csv.NewWriter(&b)
+	_ = out.Write(w.Header())
+	begin := time.Date(2026, 10, 30, 22, 0, 0, 0, time.UTC)
+	for i := range n {
+		rate := money.Rate(1 + int64(i)*7_777_777_777_777)
+		c := charge.Charge{Begin: begin, End: begin.Add(time.Hour), Timed: true, Time: time.Hour, Price: ledger.PriceOf(rate, true),
+			Amount: rate.Until(time.Hour), Currency: "USD", Category: ledger.Compute, Use: ledger.Useful, Phase: ledger.Accrued,
+			Owner: ledger.Owner{Job: fmt.Sprint("j", i, "\n東京")}}
+		if i%3 == 0 {
+			c.Amount, c.Corrects = c.Amount.Neg(), true
+		}
+		_ = out.Write(w.Row(nil, c))
+	}
+	out.Flush()
+	return b.String()
+}
+
+// runs runs scrimp export against a server that answers so, and returns what it printed.
+func runs(t *testing.T, answer http.HandlerFunc, args ...string) (out string, err error) {
+	t.Helper()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/server") {
+			_, _ = io.WriteString(w, "{}")
+			return
+		}
+		answer(w, r)
+	}))
+	defer site.Close()
+	var printed bytes.Buffer
+	a := &app{&command.App{Out: &printed, Err: io.Discard, Now: time.Now}}
+	c := &command.Client{Base: site.URL, Client: api.New(site.URL, "", site.Client())}
+	f := &flags{}
+	cmd := a.focusCmd()
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	f.to, _ = cmd.Flags().GetString("output")
+	f.force, _ = cmd.Flags().GetBool("force")
+	var columns []column
+	for _, k := range focus.Columns(focus.V14) {
+		columns = append(columns, column{k.Name, k.Kind, k.Null})
+	}
+	err = a.fetch(t.Context(), c, f, "/v1/export/focus", columns)
+	return printed.String(), err
+}
+
+func whole(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+func left(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// Each form has every row with every value, exactly.
+func TestExport_EachFormHasEveryRow(t *testing.T) {
+	text := rows(300)
+	want, _ := csv.NewReader(strings.NewReader(text)).ReadAll()
+	dir := t.TempDir()
+	for _, name := range []string{"a.csv", "a.csv.gz", "a.parquet"} {
+		path := filepath.Join(dir, name)
+		if out, err := runs(t, whole(text), "-o", path); err != nil || !strings.HasPrefix(out, "Wrote "+path) {
+			t.Fatal(out, err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name {
+		case "a.csv":
+			if string(b) != text {
+				t.Error("the file is not what was sent")
+			}
+		case "a.csv.gz":
+			z, err := gzip.NewReader(bytes.NewReader(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(z); err != nil || string(got) != text {
+				t.Error(err, "the file is not what was sent")
+			}
+		default:
+			checkParquet(t, b, want)
+		}
+	}
+	if got := left(t, dir); len(got) != 3 {
+		t.Errorf("there are %v", got)
+	}
+}
+
+func checkParquet(t *testing.T, b []byte, want [][]string) {
+	t.Helper()
+	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.NumRows() != int64(len(want)-1) {
+		t.Fatalf("there are %d rows, want %d", f.NumRows(), len(want)-1)
+	}
+	place := map[string]int{}
+	for i, path := range f.Schema().Columns() {
+		place[path[0]] = i
+	}
+	read := parquet.NewReader(f)
+	kinds := map[string]focus.Kind{}
+	for _, c := range focus.Columns(focus.V14) {
+		kinds[c.Name] = c.Kind
+	}
+	room := make([]parquet.Row, 1)
+	for n, record := range want[1:] {
+		if _, err := read.ReadRows(room); err != nil && n < len(want)-2 {
+			t.Fatal(err)
+		}
+		for i, name := range want[0] {
+			v := room[0][place[name]]
+			got := ""
+			switch {
+			case v.IsNull():
+			case kinds[name] == focus.Decimal:
+				n := new(big.Int).SetBytes(v.ByteArray())
+				if n.Bit(127) == 1 {
+					n.Sub(n, new(big.Int).Lsh(big.NewInt(1), 128))
+				}
+				got = new(big.Rat).SetFrac(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(18), nil)).FloatString(18)
+				got = focus.Number(strings.TrimSuffix(strings.TrimRight(got, "0"), "."))
+			case kinds[name] == focus.Time:
+				got = time.UnixMicro(v.Int64()).UTC().Format(time.RFC3339)
+			default:
+				got = string(v.ByteArray())
+			}
+			if got != record[i] {
+				t.Fatalf("row %d: %s is %q, want %q", n, name, got, record[i])
+			}
+		}
+	}
+}
+
+// An answer that breaks off, a problem and a form that nobody knows leave nothing, and what was there stays.
+func TestExport_LeavesNoHalfFile(t *testing.T) {
+	text := rows(50)
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+		_, _ = io.WriteString(w, text[:len(text)/2])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	problem := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(404)
+		_, _ = io.WriteString(w, `{"title":"there are no costs in that span","status":404,"fix":"give another"}`)
+	}
+	for _, name := range []string{"a.csv", "a.csv.gz", "a.parquet"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		for says, answer := range map[string]http.HandlerFunc{"run it again": cut, "give another": problem} {
+			if _, err := runs(t, answer, "-o", path); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want %q", name, err, says)
+			}
+			if got := left(t, dir); len(got) > 0 {
+				t.Errorf("%s: %v is left", name, got)
+			}
+		}
+		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := runs(t, whole(text), "-o", path); err == nil || !strings.Contains(err.Error(), "--force replaces it") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := runs(t, cut, "-o", path, "--force"); err == nil {
+			t.Errorf("%s: half of it was kept", name)
+		}
+		if b, _ := os.ReadFile(path); string(b) != "mine" {
+			t.Errorf("%s was replaced", name)
+		}
+		if _, err := runs(t, whole(text), "-o", path, "--force"); err != nil {
+			t.Error(err)
+		}
+		if b, _ := os.ReadFile(path); string(b) == "mine" || len(left(t, dir)) != 1 {
+			t.Errorf("%s was not replaced, or there is more: %v", name, left(t, dir))
+		}
+	}
+}
+
+// A file that comes while another is written is not replaced.
+func TestExport_ReplacesNothingThatCameMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	text := rows(3)
+	_, err := runs(t, func(w http.ResponseWriter, _ *http.Request) {
+		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, text)
+	}, "-o", path)
+	if b, _ := os.ReadFile(path); err == nil || string(b) != "mine" {
+		t.Errorf("%v, %q", err, b)
+	}
+}
+
+func TestExport_NamesTheFix(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range [][2]string{{"", "name the file"}, {"a.xlsx", "end its name with .csv, .csv.gz or .parquet"}, {dir + ".csv/b.csv", "no such file"}} {
+		if _, err := runs(t, whole(rows(1)), "-o", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v", c[0], err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "b.csv"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runs(t, whole(rows(1)), "-o", filepath.Join(dir, "b.csv"), "--force"); err == nil || !strings.Contains(err.Error(), "it is a folder") {
+		t.Error(err)
+	}
+}
+
+// The sheet has every offer, its price where that is known, and the on-demand price as the list price.
+func TestPrices_UnknownIsEmpty(t *testing.T) {
+	offer := func(capacity api.Capacity, rate money.Rate, priced bool) api.Listing {
+		return api.Listing{Offer: api.Offer{ID: "x/" + string(capacity), Provider: "x", Region: "r", Zone: "z", Machine: "m", Capacity: capacity,
+			Currency: "USD", Accelerator: "=H100"}, Quote: api.Quote{Rate: rate, Priced: priced}}
+	}
+	b, err := io.ReadAll(sheetOf(api.Market{Offers: []api.Listing{offer(api.Spot, 5e11, true), offer(api.OnDemand, 3e12, true), offer(api.Reserved, 0, false)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "x/r/m/spot,m,x,r,z,Dynamic,Hours,USD,0.5,3.0,x/spot,spot,'=H100,,,,,\n" +
+		"x/r/m/on-demand,m,x,r,z,Standard,Hours,USD,3.0,3.0,x/on-demand,on-demand,'=H100,,,,,\n" +
+		"x/r/m/reserved,m,x,r,z,Committed,Hours,USD,,3.0,x/reserved,reserved,'=H100,,,,,\n"
+	if _, got, _ := strings.Cut(string(b), "\n"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

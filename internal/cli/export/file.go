@@ -1,0 +1,163 @@
+package export
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"scrimp/internal/decide/focus"
+	"scrimp/internal/lib/durable"
+)
+
+// column is one of a file that may be Parquet.
+type column struct {
+	name string
+	kind focus.Kind
+	null bool
+}
+
+// target is a file that is to be written.
+type target struct {
+	*app
+	path    string
+	force   bool
+	columns []column
+}
+
+const (
+	stdout     = "-"
+	endCSV     = ".csv"
+	endGzip    = ".csv.gz"
+	endParquet = ".parquet"
+)
+
+// target checks where a file is to go before anything is asked.
+func (a *app) target(f *flags, columns []column) (*target, error) {
+	t := &target{a, f.to, f.force, columns}
+	forms := "end its name with .csv or .csv.gz"
+	if columns != nil {
+		forms = "end its name with .csv, .csv.gz or .parquet"
+	}
+	switch {
+	case f.to == "":
+		return nil, errUnnamed
+	case f.to == stdout || strings.HasSuffix(f.to, endCSV) || strings.HasSuffix(f.to, endGzip):
+	case strings.HasSuffix(f.to, endParquet) && columns != nil:
+		if err := parquetHere(); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("write %s: its form is not known: %s", f.to, forms)
+	}
+	if f.to == stdout {
+		return t, nil
+	}
+	if at, err := os.Stat(f.to); err == nil && at.IsDir() {
+		return nil, fmt.Errorf("write %s: it is a folder: name a file in it", f.to)
+	} else if err == nil && !f.force {
+		return nil, taken(f.to)
+	}
+	return t, nil
+}
+
+func taken(path string) error {
+	return fmt.Errorf("write %s: there is one: --force replaces it, or name another file", path)
+}
+
+// write writes CSV that is read from somewhere, in the form of the target.
+func (t *target) write(ctx context.Context, from io.Reader) error {
+	if t.path == stdout {
+		_, err := io.Copy(t.Out, from)
+		return err
+	}
+	size, err := t.replace(func(w io.Writer) error {
+		switch {
+		case strings.HasSuffix(t.path, endGzip):
+			z := gzip.NewWriter(w)
+			if _, err := io.Copy(z, from); err != nil {
+				return err
+			}
+			return z.Close()
+		case strings.HasSuffix(t.path, endParquet):
+			return writeParquet(ctx, w, t.columns, csv.NewReader(from))
+		}
+		_, err := io.Copy(w, from)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", t.path, err)
+	}
+	if t.JSON {
+		return t.Print(map[string]any{"file": t.path, "bytes": size})
+	}
+	t.Printf("Wrote %s, %d bytes.\n", t.path, size)
+	return nil
+}
+
+// replace fills a file beside the target and gives it the target's name once it is whole and on the disk.
+func (t *target) replace(fill func(io.Writer) error) (size int64, err error) {
+	dir, name := filepath.Split(t.path)
+	part := filepath.Join(dir, "."+name+"."+rand.Text()[:8]+".part")
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // as open as the user's files are
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		_ = f.Close() // a second time does nothing
+		_ = os.Remove(part)
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := fill(w); err != nil {
+		return 0, err
+	}
+	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
+		return 0, err
+	}
+	at, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if err := f.Close(); err != nil {
+		return 0, err
+	}
+	return at.Size(), errors.Join(t.name(part), durable.Folder(filepath.Dir(t.path)))
+}
+
+// name gives a file that is whole its name. Without force it replaces none that came meanwhile; a file system without
+// hard links is asked beforehand.
+func (t *target) name(part string) error {
+	if t.force {
+		return os.Rename(part, t.path)
+	}
+	err := os.Link(part, t.path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		if err != nil {
+			return taken(t.path)
+		}
+		return nil
+	}
+	if _, err := os.Lstat(t.path); err == nil {
+		return taken(t.path)
+	}
+	return os.Rename(part, t.path)
+}
+
+// answer is the body of an answer, whose early end says what to do.
+type answer struct{ from io.Reader }
+
+func (a *answer) Read(p []byte) (n int, err error) {
+	n, err = a.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the server's answer broke off, nothing was kept: run it again: %w", err)
+	}
+	return n, err
+}

@@ -1,0 +1,78 @@
+package charge
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A SpanError says which end of a span is wrong and what to write.
+type SpanError struct {
+	Field string // since or until
+	Err   error
+	Fix   string
+}
+
+func (e *SpanError) Error() string { return e.Field + ": " + e.Err.Error() }
+func (e *SpanError) Unwrap() error { return e.Err }
+
+// forms are how a moment is written, and what each is for.
+var forms = []string{"2006-01", time.DateOnly, time.RFC3339}
+
+const fix = "write a month, a day or an hour in UTC, as in 2026-10, 2026-10-15 or 2026-10-15T08:00:00Z"
+
+// ParseSpan reads a span of time: since is in it, until is not. "" is from the beginning, and to the end. Each is a
+// whole hour, so that spans that meet add up.
+func ParseSpan(since, until string) (s Span, err error) {
+	if s.Since, err = parseTime("since", since); err != nil {
+		return Span{}, err
+	}
+	if s.Until, err = parseTime("until", until); err != nil {
+		return Span{}, err
+	}
+	if !s.Until.IsZero() && !s.Since.Before(s.Until) {
+		return Span{}, &SpanError{"until", fmt.Errorf("%s is not after %s", until, since),
+			"write a later end, or leave it out"}
+	}
+	return s, nil
+}
+
+func parseTime(field, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, form := range forms {
+		t, err := time.Parse(form, text)
+		switch {
+		case err != nil:
+		case !t.Truncate(time.Hour).Equal(t):
+			return t, &SpanError{field, errors.New(text + " is no whole hour"), fix}
+		case t.Year() < 1970 || t.Year() > 9998:
+			return t, &SpanError{field, errors.New(text + " is no time of a ledger"), fix}
+		default:
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is no time", text), fix}
+}
+
+// ParsePeriod reads a period with two ends: a month, a day, or two times with two dots between, as in
+// 2026-10-01..2026-10-15.
+func ParsePeriod(field, text string) (s Span, err error) {
+	const how = "write a month, a day or a span, as in 2026-10, 2026-10-15 or 2026-10-01..2026-10-15"
+	if since, until, ok := strings.Cut(text, ".."); ok && since != "" && until != "" {
+		if s, err = ParseSpan(since, until); err != nil {
+			return Span{}, &SpanError{field, err, how}
+		}
+		return s, nil
+	}
+	if s.Since, err = parseTime(field, text); err != nil || text == "" || len(text) > len(time.DateOnly) {
+		return Span{}, &SpanError{field, fmt.Errorf("%.60q is no period", text), how}
+	}
+	s.Until = s.Since.AddDate(0, 0, 1)
+	if len(text) < len(time.DateOnly) {
+		s.Until = NextMonth(s.Since)
+	}
+	return s, nil
+}

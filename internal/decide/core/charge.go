@@ -1,0 +1,73 @@
+package core
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+)
+
+// SourceOf returns what a job knows of one of its postings: who pays, and how the machine was bought.
+func SourceOf(j *Job, p *ledger.Posting) charge.Source {
+	s := charge.Source{User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment")}
+	k := taskOf(j, &p.Owner)
+	if k == nil {
+		return s
+	}
+	s = sourceOf(k.Machine(), s)
+	s.Work = workOf(j, k)
+	s.Billed, s.Shared = k.Billed(), k.Portion() != nil
+	if s.Shared && p.End.After(p.Begin) {
+		for _, piece := range k.Pieces(p.Begin, p.End) {
+			s.Part, s.Whole = piece.Part, piece.Whole
+		}
+	}
+	return s
+}
+
+// IdleSourceOf returns what an instance knows of a posting about its time without a task. The instance may be unknown.
+func IdleSourceOf(m *Machine, p *ledger.Posting) charge.Source {
+	s := charge.Source{User: m.s.IdleUser(p.Owner.Task)}
+	if i := m.s.Instance(p.Owner.Instance); i != nil {
+		s = sourceOf(i.Machine(), s)
+	}
+	return s
+}
+
+func sourceOf(machine *state.Machine, s charge.Source) charge.Source {
+	s.Capacity, s.Accelerators = machine.Capacity, machine.GPUs
+	return s
+}
+
+// workOf is how many hours of the job's work an hour of the task does. A job that states its work and was measured says
+// so itself; of others the machine's speed is all that is known.
+func workOf(j *Job, k *Task) float64 {
+	speed, nodes := k.Machine().Speed, k.Attempt().Nodes()
+	if speed <= 0 {
+		speed = 1
+	}
+	work, total, rate := j.Terms().Work, j.Total(), j.StepRate()
+	if work <= 0 || total <= 0 || rate <= 0 {
+		return speed
+	}
+	return work.Hours() * rate * speed / float64(total) / float64(nodes)
+}
+
+// taskOf is the task that an owner names, or nil.
+func taskOf(j *Job, o *ledger.Owner) *Task {
+	rank, ok := strings.CutPrefix(o.Task, o.Attempt+"/")
+	n, err := strconv.Atoi(rank)
+	if !ok || err != nil {
+		return nil
+	}
+	list := j.Attempts()
+	for i := len(list) - 1; i >= 0; i-- { // the newest has the newest postings
+		if list[i].ID() == o.Attempt {
+			return list[i].Rank(n)
+		}
+	}
+	return nil
+}

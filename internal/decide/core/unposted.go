@@ -1,0 +1,67 @@
+package core
+
+import (
+	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+)
+
+// Unposted returns what running machines and reservations have cost by t and the ledger does not hold yet, as postings
+// that nobody has booked: with the ledger they add up to what was spent by t. No time is before the last event.
+func (m *Machine) Unposted(t time.Time) []ledger.Posting {
+	u := unposted{at: t}
+	for _, a := range m.Live() {
+		j, ok := m.Job(a.Job())
+		if !ok {
+			continue
+		}
+		for _, k := range a.Tasks() {
+			if k.Live() {
+				u.task(m, j, k)
+			}
+		}
+	}
+	for _, i := range m.s.Waiting() {
+		u.idle(m, i)
+	}
+	for _, l := range m.prepaid {
+		if o := l.Offer(); t.After(o.Reserved.From) {
+			u.add(m.reservedEntry(o, ledger.Estimated), m.unused(o, t))
+		}
+	}
+	return u.list
+}
+
+type unposted struct {
+	at   time.Time
+	list []ledger.Posting
+}
+
+func (u *unposted) task(m *Machine, j *Job, k *Task) {
+	due := k.Cost(u.at).Sub(k.Posted())
+	for _, p := range k.Pieces(k.Accrued(), u.at) {
+		due = due.Sub(p.Amount)
+		u.add(m.timed(m.entry(j, k, ledger.Estimated, ledger.Open, ""), k.Machine(), p), p.Amount)
+	}
+	u.add(m.entry(j, k, ledger.Estimated, ledger.Open, PricedLater), due)
+}
+
+func (u *unposted) idle(m *Machine, i *Instance) {
+	idle, _ := i.Idle()
+	due := i.Cost(u.at).Sub(i.Posted())
+	for _, p := range i.Pieces(later(idle.From, idle.Accrued), u.at) {
+		due = due.Sub(p.Amount)
+		u.add(m.timed(m.idleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), undivided(p)), p.Amount)
+	}
+	u.add(m.idleEntry(i, &idle, ledger.Estimated, PricedLater), due)
+}
+
+func (u *unposted) add(p ledger.Posting, amount money.Amount) {
+	moved, ok := ledger.Move(amount, ledger.Payable(p.Provider), ledger.Cost(p.Category, p.Use))
+	if !ok {
+		return
+	}
+	p.Amount, p.From, p.To, p.At = moved.Amount, moved.From, moved.To, u.at
+	u.list = append(u.list, p)
+}

@@ -1,0 +1,128 @@
+package focus_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/focus"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+	"scrimp/internal/test/focustest"
+	_ "scrimp/internal/test/sameseed"
+)
+
+var begin = time.Date(2026, 10, 30, 22, 13, 7, 1234567, time.UTC)
+
+// odd are names that a loader or a spreadsheet takes for something else.
+var odd = []string{"", "a", "2026", "1e5", "NaN", "null", "true", "-", "=1+1", "0", "2026-10-01", "東京", "<b>\"x\",\n"}
+
+// drawn is a charge as the ledger can lead to one: its amount is that of its time and price but for the last digits.
+func drawn(t *rapid.T) charge.Charge {
+	at := begin.Add(time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "begin")))
+	c := charge.Charge{Begin: at, End: at.Add(time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "span"))), Currency: "USD",
+		Category: rapid.SampledFrom([]ledger.Category{ledger.Compute, ledger.Storage, ledger.Transfer, ledger.Image, ledger.Address,
+			ledger.Overhead, ledger.Fixed, "new"}).Draw(t, "category"),
+		Use: ledger.Useful, Phase: ledger.Accrued, Provider: rapid.SampledFrom(odd).Draw(t, "provider"),
+		Region: rapid.SampledFrom(odd).Draw(t, "region"), SKU: rapid.SampledFrom(odd).Draw(t, "sku"),
+		Owner: ledger.Owner{Tenant: "default", Team: rapid.SampledFrom(odd).Draw(t, "team"), Project: rapid.SampledFrom(odd).Draw(t, "project"),
+			Job: rapid.SampledFrom(odd).Draw(t, "job"), Part: rapid.SampledFrom(odd).Draw(t, "part"), Task: "t.1/0",
+			Instance: rapid.SampledFrom(odd).Draw(t, "instance")},
+		Source: charge.Source{Capacity: rapid.SampledFrom([]market.Capacity{"", market.Spot, market.OnDemand, market.Reserved}).Draw(t, "capacity"),
+			Shared: rapid.Bool().Draw(t, "shared"), Part: 1, Whole: 3},
+	}
+	if end := charge.NextMonth(c.Begin); c.End.After(end) {
+		c.End = end
+	}
+	if c.Timed = rapid.Bool().Draw(t, "timed"); c.Timed {
+		c.Time = c.End.Sub(c.Begin)
+		c.Price = ledger.PriceOf(money.Rate(rapid.Int64Range(0, 1e15).Draw(t, "rate")), true)
+		c.ListPrice = ledger.PriceOf(money.Rate(rapid.Int64Range(0, 1e15).Draw(t, "list")), rapid.Bool().Draw(t, "known"))
+		c.Amount = c.Price.Rate.Until(c.Time)
+	}
+	c.Amount = c.Amount.Add(money.Picos(rapid.Int64Range(0, 1).Draw(t, "digit")))
+	if c.Corrects = rapid.Bool().Draw(t, "corrects"); c.Corrects {
+		c.Amount = c.Amount.Neg()
+	}
+	return c
+}
+
+// Every row of every charge keeps the rules of the format, in each version, and the costs add up exactly.
+func TestRows_KeepTheRulesOfTheFormat(t *testing.T) {
+	for _, v := range []focus.Version{focus.V12, focus.V13, focus.V14} {
+		t.Run(v.String(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				var file bytes.Buffer
+				w, out := focus.NewWriter(v), csv.NewWriter(&file)
+				_ = out.Write(w.Header())
+				var want money.Amount
+				for range rapid.IntRange(1, 5).Draw(t, "rows") {
+					c := drawn(t)
+					want = want.Add(c.Amount)
+					_ = out.Write(w.Row(nil, c))
+				}
+				out.Flush()
+				got, broken, err := focustest.Read(&file, v.String())
+				if err != nil || len(broken) > 0 {
+					t.Fatal(err, broken)
+				}
+				if got.Cost.Cmp(new(big.Rat).SetFrac(want.Big(), big.NewInt(1e12))) != 0 {
+					t.Fatalf("the rows add up to %s, the charges to %v", got.Cost.FloatString(12), want)
+				}
+			})
+		})
+	}
+}
+
+// The table of columns is that of the specification: 57, 65 and 65, by name, ours behind.
+func TestColumns_AreThoseOfTheSpecification(t *testing.T) {
+	for v, n := range map[focus.Version]int{focus.V12: 57, focus.V13: 65, focus.V14: 65} {
+		var names []string
+		for _, c := range focus.Columns(v) {
+			if c.Level != focus.Custom {
+				names = append(names, c.Name)
+			}
+		}
+		if len(names) != n || !slices.Equal(names, focustest.Columns(v.String())) {
+			t.Errorf("%v has %d columns: %v", v, len(names), names)
+		}
+	}
+}
+
+// 90 s at $0.9731 an hour are 0.025 hours and $0.0243275, with a list price of $2.
+func TestRow_OfTheExample(t *testing.T) {
+	hour := begin.Truncate(time.Hour)
+	rate, _ := money.ParseRate("0.9731")
+	c := charge.Charge{Begin: hour, End: hour.Add(90 * time.Second), Timed: true, Time: 90 * time.Second, Amount: rate.Until(90 * time.Second),
+		Price: ledger.PriceOf(rate, true), ListPrice: ledger.PriceOf(2e12, true), Currency: "USD", Category: ledger.Compute, Use: ledger.Lost,
+		Phase: ledger.Accrued, Provider: "aws", Region: "us-east-1", SKU: "p5.48xlarge", Owner: ledger.Owner{Job: "lm-1", Project: "2026"},
+		Source: charge.Source{Capacity: market.Spot, Accelerators: 8}}
+	w := focus.NewWriter(focus.V14)
+	got := map[string]string{}
+	for i, v := range w.Row(nil, c) {
+		got[w.Header()[i]] = v
+	}
+	for name, want := range map[string]string{"BilledCost": "0.0243275", "PricingQuantity": "0.025", "ContractedUnitPrice": "0.9731",
+		"ListCost": "0.05", "ListUnitPrice": "2.0", "SubAccountId": "project-2026", "PricingCategory": "Dynamic", "x_Outcome": "lost",
+		"SkuPriceDetails": `{"InstanceType":"p5.48xlarge","GpuCount":8,"x_Capacity":"spot"}`, "SkuPriceId": "aws/us-east-1/p5.48xlarge/spot",
+		"ChargePeriodStart": "2026-10-30T22:00:00Z", "ChargePeriodEnd": "2026-10-30T22:01:30Z", "BillingPeriodEnd": "2026-11-01T00:00:00Z",
+		"ChargeDescription": "p5.48xlarge spot in us-east-1 for job lm-1: lost", "ServiceProviderName": "aws", "InvoiceId": ""} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+func TestParseVersion_NamesThoseThatAreThere(t *testing.T) {
+	if _, err := focus.ParseVersion("1.1"); err == nil || fmt.Sprint(err) != `FOCUS "1.1" is not known: write 1.2, 1.3 or 1.4` {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,218 @@
+package books
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/focus"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+// rows are a form in which charges are sent.
+type rows interface {
+	Header() []string
+	Row(room []string, c charge.Charge) []string
+}
+
+// ExportFocus sends the costs of a span as a CSV file of FOCUS.
+func (b *Books) ExportFocus(w http.ResponseWriter, r *http.Request) {
+	v, err := focus.ParseVersion(r.URL.Query().Get("version"))
+	if err != nil {
+		reply.FieldProblem(w, http.StatusBadRequest, "version", "this version of FOCUS is not written",
+			"write "+focus.Versions, err)
+		return
+	}
+	b.export(w, r, "scrimp-focus-"+v.String()+".csv", focus.NewWriter(v))
+}
+
+// ExportCharges sends the costs of a span as a CSV file for spreadsheets.
+func (b *Books) ExportCharges(w http.ResponseWriter, r *http.Request) {
+	b.export(w, r, "scrimp-costs.csv", charge.Table{})
+}
+
+// export sends the charges that the caller may see, one after the other: of the ledger there is never more in memory
+// than a stride of events.
+func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as rows) {
+	span, err := charge.ParseSpan(r.URL.Query().Get("since"), r.URL.Query().Get("until"))
+	if bad, ok := errors.AsType[*charge.SpanError](err); ok {
+		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
+		return
+	}
+	out := csv.NewWriter(w)
+	began := false
+	var room []string
+	err = b.eachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+		if !began {
+			began = true
+			w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+			if err := out.Write(as.Header()); err != nil {
+				return err
+			}
+		}
+		room = as.Row(room[:0], c)
+		return out.Write(room)
+	})
+	if err == nil && began {
+		out.Flush()
+		err = out.Error()
+	}
+	switch {
+	case err != nil && began:
+		if r.Context().Err() == nil {
+			b.Errors.Error("export broken off", "error", err)
+		}
+		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+	case err != nil:
+		unread(w, "the ledger was not read", err)
+	case !began:
+		reply.Problem(w, http.StatusNotFound, "there are no costs in that span", "leave --since and --until out, or give "+
+			"others: scrimp costs shows what was spent by whom", nil)
+	}
+}
+
+// eachCharge calls f with each charge within the span of a team that the caller may see: those of the ledger and those
+// of running machines, up to this second.
+func (b *Books) eachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
+	f func(charge.Charge) error,
+) (err error) {
+	s := charge.NewStream(span, func(c charge.Charge) {
+		if err == nil {
+			err = f(c)
+		}
+	})
+	read := b.eachPosting(ctx, span, func(p *ledger.Posting, of charge.Source) error {
+		if caller.Role(p.Owner.Team) >= identity.Viewer {
+			s.Add(p, of)
+		}
+		return err
+	})
+	if read != nil {
+		return read
+	}
+	s.End()
+	return err
+}
+
+// eachPosting calls f with every posting that may be about the span, in their order, and with what runs now.
+func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledger.Posting, charge.Source) error) error {
+	var live []ledger.Posting
+	end := uint64(0)
+	b.Control.Read(func(m *core.Machine) {
+		now := b.Control.Now()
+		if m.Now().After(now) {
+			now = m.Now()
+		}
+		end, live = m.Seq(), m.Unposted(now)
+	})
+	first, some, err := b.firstSince(ctx, span, end)
+	if err != nil {
+		return err
+	}
+	sources := sources{b: b, machines: map[string]charge.Source{}}
+	for after := first - 1; some && after < end; {
+		next := min(end, after+exportStride)
+		var list []ledger.Posting
+		for p, err := range b.Log.PostingsOf(ctx, b.Control.Tenant(), after, next) {
+			if err != nil {
+				return err
+			}
+			list = append(list, p)
+		}
+		for some := range slices.Chunk(list, exportTurn) {
+			if err := sources.each(ctx, some, f); err != nil {
+				return err
+			}
+		}
+		after = next
+	}
+	return sources.each(ctx, live, f)
+}
+
+// firstSince is the first event with a posting that may be about the span: a posting is booked when its time is over.
+func (b *Books) firstSince(ctx context.Context, span charge.Span, end uint64) (first uint64, some bool, err error) {
+	if span.Since.IsZero() {
+		return 1, end > 0, nil
+	}
+	b.spent.mu.Lock()
+	defer b.spent.mu.Unlock()
+	if err := b.spentTo(ctx, max(end, b.spent.upTo)); err != nil {
+		return 0, false, err
+	}
+	first, some = b.spent.sums.From(span.Since.Add(-exportEarly))
+	return first, some && first <= end, nil
+}
+
+// sources finds what postings do not say themselves.
+type sources struct {
+	b *Books
+	// machines are what is known of instances, for their idle time: the core forgets those that are gone.
+	machines map[string]charge.Source
+}
+
+const (
+	exportStride = 5_000 // events whose postings are in memory at once
+	exportTurn   = 1_000 // postings that are looked up at once: no step meanwhile
+	// exportEarly is how long before its time a posting may be booked, by a clock that is wrong.
+	exportEarly = 24 * time.Hour
+	// exportMachines is of how many instances is remembered how they were bought.
+	exportMachines = 20_000
+)
+
+// each calls f with each posting of a stride.
+func (s *sources) each(ctx context.Context, list []ledger.Posting, f func(*ledger.Posting, charge.Source) error) error {
+	of := make([]charge.Source, len(list))
+	archived := map[string]bool{}
+	s.b.Control.ReadUncommitted(func(m *core.Machine) {
+		for i := range list {
+			p := &list[i]
+			if j, ok := m.Job(p.Owner.Job); ok {
+				of[i] = core.SourceOf(j, p)
+			} else if p.Owner.Job == "" {
+				of[i] = core.IdleSourceOf(m, p)
+			} else {
+				archived[p.Owner.Job] = true
+			}
+		}
+	})
+	jobs, err := s.b.Control.ArchivedJobs(ctx, slices.Sorted(maps.Keys(archived))...)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		p := &list[i]
+		if j := jobs[p.Owner.Job]; j != nil {
+			of[i] = core.SourceOf(j, p)
+		}
+		s.machine(p.Owner.Instance, &of[i])
+		if err := f(p, of[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// machine remembers how an instance was bought, and says it of one that is gone.
+func (s *sources) machine(instance string, of *charge.Source) {
+	if instance == "" {
+		return
+	}
+	if of.Capacity == "" {
+		of.Capacity, of.Accelerators = s.machines[instance].Capacity, s.machines[instance].Accelerators
+		return
+	}
+	if len(s.machines) >= exportMachines {
+		clear(s.machines)
+	}
+	s.machines[instance] = *of
+}

@@ -1,0 +1,136 @@
+package books
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+
+	"scrimp/client"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/variance"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+// mostMoved is how many jobs are named.
+const mostMoved = 10
+
+// Why says why the cost of one period differs from that of another.
+func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	by := cmp.Or(q.Get("by"), "team")
+	name, err := groupBy(by)
+	if err != nil {
+		reply.FieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that", "write "+groups, err)
+		return
+	}
+	var spans [2]charge.Span
+	for i, field := range []string{"before", "after"} {
+		spans[i], err = charge.ParsePeriod(field, q.Get(field))
+		if bad, ok := errors.AsType[*charge.SpanError](err); ok {
+			reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no period", bad.Fix, bad.Err)
+			return
+		}
+	}
+	if spans[0] == spans[1] {
+		reply.FieldProblem(w, http.StatusBadRequest, "after", "both periods are the same", "give another period", nil)
+		return
+	}
+	c := comparison{name: name, spans: spans, lines: map[lineKey]*pair{}, jobs: map[money.Currency]variance.Jobs{}}
+	for i := range spans {
+		err := b.eachCharge(r.Context(), auth.CallerOf(r), spans[i], func(v charge.Charge) error {
+			c.add(i, &v)
+			return nil
+		})
+		if err != nil {
+			unread(w, "the ledger was not read", err)
+			return
+		}
+	}
+	if len(c.lines) == 0 {
+		reply.Problem(w, http.StatusNotFound, "there are no costs in either period",
+			"give others: scrimp costs shows what was spent by whom", nil)
+		return
+	}
+	v := c.answer()
+	v.By = by
+	reply.JSON(w, v)
+}
+
+// comparison is two periods in the making.
+type comparison struct {
+	name  func(w ledger.Dimensions, job string) string
+	spans [2]charge.Span
+	lines map[lineKey]*pair
+	jobs  map[money.Currency]variance.Jobs
+}
+
+// pair is what one name had before and after.
+type pair [2]*variance.Period
+
+func (c *comparison) add(at int, v *charge.Charge) {
+	o := &v.Owner
+	w := ledger.Dimensions{Team: o.Team, Project: o.Project, User: v.User, Kind: v.Kind, Tags: ledger.TagText(o.Labels()),
+		Bought: ledger.Bought{Provider: v.Provider, Region: v.Region, SKU: v.SKU, Category: v.Category}}
+	k := lineKey{c.name(w, o.Job), v.Currency}
+	if c.lines[k] == nil {
+		c.lines[k] = &pair{variance.NewPeriod(), variance.NewPeriod()}
+	}
+	c.lines[k][at].Add(v)
+	if o.Job == "" {
+		return
+	}
+	if c.jobs[v.Currency] == nil {
+		c.jobs[v.Currency] = variance.Jobs{}
+	}
+	cost := c.jobs[v.Currency][o.Job]
+	cost[at] = cost[at].Add(v.Amount)
+	c.jobs[v.Currency][o.Job] = cost
+}
+
+func (c *comparison) answer() client.Why {
+	v := client.Why{Before: client.WhySpan{Since: c.spans[0].Since, Until: c.spans[0].Until},
+		After: client.WhySpan{Since: c.spans[1].Since, Until: c.spans[1].Until}, Lines: []client.WhyLine{},
+		Jobs: []client.WhyJob{}}
+	for _, cause := range variance.Causes {
+		v.Causes = append(v.Causes, string(cause))
+	}
+	totals := map[money.Currency]*client.WhyLine{}
+	for k, p := range c.lines {
+		l := client.WhyLine{Name: k.name, Currency: k.currency, Before: p[0].Cost(), After: p[1].Cost(),
+			Change: p[1].Cost().Sub(p[0].Cost()), Parts: map[string]money.Amount{}}
+		t := totals[k.currency]
+		if t == nil {
+			t = &client.WhyLine{Currency: k.currency, Parts: map[string]money.Amount{}}
+			totals[k.currency] = t
+		}
+		t.Before, t.After, t.Change = t.Before.Add(l.Before), t.After.Add(l.After), t.Change.Add(l.Change)
+		for cause, part := range variance.Split(p[0], p[1]) {
+			l.Parts[string(cause)] = part
+			t.Parts[string(cause)] = t.Parts[string(cause)].Add(part)
+		}
+		v.Lines = append(v.Lines, l)
+	}
+	slices.SortFunc(v.Lines, func(a, b client.WhyLine) int {
+		return cmp.Or(size(b.Change).Cmp(size(a.Change)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Currency, b.Currency))
+	})
+	for _, currency := range slices.Sorted(maps.Keys(totals)) {
+		v.Totals = append(v.Totals, *totals[currency])
+		for _, j := range c.jobs[currency].Most(mostMoved) {
+			v.Jobs = append(v.Jobs, client.WhyJob{Job: j.Job, Currency: currency, Before: j.Before, After: j.After,
+				Change: j.Change()})
+		}
+	}
+	return v
+}
+
+func size(a money.Amount) money.Amount {
+	if a.Sign() < 0 {
+		return a.Neg()
+	}
+	return a
+}

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"scrimp/client"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/wire/api"
+)
+
+// moneyRoutes are about what was spent, and what may be.
+func moneyRoutes() []route {
+	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, " +
+		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",
+		"until: the same, up to which; the costs of running machines up to now where it is not given"}
+	return []route{
+		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
+			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
+				"job or tag:KEY, team where it is not given",
+				"since: span until now"}, inBooks((*books.Books).Costs)},
+		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
+			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
+			ofBudgets((*budgets.Desk).Show)},
+		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
+			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
+		{"GET", "/v1/why", identity.Viewer, anywhere, true, "Say why the cost of one period differs from that of another",
+			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
+				"2026-10-01..2026-10-15", "after: the same", "by: as of GET /v1/costs"}, inBooks((*books.Books).Why)},
+		{"GET", "/v1/export/focus", identity.Viewer, anywhere, true,
+			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
+			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
+			inBooks((*books.Books).ExportFocus)},
+		{"GET", "/v1/export/costs", identity.Viewer, anywhere, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
+			"text/csv", span, inBooks((*books.Books).ExportCharges)},
+	}
+}
