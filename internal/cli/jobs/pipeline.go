@@ -132,7 +132,8 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err != nil {
 		return err
 	}
-	if _, err := a.prepare(file, f, a.Now()); err != nil { // before a server is started for it
+	p, err := a.prepare(file, f) // before a server is started for it
+	if err != nil {
 		return err
 	}
 	c, err := a.Ensure(ctx, f.job.Market)
@@ -140,10 +141,6 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 		return err
 	}
 	v, err := c.Server(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := a.prepare(file, f, v.Market.Now)
 	if err != nil {
 		return err
 	}
@@ -173,8 +170,8 @@ type preparedPipeline struct {
 }
 
 // prepare reads a pipeline with what the flags say.
-func (a *app) prepare(file string, f pipelineFlags, now time.Time) (p preparedPipeline, err error) {
-	if p.file, p.folder, err = readPipeline(file, now); err != nil {
+func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err error) {
+	if p.file, p.folder, err = readPipeline(file, a.Now()); err != nil {
 		return p, err
 	}
 	whole := &p.file.Whole
