@@ -206,10 +206,17 @@ func longest(list []GraphStage) (path []string, took time.Duration) {
 	return path, took
 }
 
+// mostDrawn is how many stages a plan draws.
+const mostDrawn = 40
+
 // PipelinePlan is what a pipeline would run, before it spends anything.
 func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amount, notes []string, p Place) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s has %s\n\n%s\n", clean(name), draw.Count(len(list), "stage"), DrawGraph(list, money.USD, p))
+	first := list[:min(len(list), mostDrawn)]
+	fmt.Fprintf(&b, "%s has %s\n\n%s\n", clean(name), draw.Count(len(list), "stage"), DrawGraph(first, money.USD, p))
+	if n := len(list) - len(first); n > 0 {
+		p.fact(&b, "not drawn", "%s: scrimp pipeline graph draws all", draw.Count(n, "stage"))
+	}
 	p.fact(&b, "budget", "%s for all of them, which no decision passes", money.Short(budget, money.USD))
 	p.fact(&b, "at once", "%s at most", draw.Count(atOnce, "stage"))
 	for _, n := range notes {

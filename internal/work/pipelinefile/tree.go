@@ -203,7 +203,7 @@ func merge(to, from *yaml.Node, field string, differs func(field string)) *yaml.
 			out.Content = append(out.Content, key, value)
 		case out.Content[have].Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
 			out.Content[have] = merge(out.Content[have], value, join(field, key.Value), differs)
-		case string(canonical(out.Content[have])) != string(canonical(value)):
+		case !bytes.Equal(canonical(out.Content[have]), canonical(value)):
 			differs(join(field, key.Value))
 		}
 	}
