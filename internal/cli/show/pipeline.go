@@ -70,7 +70,16 @@ func Pipeline(g api.Group, p Place) string {
 	}
 	b.WriteString("\n")
 	var rows [][]string
-	for _, s := range g.Pipeline.Stages {
+	listed := g.Pipeline.Stages
+	if len(listed) > mostListed { // what needs attention
+		listed = slices.DeleteFunc(slices.Clone(listed), func(s api.StageState) bool {
+			return s.State == "waiting" || s.State == "done" || s.State == "reused"
+		})
+		listed = listed[:min(len(listed), mostListed)]
+		p.fact(&b, "listed", "%d of %s: those that run, have failed or are skipped; --json lists all", len(listed),
+			draw.Count(len(g.Pipeline.Stages), "stage"))
+	}
+	for _, s := range listed {
 		cost := "-"
 		if s.Started != nil && s.State != "reused" {
 			cost = money.Format(s.Cost, g.Currency, 4)
@@ -206,8 +215,11 @@ func longest(list []GraphStage) (path []string, took time.Duration) {
 	return path, took
 }
 
-// mostDrawn is how many stages a plan draws.
-const mostDrawn = 40
+// How many stages a plan draws, and how many a page lists.
+const (
+	mostDrawn  = 40
+	mostListed = 200
+)
 
 // PipelinePlan is what a pipeline would run, before it spends anything.
 func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amount, notes []string, p Place) string {

@@ -1,6 +1,7 @@
 package show_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,23 @@ func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	}
 	if sum != r.Cost || v.Cost != r.Cost || saved != r.Group.Pipeline.Saved || v.Saved != saved {
 		t.Errorf("the lines are %s and %s, the receipt says %s and %s", sum, saved, r.Cost, r.Group.Pipeline.Saved)
+	}
+}
+
+// A page and a plan of thousands of stages show what needs attention.
+func TestPipelines_LargeOnesFitAPage(t *testing.T) {
+	g := retrained()
+	var graph []show.GraphStage
+	for i := range 3000 {
+		name := fmt.Sprint("many@", i)
+		g.Pipeline.Stages, graph = append(g.Pipeline.Stages, api.StageState{Name: name, State: "waiting"}), append(graph, show.GraphStage{Name: name})
+	}
+	page, plan := show.Group(g, show.Place{}), show.PipelinePlan("large", show.Layered(graph), 4, amount("25"), nil, show.Place{})
+	if strings.Count(page, "\n") > 20 || !strings.Contains(page, "probe") || !strings.Contains(page, "3 of 3007 stages") {
+		t.Errorf("the page is\n%.3000s", page)
+	}
+	if strings.Count(plan, "\n") > 50 || !strings.Contains(plan, "2960 stages: scrimp pipeline graph draws all") {
+		t.Errorf("the plan is\n%.3000s", plan)
 	}
 }
 
