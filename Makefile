@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 STRIPPED = -ldflags '-s -w'
 
-.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -113,12 +113,16 @@ bench-estimate: ## how wrong estimates are, against baselines, and settled witho
 DATA ?= ../shared/data
 needs = test -e $(1) || { echo "SKIPPED: $@ needs $(1), which is not there: name the folder with DATA="; exit $${SCRIMP_CI:+1}; };
 NODES ?= 1
+DEMAND ?= $(DATA)/commitments/demand.csv
 gang = --nodes $(NODES) $(if $(LOST_ALONE),--alone)
 bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot (gangs: NODES=4, lost one by one too: LOST_ALONE=1)
 	@$(call needs,$(DATA)/spot/availability_2022.csv) $(GO) run ./cmd/scrimp simulate deadline --availability $(DATA)/spot/availability_2022.csv --windows $(DATA)/spot/windows_2022.csv $(gang)
 
 bench-zones: ## the same with several zones, live prices and transfer; the optimum takes minutes, once
 	@$(call needs,$(DATA)/spot/zones_public_availability.csv) $(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv $(gang)
+
+bench-commit: ## commitments on three years of hourly demand, against their targets: needs ../shared/data/commitments (another file: DEMAND=)
+	@$(call needs,$(DEMAND)) $(GO) test -count 1 ./internal/work/commit -run TestBenchmark -v -demand $(abspath $(DEMAND)) | grep -v '^[=-]'
 
 JOBS ?= 1000000
 FOR ?= 10s

@@ -22,8 +22,8 @@ const (
 	smallest   = 4.0
 )
 
-// graph draws the stages of a pipeline as circles whose areas are their costs, each to the right of those that it needs.
-// The path that took longest is drawn in a thicker line.
+// graph draws the stages of a pipeline as circles whose areas are their costs, each to the right of those that it
+// needs. The path that took longest is drawn in a thicker line.
 func graph(stages []client.StageState, c money.Currency) template.HTML {
 	if len(stages) == 0 || len(stages) > mostDrawn {
 		return ""

@@ -11,12 +11,14 @@ import (
 // others together, may import every one.
 var neighbours = map[string][]string{
 	"cli/command":  {"cli/show", "server", "server/kept", "server/workdir"},
+	"cli/commit":   {"cli/command", "cli/show"},
 	"cli/estimate": {"cli/command", "cli/learn", "cli/offers", "cli/show"},
 	"cli/export":   {"cli/command"},
 	"cli/jobfile":  {"cli/command"},
 	"cli/jobs":     {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show", "server/workdir"},
 	"cli/learn":    {"cli/command", "server", "server/workdir"},
 	"cli/offers":   {"cli/command", "cli/show"},
+	"cli/own":      {"cli/command", "cli/show"},
 	"cli/plan": {"cli/command", "cli/jobfile", "cli/learn", "cli/offers", "cli/show", "server", "server/forecast",
 		"server/terms"},
 	"cli/share":    {"cli/command", "cli/show"},

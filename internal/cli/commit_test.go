@@ -1,0 +1,103 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What a plan gets and gives is as the benchmark's protocol says: purchases of a region at the first hours of months.
+func TestCommitSimulate_GivesPurchasesByMonth(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("demand.csv", h.out("commit", "demand", "growth", "--months", "15"))
+	var got struct {
+		Purchases []struct {
+			Region string `json:"region"`
+			Start  int    `json:"month_start_hour"`
+			Units  int    `json:"units"`
+		} `json:"purchases"`
+		Mean struct {
+			All struct {
+				Cost *float64 `json:"cost_percent"`
+			} `json:"from_first_purchase"`
+		} `json:"mean"`
+		Curve []any `json:"curve"`
+	}
+	text := h.out("commit", "simulate", "--demand", "demand.csv", "--discount", "0.28", "--json", "--curve")
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if len(got.Purchases) == 0 || got.Purchases[0].Region != "growth" || got.Purchases[0].Start != 8760 || got.Purchases[0].Units < 50 ||
+		got.Mean.All.Cost == nil || *got.Mean.All.Cost > 95 || len(got.Curve) != 8 {
+		t.Errorf("%s", text)
+	}
+	if again := h.out("commit", "simulate", "--demand", "demand.csv", "--discount", "28%", "--json", "--curve"); again != text {
+		t.Errorf("the same again: %s", again)
+	}
+}
+
+func TestCommit_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2"))
+	h.write("short.csv", "hour,a\n0,1\n")
+	h.write("gap.csv", "hour,a\n0,1\n2,1\n")
+	h.write("zero.csv", "hour,a\n0,0\n")
+	h.write("terms.yaml", "on_demand: {price: 4, source: list}\nterms:\n  - {name: a, kind: reserved, hourly: 5, source: list}\n")
+	h.write("good.yaml", "on_demand: {price: 4, source: list}\nterms:\n  - {name: a, kind: reserved, hourly: 2, source: list}\n")
+	for args, says := range map[string]string{
+		"simulate --demand demand.csv --discount 100%":                     "--discount: 100% is not from 0.01% to 99.99%",
+		"simulate --demand demand.csv --discount 0":                        "--discount: 0 is not from",
+		"simulate --demand demand.csv --discount 28":                       "--discount: 28 is not from",
+		"simulate --demand demand.csv --discount NaN":                      "--discount: \"NaN\" is no share",
+		"simulate --demand demand.csv --discount 28%":                      "has 2 whole months, and the first purchase comes after 12 (--history)",
+		"simulate --demand demand.csv --discount 28% --history 0":          "--history 0: give 1 to 120",
+		"simulate --demand demand.csv --discount 28% --insure 100%":        "--insure: 100% is not from 0% to 99%",
+		"simulate --demand demand.csv --discount 28% --fall 101%":          "--fall: 101% is not from 0% to 100%",
+		"simulate --demand demand.csv --discount 28% --years 2":            "--years 2: terms are sold for 1 and 3 years",
+		"simulate --demand demand.csv --discount 28% --start May":          "--start \"May\" is no day",
+		"simulate --demand gap.csv --discount 28%":                         "gap.csv: line 3: hour: 2 stands where hour 1 is expected",
+		"plan --demand zero.csv --discount 28%":                            "zero.csv: a: the demand of all 1 hours is zero",
+		"plan --demand short.csv --discount 28%":                           "short.csv: has 1 hours: a plan needs 28 days",
+		"plan --demand nowhere.csv --discount 28%":                         "read --demand: open nowhere.csv",
+		"plan --demand demand.csv":                                         "at least one of the flags in the group [discount terms]",
+		"plan --demand demand.csv --terms terms.yaml":                      "terms.yaml:3: `terms[0]` costs 125% of on-demand",
+		"plan --demand demand.csv --terms good.yaml --term b":              "--term \"b\" is none of a",
+		"plan --demand demand.csv --discount 28% --held flat=3":            "--held \"flat=3\": write REGION=UNITS:DAY",
+		"plan --demand demand.csv --discount 28% --held b=3:2030-01-01":    "demand.csv has no region \"b\"",
+		"plan --demand demand.csv --discount 28% --held flat=3:2020-01-01": "it ends before the demand file does",
+		"demand waves":           "shape \"waves\" is none of growth (",
+		"demand flat --months 0": "--months 0: give 1 to 120",
+	} {
+		text, err := h.try(append([]string{"commit"}, strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(text, says) {
+			t.Errorf("scrimp commit %s: %v: %s, want %q", args, err, text, says)
+		}
+	}
+	if text := h.do("commit", "plan", "--demand", "demand.csv", "--terms", "good.yaml", "--held", "flat=30:2021-06-01", "--insure", "0"); !strings.Contains(text, "Buy 70 units now") {
+		t.Errorf("of 100 machines 30 are held: %s", text)
+	}
+}
+
+func TestOwnership_IsPrintedAndSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("tco.yaml", "name: n\nmonths: 12\nvalues: {rate: {value: 2, low: 1, high: 3}}\noptions:\n  cloud: [{phase: training, what: a, monthly: [rate, 5]}]\n")
+	h.write("roi.yaml", "name: n\nbefore: [{what: a, monthly: 3.5}]\nafter: []\ninvestment: [{what: b, once: 7}]\n")
+	if text := h.do("tco", "tco.yaml"); !strings.Contains(text, "$120.00") || !strings.Contains(text, "$60.00 to $180.00") {
+		t.Errorf("%s", text)
+	}
+	if text := h.do("roi", "roi.yaml"); !strings.Contains(text, "2.0 months") || !strings.Contains(text, "$35.00 in 12 months") || !strings.Contains(text, "unknown: the file does not say") {
+		t.Errorf("%s", text)
+	}
+	if text := h.out("roi", "roi.yaml", "--json"); !strings.Contains(text, `"quality_lost_per_month":null`) || !strings.Contains(text, `"gain":"35"`) {
+		t.Errorf("%s", text)
+	}
+	for args, says := range map[string]string{"tco tco.yaml --option moon": "--option \"moon\" is none of cloud", "roi tco.yaml": "tco.yaml:5: `options` is not known here",
+		"tco nowhere.yaml": "read nowhere.yaml", "tco": "FILE is missing"} {
+		if text, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(text, says) {
+			t.Errorf("scrimp %s: %v: %s, want %q", args, err, text, says)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package own
+
+import (
+	"math/big"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/sheet"
+)
+
+// A ROI is a file of scrimp roi: a change that saves money each month, costs some at first, and may give up quality.
+type ROI struct {
+	Name     string
+	Currency money.Currency
+	Months   int
+	Values   []Value
+
+	Before, After []Line // of a month
+	Investment    []Line // once
+
+	Metric, Source string
+	Quality        bool   // the file says what quality is given up
+	GivenUp, Worth factor // units of the metric, and what a unit is worth a month
+}
+
+// ParseROI reads the file. All that is wrong is returned together, as spec.Problems.
+func ParseROI(file string, text []byte) (ROI, error) {
+	s, root := sheet.Open(file, text)
+	r := &reader{}
+	f := root.Fields("name", "currency", "months", "values", "before", "after", "investment", "quality")
+	var t ROI
+	t.Name, t.Currency = r.head(f)
+	t.Months = r.months
+	for _, part := range []struct {
+		name string
+		to   *[]Line
+		once bool
+	}{{"before", &t.Before, false}, {"after", &t.After, false}, {"investment", &t.Investment, true}} {
+		node := f[part.name]
+		*part.to = r.lines(node, false)
+		if !node.There() {
+			root.Wrong("has no "+part.name, "write "+part.name+" as a list of lines; an empty list [] is nothing")
+		}
+		for i, item := range node.List() {
+			if i < len(*part.to) && (*part.to)[i].Once != part.once {
+				item.Wrong("is "+when[!part.once]+", and "+part.name+" is paid "+when[part.once], "write "+field[part.once])
+			}
+			for _, name := range []string{"from", "until", "at"} {
+				if item.IsMapping() && item.Has(name) {
+					item.Wrong(name+" has no meaning here", "leave it out: a month is any month")
+				}
+			}
+		}
+	}
+	t.quality(r, f["quality"])
+	r.unused(f["values"])
+	t.Values = r.values
+	return t, s.Err()
+}
+
+var (
+	when  = map[bool]string{true: "once", false: "each month"}
+	field = map[bool]string{true: "once", false: "monthly"}
+)
+
+func (t *ROI) quality(r *reader, n sheet.Node) {
+	if t.Quality = n.There(); !t.Quality {
+		return
+	}
+	f := n.Fields("metric", "given_up", "worth", "source")
+	t.Metric, t.Source = f["metric"].Required("write what quality is measured in"), f["source"].Text()
+	for _, part := range []struct {
+		name, fix string
+		to        *factor
+	}{{"given_up", "write how many units of the metric the change gives up", &t.GivenUp},
+		{"worth", "write what one unit of the metric is worth a month", &t.Worth}} {
+		if !f[part.name].There() {
+			n.Wrong("has no "+part.name, part.fix)
+			continue
+		}
+		if list := r.factors(f[part.name]); len(list) == 1 {
+			*part.to = list[0]
+		} else if len(list) > 1 {
+			f[part.name].Wrong("is a product", "write one number, or the name of one value")
+		}
+	}
+	if t.GivenUp.is == nil && len(r.values) == 0 || t.Worth.is == nil && len(r.values) == 0 {
+		t.GivenUp, t.Worth = factor{is: new(big.Rat)}, factor{is: new(big.Rat)}
+	}
+	r.bounded(n, Line{From: 1, Until: t.Months, factors: []factor{t.GivenUp, t.Worth}})
+}
+
+// A Case is what a change returns.
+type Case struct {
+	Before, After, Saved *big.Rat // a month
+	Lost                 *big.Rat // value of the quality that is given up, a month
+	Net                  *big.Rat // a month: saved less lost
+	Investment           *big.Rat
+	Gain                 *big.Rat // over the months: net of all of them less the investment
+	Payback              *big.Rat // months; nil: never
+	Return               *big.Rat // gain over investment; nil: nothing is invested
+	// MostWorth is the worth of a unit of quality above which the change does not pay over the months; nil: it is not
+	// known that any is given up.
+	MostWorth *big.Rat
+}
+
+// Case computes it.
+func (t ROI) Case() Case { return t.with(changed{}) }
+
+func (t ROI) with(c changed) Case {
+	month := func(lines []Line) *big.Rat {
+		sum := new(big.Rat)
+		for _, l := range lines {
+			sum.Add(sum, l.product(t.Values, c))
+		}
+		return sum
+	}
+	months := big.NewRat(int64(t.Months), 1)
+	out := Case{Before: month(t.Before), After: month(t.After), Investment: month(t.Investment), Lost: new(big.Rat)}
+	out.Saved = new(big.Rat).Sub(out.Before, out.After)
+	givenUp := new(big.Rat)
+	if t.Quality {
+		givenUp = Line{factors: []factor{t.GivenUp}}.product(t.Values, c)
+		out.Lost.Mul(givenUp, Line{factors: []factor{t.Worth}}.product(t.Values, c))
+	}
+	out.Net = new(big.Rat).Sub(out.Saved, out.Lost)
+	all := new(big.Rat).Mul(out.Net, months)
+	out.Gain = new(big.Rat).Sub(all, out.Investment)
+	if out.Net.Sign() > 0 {
+		out.Payback = new(big.Rat).Quo(out.Investment, out.Net)
+	}
+	if out.Investment.Sign() > 0 {
+		out.Return = new(big.Rat).Quo(out.Gain, out.Investment)
+	}
+	if givenUp.Sign() > 0 {
+		saved := new(big.Rat).Sub(new(big.Rat).Mul(out.Saved, months), out.Investment)
+		if saved.Sign() > 0 {
+			out.MostWorth = saved.Quo(saved, new(big.Rat).Mul(givenUp, months))
+		}
+	}
+	return out
+}
+
+// Swings returns what the gain becomes at the ends of each value's range, the widest first.
+func (t ROI) Swings() []Swing {
+	return swings(t.Values, func(c changed) *big.Rat { return t.with(c).Gain })
+}

@@ -1,0 +1,251 @@
+// Package sheet reads small YAML files of numbers that people write, such as prices and costs: strictly, with exact
+// decimals, and with file, line, field and fix for each problem.
+package sheet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+)
+
+// Limits of a file.
+const (
+	maxText     = 1 << 20
+	maxProblems = 50
+	maxName     = 200     // bytes of a text
+	MaxItems    = 1000    // of a list or a mapping
+	MaxNumber   = 1 << 40 // about 1.1e12, of any number
+)
+
+// A Reader reads one file and keeps what is wrong with it.
+type Reader struct {
+	file     string
+	problems spec.Problems
+}
+
+// A Node is a part of the file.
+type Node struct {
+	r     *Reader
+	y     *yaml.Node // nil: the file does not have it
+	field string
+	at    *yaml.Node // what it would stand in
+}
+
+// A Named is a field of a mapping.
+type Named struct {
+	Name string
+	Node
+}
+
+// Open parses a file, whose root must be a mapping.
+func Open(file string, text []byte) (*Reader, Node) {
+	r := &Reader{file: path.Base(file)}
+	root := Node{r: r}
+	var doc yaml.Node
+	switch err := yaml.NewDecoder(strings.NewReader(string(text[:min(len(text), maxText)]))).Decode(&doc); {
+	case len(text) > maxText:
+		root.Wrong("the file is larger than 1 MiB", "give the file of costs itself")
+	case errors.Is(err, io.EOF):
+		root.Wrong("the file is empty", "write its fields")
+	case err != nil:
+		root.Wrong(strings.TrimPrefix(err.Error(), "yaml: "), "correct the YAML")
+	default:
+		root.y = doc.Content[0]
+	}
+	return r, root
+}
+
+// Err returns all that is wrong, as spec.Problems.
+func (r *Reader) Err() error {
+	if len(r.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.problems, func(a, b spec.Problem) int { return a.Line - b.Line })
+	return r.problems
+}
+
+// Wrong notes a problem of the node.
+func (n Node) Wrong(cause, fix string) {
+	p := spec.Problem{File: n.r.file, Field: n.field, Cause: cause, Fix: fix}
+	if at := cmp.Or(n.y, n.at); at != nil {
+		p.Line, p.Column = at.Line, at.Column
+	}
+	if len(n.r.problems) < maxProblems {
+		n.r.problems = append(n.r.problems, p)
+	}
+}
+
+// There reports whether the file has the node.
+func (n Node) There() bool { return n.y != nil }
+
+// IsMapping reports whether it has fields.
+func (n Node) IsMapping() bool { return n.There() && n.y.Kind == yaml.MappingNode }
+
+// IsList reports whether it is a list.
+func (n Node) IsList() bool { return n.There() && n.y.Kind == yaml.SequenceNode }
+
+// All returns the fields of a mapping in their order.
+func (n Node) All() (list []Named) {
+	if !n.There() {
+		return nil
+	}
+	if !n.IsMapping() || len(n.y.Content) > 2*MaxItems {
+		n.Wrong("is no mapping of at most "+strconv.Itoa(MaxItems)+" fields",
+			"write its fields below it, each as name: value")
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.y.Content); i += 2 {
+		key := n.y.Content[i]
+		field := key.Value
+		if n.field != "" {
+			field = n.field + "." + field
+		}
+		child := Node{r: n.r, y: n.y.Content[i+1], field: field}
+		if key.Kind != yaml.ScalarNode || seen[key.Value] || len(key.Value) > maxName || key.Value == "" {
+			Node{r: n.r, y: key, field: field}.Wrong("is no name, or is there twice", "give each field one name")
+			continue
+		}
+		seen[key.Value] = true
+		list = append(list, Named{key.Value, child})
+	}
+	return list
+}
+
+// Fields returns the fields of a mapping by name, and refuses those that are not known.
+func (n Node) Fields(known ...string) map[string]Node {
+	out := map[string]Node{}
+	for _, name := range known {
+		field := name
+		if n.field != "" {
+			field = n.field + "." + name
+		}
+		out[name] = Node{r: n.r, field: field, at: cmp.Or(n.y, n.at)}
+	}
+	for _, f := range n.All() {
+		if !slices.Contains(known, f.Name) {
+			f.Wrong("is not known here", "write one of "+strings.Join(known, ", "))
+			continue
+		}
+		out[f.Name] = f.Node
+	}
+	return out
+}
+
+// List returns the items of a list.
+func (n Node) List() (list []Node) {
+	if !n.There() {
+		return nil
+	}
+	if !n.IsList() || len(n.y.Content) > MaxItems {
+		n.Wrong("is no list of at most "+strconv.Itoa(MaxItems)+" items", "write one item a line, each after a dash")
+		return nil
+	}
+	for i, item := range n.y.Content {
+		list = append(list, Node{r: n.r, y: item, field: fmt.Sprintf("%s[%d]", n.field, i)})
+	}
+	return list
+}
+
+// Text returns a text of at most 200 bytes, "" where there is none.
+func (n Node) Text() string {
+	if !n.There() {
+		return ""
+	}
+	if n.y.Kind != yaml.ScalarNode || len(n.y.Value) > maxName {
+		n.Wrong("is no text of at most 200 bytes", "write a short text")
+		return ""
+	}
+	return n.y.Value
+}
+
+// Required is Text, and a problem where there is none.
+func (n Node) Required(fix string) string {
+	text := n.Text()
+	if text == "" {
+		n.Wrong("is missing", fix)
+	}
+	return text
+}
+
+// Word returns one of the words, "" where there is none.
+func (n Node) Word(words ...string) string {
+	text := n.Text()
+	if text != "" && !slices.Contains(words, text) {
+		n.Wrong(fmt.Sprintf("is %q", text), "write one of "+strings.Join(words, ", "))
+		return ""
+	}
+	return text
+}
+
+// Whole returns a whole number from least to most, and otherwise where there is none.
+func (n Node) Whole(least, most, otherwise int) int {
+	if !n.There() {
+		return otherwise
+	}
+	v, err := strconv.Atoi(n.y.Value)
+	if err != nil || n.y.Kind != yaml.ScalarNode || v < least || v > most {
+		n.Wrong(fmt.Sprintf("is %.40q", n.y.Value), fmt.Sprintf("write a whole number from %d to %d", least, most))
+		return otherwise
+	}
+	return v
+}
+
+// Decimal returns an exact decimal such as 12.34 or 28%, from least to MaxNumber, and false where there is none.
+func (n Node) Decimal(least int64) (*big.Rat, bool) {
+	if !n.There() {
+		return nil, false
+	}
+	v, ok := Number(n.y.Value)
+	if !ok || n.y.Kind != yaml.ScalarNode || v.Cmp(big.NewRat(least, 1)) < 0 || v.Cmp(big.NewRat(MaxNumber, 1)) > 0 {
+		n.Wrong(fmt.Sprintf("is %.40q", n.y.Value), fmt.Sprintf("write a decimal such as 12.34 or 28%%, from %d to 10^12, "+
+			"with at most 12 decimals and no exponent", least))
+		return nil, false
+	}
+	return v, true
+}
+
+// Number reads an exact decimal, in per cent where it says so.
+func Number(text string) (*big.Rat, bool) {
+	text, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	a, err := money.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return nil, false
+	}
+	scale := big.NewInt(1e12)
+	if percent {
+		scale = big.NewInt(1e14)
+	}
+	return new(big.Rat).SetFrac(a.Big(), scale), true
+}
+
+// Amount rounds an exact sum to 1e-12 units, half away from zero, and returns false where it is beyond what amounts
+// hold.
+func Amount(v *big.Rat) (money.Amount, bool) {
+	n := new(big.Int).Mul(v.Num(), big.NewInt(2e12))
+	d := v.Denom()
+	n.Add(n, new(big.Int).Mul(d, big.NewInt(int64(v.Sign()))))
+	n.Quo(n, new(big.Int).Mul(d, big.NewInt(2)))
+	return money.FromBig(n)
+}
+
+// Has reports whether a mapping has a field.
+func (n Node) Has(name string) bool {
+	for i := 0; n.IsMapping() && i+1 < len(n.y.Content); i += 2 {
+		if n.y.Content[i].Value == name {
+			return true
+		}
+	}
+	return false
+}
