@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 STRIPPED = -ldflags '-s -w'
 
-.PHONY: help demo demo-tune demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -25,6 +25,9 @@ demo: build/scrimp build/chargpt ## the main job on real input: needs nothing bu
 
 demo-tune: build/scrimp build/chargpt ## a search for hyper-parameters within a budget, on the demo's market: needs nothing but Go
 	@./examples/demo-tune.sh build/scrimp build/chargpt build/demo-tune
+
+demo-pipeline: build/scrimp ## a pipeline that retrains a model only where something has changed, with a gate: needs a shell and awk
+	@./examples/demo-pipeline.sh build/scrimp build/demo-pipeline
 
 demo-ssh: build/scrimp ## a job on machines by ssh, network namespaces of this one, whose cable is pulled: needs root, openssh-server and iproute2
 	@./examples/demo-ssh.sh build/scrimp build/demo-ssh

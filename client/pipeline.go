@@ -50,6 +50,8 @@ type StageState struct {
 	Needs    []string          `json:"needs,omitempty"`
 	Key      string            `json:"key,omitempty"` // names all that its outputs are made of
 	Inputs   []StageContent    `json:"inputs,omitempty"`
+	Params   map[string]string `json:"params,omitempty"`  // each as JSON writes it
+	Program  string            `json:"program,omitempty"` // the digest of its command, environment, image and set-up
 	Outs     []StageContent    `json:"outs,omitempty"`
 	Bytes    int64             `json:"bytes,omitempty"`   // of its outputs
 	Metrics  map[string]string `json:"metrics,omitempty"` // decimals

@@ -14,9 +14,9 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{
-		a.runCmd(), a.rerunCmd(), a.jobsCmd(), a.groupsCmd(), a.queueCmd(), a.statusCmd(), a.topCmd(), a.logsCmd(),
-		a.attachCmd(), a.waitCmd(),
-		a.execCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(), a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(),
+		a.runCmd(), a.rerunCmd(), a.pipelineCmd(), a.jobsCmd(), a.groupsCmd(), a.queueCmd(), a.statusCmd(), a.topCmd(),
+		a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
+		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(),
 		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(),
 	}
 }

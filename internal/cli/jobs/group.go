@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,13 +49,12 @@ func orGroup(ctx context.Context, c *command.Client, id string, err error, do fu
 }
 
 func (a *app) groupsCmd() *cobra.Command {
-	return &cobra.Command{Use: "groups", Short: "List arrays of jobs and studies with what they have spent",
+	return &cobra.Command{Use: "groups", Short: "List arrays, studies and pipelines with what they have spent",
 		Args: command.Takes(), GroupID: command.GroupLook,
-		Long: "Lists the arrays that scrimp run --array has submitted and the studies of scrimp tune: how many members " +
-			"they have, how many of these have succeeded or ended otherwise, and what they have spent together. The commands " +
-			"status, wait, receipt, stop, cancel, approve and reject take a group as they take a job; " +
-			"scrimp jobs --group lists its " +
-			"members." + command.PlainExit,
+		Long: "Lists the arrays that scrimp run --array has submitted, the studies of scrimp tune and the runs of " +
+			"scrimp pipeline: how many members they have, how many of these have succeeded or ended otherwise, and what they " +
+			"have spent together. The commands status, wait, receipt, stop, cancel, approve and reject take a group as they " +
+			"take a job; scrimp jobs --group lists its members." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			list, err := c.Groups(ctx)
 			if err != nil {
@@ -75,8 +75,13 @@ func (a *app) groupsCmd() *cobra.Command {
 
 // failed reports whether a group that is over has not done what it was for.
 func failed(g api.Group) bool {
-	if g.Study != nil {
+	switch {
+	case g.Study != nil:
 		return g.Study.Best == nil
+	case g.Pipeline != nil: // a gate that skips stages is what was asked for
+		return slices.ContainsFunc(g.Pipeline.Stages, func(s api.StageState) bool {
+			return s.State != "done" && s.State != "reused" && s.State != "skipped"
+		})
 	}
 	return g.Succeeded < g.Members
 }
@@ -137,7 +142,7 @@ func (a *app) groupReceipt(ctx context.Context, c *command.Client, id string) er
 
 // followGroup shows the progress of a group until it is closed, and then its receipt.
 func (a *app) followGroup(ctx context.Context, c *command.Client, id string) error {
-	shown := ""
+	shown, stages := "", map[string]string{}
 	for failed := 0; ; {
 		g, err := c.Group(ctx, id)
 		switch {
@@ -156,11 +161,17 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 		default:
 			failed = 0
 			state := fmt.Sprint(g.State, g.Succeeded, g.Began, show.GroupProgress(g, show.Place{Width: 40}))
+			if g.Pipeline != nil {
+				state = fmt.Sprint(g.State, g.Closed, stateOf(g.Pipeline))
+			}
 			if state != shown {
 				shown = state
-				if a.JSON {
+				switch {
+				case a.JSON:
 					err = a.Print(g)
-				} else {
+				case g.Pipeline != nil && g.State != "awaits_approval":
+					a.stageNews(g, stages)
+				default:
 					a.Notef("%s\n", show.GroupProgress(g, a.Line()))
 				}
 			}
@@ -173,7 +184,11 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 }
 
 func (a *app) groupOver(ctx context.Context, c *command.Client, g api.Group, err error) error {
-	if err == nil && !a.JSON {
+	switch {
+	case err != nil || a.JSON:
+	case g.Pipeline != nil:
+		err = a.pipelineCost(ctx, c, g.ID)
+	default:
 		err = a.groupReceipt(ctx, c, g.ID)
 	}
 	if err == nil && failed(g) {

@@ -166,7 +166,7 @@ func (w *waiting) group(g api.Group) error {
 		return nil
 	}
 	w.left = slices.DeleteFunc(w.left, func(s string) bool { return s == g.ID })
-	w.bad = w.bad || g.Succeeded < g.Members
+	w.bad = w.bad || failed(g)
 	if !w.a.JSON {
 		w.a.Printf("%s\n", show.GroupProgress(g, w.a.Line()))
 		return nil

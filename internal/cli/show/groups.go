@@ -42,18 +42,21 @@ func GroupProgress(g api.Group, p Place) string {
 		is = "waits for approval"
 	}
 	items := []string{clean(g.ID) + " " + is}
-	if g.Study != nil {
+	switch {
+	case g.Pipeline != nil:
+		items = append(items, pipelineProgress(g.Pipeline)...)
+	case g.Study != nil:
 		items = append(items, studyProgress(g)...)
-	} else {
+	default:
 		items = append(items, fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members))
 	}
-	if n := bad(g); n > 0 && g.Study == nil {
+	if n := bad(g); n > 0 && g.Study == nil && g.Pipeline == nil {
 		items = append(items, fmt.Sprintf("%d did not", n))
 	}
-	if n := g.Members - g.Began; n > 0 && g.Finished != nil {
+	if n := g.Members - g.Began; n > 0 && g.Finished != nil && g.Pipeline == nil {
 		items = append(items, fmt.Sprintf("%d never began", n))
 	}
-	if n := g.Open - pausedIn(g); n > 0 {
+	if n := g.Open - pausedIn(g); n > 0 && g.Pipeline == nil {
 		items = append(items, fmt.Sprintf("%d wait or run", n))
 	}
 	if len(g.Waits) > 0 {
@@ -72,6 +75,9 @@ func GroupProgress(g api.Group, p Place) string {
 
 // Group is the page of a group.
 func Group(g api.Group, p Place) string {
+	if g.Pipeline != nil {
+		return Pipeline(g, p)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", GroupProgress(g, p))
 	if g.Array != nil {

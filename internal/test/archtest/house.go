@@ -44,12 +44,13 @@ var seeded = []string{"market", "sim", "sim/tick"}
 // thirds are the packages of other projects that a pure package may import. Above the pure folders
 // docs/design/dependencies.md is enough.
 var thirds = map[string][]string{
-	"decide/state":   {"github.com/go-json-experiment/json"},
-	"job/launcher":   {"go.yaml.in/yaml/v3"},
-	"job/spec":       {"go.yaml.in/yaml/v3"},
-	"work/sheet":     {"go.yaml.in/yaml/v3"},
-	"work/studyfile": {"go.yaml.in/yaml/v3"},
-	"lib/identity":   {"golang.org/x/text/unicode/norm"},
+	"decide/state":      {"github.com/go-json-experiment/json"},
+	"job/launcher":      {"go.yaml.in/yaml/v3"},
+	"job/spec":          {"go.yaml.in/yaml/v3"},
+	"work/pipelinefile": {"go.yaml.in/yaml/v3"},
+	"work/sheet":        {"go.yaml.in/yaml/v3"},
+	"work/studyfile":    {"go.yaml.in/yaml/v3"},
+	"lib/identity":      {"golang.org/x/text/unicode/norm"},
 }
 
 // pure reports whether the package with that path below internal must be pure.

@@ -31,6 +31,7 @@ import (
 	"scrimp/internal/test/testbin"
 	"scrimp/internal/work/commit"
 	"scrimp/internal/work/own"
+	"scrimp/internal/work/pipelinefile"
 	"scrimp/internal/work/studyfile"
 )
 
@@ -172,6 +173,10 @@ func readsYAML(t *testing.T, name string, b Block) {
 		}
 	case "study":
 		_, err = studyfile.Parse("study.yaml", []byte(text))
+	case "pipeline":
+		_, err = pipelinefile.Parse("pipeline.yaml", []byte(text), time.Now(), func(string) ([]byte, error) {
+			return []byte("scale: 1"), nil
+		})
 	case "tco":
 		_, err = own.ParseTCO("tco.yaml", []byte(text))
 	case "roi":

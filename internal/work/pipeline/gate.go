@@ -8,13 +8,47 @@ import (
 	"strings"
 )
 
-// checkGate finds the stage whose metric a gate judges.
-func (s *Spec) checkGate(i int) error {
+// checkGates finds the stages whose metrics the gates judge.
+func (s *Spec) checkGates() error {
+	names := s.names()
+	var above [][]uint64 // by stage, a bit for each that comes before it: made once, as stages may be many
+	for i := range s.Stages {
+		if s.Stages[i].Gate == nil {
+			continue
+		}
+		err := s.checkGate(i, names, func(n int) bool {
+			if above == nil {
+				above = s.above()
+			}
+			return above[i][n/64]>>(n%64)&1 == 1
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// above has a bit of each stage for each that comes before it, directly or not.
+func (s *Spec) above() [][]uint64 {
+	all := make([][]uint64, len(s.Stages))
+	for i := range s.Stages {
+		bits := make([]uint64, (len(s.Stages)+63)/64)
+		for _, n := range s.Stages[i].Needs {
+			for w, b := range all[n] {
+				bits[w] |= b
+			}
+			bits[n/64] |= 1 << (n % 64)
+		}
+		all[i] = bits
+	}
+	return all
+}
+
+// checkGate reports what is wrong with the gate of a stage; before says which stages come before it.
+func (s *Spec) checkGate(i int, names map[string]int, before func(n int) bool) error {
 	x := &s.Stages[i]
 	g := x.Gate
-	if g == nil {
-		return nil
-	}
 	wrong := func(format string, a ...any) error { return &Problem{x.Name, "gate", fmt.Errorf(format, a...)} }
 	if g.Metric == "" || len(g.Metric) > MaxText {
 		return wrong("name the metric that it judges, such as metric: evaluate.accuracy")
@@ -36,37 +70,58 @@ func (s *Spec) checkGate(i int) error {
 	if len(bounds) == 2 && bounds[0].Cmp(bounds[1]) > 0 {
 		return wrong("min %s is above max %s", g.Min, g.Max)
 	}
-	stage, _ := s.judged(i)
-	if stage < 0 {
+	switch found, name := s.judged(i, names, before); {
+	case len(found) == 0:
 		return wrong("no stage that comes before %s reports metrics: write metrics of that stage, and its name before the "+
 			"metric's, such as evaluate.%s", x.Name, g.Metric)
+	case len(found) > 1:
+		names := []string{s.Stages[found[0]].Name, s.Stages[found[1]].Name}
+		return wrong("%s may be a metric of %s: write its stage before it, such as %s.%s", g.Metric,
+			strings.Join(names, " and of "), names[1], g.Metric)
+	case name == "":
+		return wrong("%s names no metric: write it behind the stage, such as %saccuracy", g.Metric, g.Metric)
 	}
 	return nil
 }
 
-// judged is the stage whose metric the gate of another judges, and the metric's name there; -1: there is none.
-func (s *Spec) judged(i int) (stage int, name string) {
+// judged is the stage whose metric a gate judges, and the metric's name there. Where the gate names no stage it is any
+// that comes before and reports metrics; only one may.
+func (s *Spec) judged(i int, names map[string]int, before func(n int) bool) (stages []int, metric string) {
 	g := s.Stages[i].Gate
-	var reports []int
-	for _, n := range s.before(i) {
-		if len(s.Stages[n].Metrics) > 0 {
-			reports = append(reports, n)
+	if n := named(s.Stages, names, g); n >= 0 && n != i {
+		return []int{n}, g.Metric[len(s.Stages[n].Name)+1:]
+	}
+	for n := range i {
+		if len(s.Stages[n].Metrics) > 0 && len(stages) < 2 && before(n) {
+			stages = append(stages, n)
 		}
 	}
-	for _, n := range reports {
-		if rest, found := strings.CutPrefix(g.Metric, s.Stages[n].Name+"."); found {
-			return n, rest
-		}
-	}
-	if len(reports) == 0 {
-		return -1, ""
-	}
-	return reports[len(reports)-1], g.Metric
+	return stages, g.Metric
 }
 
-// before are all stages that come before one, directly or not, by position.
-func (s *Spec) before(i int) []int {
-	seen := map[int]bool{}
+// names are the positions of the stages.
+func (s *Spec) names() map[string]int {
+	all := make(map[string]int, len(s.Stages))
+	for i := range s.Stages {
+		all[s.Stages[i].Name] = i
+	}
+	return all
+}
+
+// named is the stage that a gate names before its metric; -1: none. The longest name counts: names may have dots too.
+func named(list []Stage, byName map[string]int, g *Gate) int {
+	stage := -1
+	for at := 0; g != nil && at < min(len(g.Metric), maxName+1); at++ {
+		if n, there := byName[g.Metric[:at]]; there && g.Metric[at] == '.' && len(list[n].Metrics) > 0 {
+			stage = n
+		}
+	}
+	return stage
+}
+
+// before reports which stages come before one, directly or not, by position.
+func (s *Spec) before(i int) func(n int) bool {
+	seen := make([]bool, len(s.Stages))
 	for todo := slices.Clone(s.Stages[i].Needs); len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -75,12 +130,7 @@ func (s *Spec) before(i int) []int {
 			todo = append(todo, s.Stages[n].Needs...)
 		}
 	}
-	list := make([]int, 0, len(seen))
-	for n := range seen {
-		list = append(list, n)
-	}
-	slices.Sort(list)
-	return list
+	return func(n int) bool { return seen[n] }
 }
 
 // Judge says whether a stage may begin by its gate, from the metrics of each stage by name, as written decimals. Why is
@@ -90,7 +140,11 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass boo
 	if g == nil {
 		return true, "", nil
 	}
-	stage, name := s.judged(i)
+	found, name := s.judged(i, s.names(), s.before(i))
+	if len(found) != 1 {
+		return false, "", fmt.Errorf("%w: no one stage before %s reports %s", ErrMetric, s.Stages[i].Name, g.Metric)
+	}
+	stage := found[0]
 	text, there := metrics(stage)[name]
 	if !there {
 		return false, "", fmt.Errorf("%w: %s has reported no %s", ErrMetric, s.Stages[stage].Name, name)
@@ -100,9 +154,9 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass boo
 		return false, "", fmt.Errorf("%w: %s of %s: %w", ErrMetric, name, s.Stages[stage].Name, err)
 	}
 	for _, b := range []struct {
-		bound, is, words string
-		fails            int
-	}{{g.Min, g.Min, "below the min of", -1}, {g.Max, g.Max, "above the max of", 1}} {
+		bound, words string
+		fails        int
+	}{{g.Min, "below the min of", -1}, {g.Max, "above the max of", 1}} {
 		if b.bound == "" {
 			continue
 		}
@@ -111,7 +165,7 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass boo
 			return false, "", err
 		}
 		if v.Cmp(bound) == b.fails {
-			return false, fmt.Sprintf("%s of %s is %s, %s %s", name, s.Stages[stage].Name, text, b.words, b.is), nil
+			return false, fmt.Sprintf("%s of %s is %s, %s %s", name, s.Stages[stage].Name, text, b.words, b.bound), nil
 		}
 	}
 	return true, fmt.Sprintf("%s of %s is %s", name, s.Stages[stage].Name, text), nil

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Spec is a pipeline. Each stage comes after those that it needs.
@@ -33,7 +35,8 @@ type Stage struct {
 	Gate   *Gate             `json:"gate,omitempty"`
 	// Program is the digest of what else decides on its outputs: command, environment, image and set-up.
 	Program string `json:"program,omitempty"`
-	// Needs are the positions of the stages that come before it: those of After, and those that make what it reads.
+	// Needs are the positions of the stages that come before it: those of After, those that make what it reads, and the
+	// one that its gate names.
 	Needs []int `json:"needs,omitempty"`
 }
 
@@ -48,9 +51,12 @@ type Gate struct {
 // The bounds of pipelines.
 const (
 	MaxStages = 10_000
-	MaxPaths  = 1000 // of one stage's deps, outs, params or after
-	MaxText   = 4096 // bytes of a path or of the value of a parameter
+	MaxPaths  = 1000      // of one stage's deps, outs, params or after
+	MaxText   = 4096      // bytes of a path or of the value of a parameter
+	MaxNeeds  = 1_000_000 // of all stages: how often one comes before another
 	maxName   = 100
+	maxDepth  = 100 // folders within each other
+	maxShown  = 10  // stages of a cycle that its problem names
 )
 
 // Problem is what is wrong with a pipeline, and where.
@@ -119,10 +125,8 @@ func New(stages []Stage) (*Spec, error) {
 		slices.Sort(s.Needs)
 		spec.Stages[to] = s
 	}
-	for i := range spec.Stages {
-		if err := spec.checkGate(i); err != nil {
-			return nil, err
-		}
+	if err := spec.checkGates(); err != nil {
+		return nil, err
 	}
 	return spec, nil
 }
@@ -158,30 +162,22 @@ func (s *Stage) check() error {
 		name string
 		list *[]string
 	}{{"deps", &s.Deps}, {"outs", &s.Outs}, {"metrics", &s.Metrics}} {
-		clean := make([]string, 0, len(*f.list))
+		clean, seen := make([]string, 0, len(*f.list)), make(map[string]bool, len(*f.list))
 		for _, p := range *f.list {
 			c, err := cleaned(p)
 			if err != nil {
 				return wrong(f.name, "%w", err)
 			}
-			if slices.Contains(clean, c) {
+			if seen[c] {
 				return wrong(f.name, "%s is there twice", c)
 			}
+			seen[c] = true
 			clean = append(clean, c)
 		}
 		*f.list = clean
 	}
-	for i, o := range s.Outs {
-		for _, other := range s.Outs[:i] {
-			if holds(o, other) || holds(other, o) {
-				return wrong("outs", "%s and %s overlap: name the outer one alone", o, other)
-			}
-		}
-		for _, d := range s.Deps {
-			if holds(o, d) || holds(d, o) {
-				return wrong("outs", "%s is read and made by the same stage: write it to another path", o)
-			}
-		}
+	if p := s.overlap(); p != nil {
+		return p
 	}
 	for _, m := range s.Metrics {
 		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {
@@ -189,8 +185,36 @@ func (s *Stage) check() error {
 		}
 	}
 	for name, v := range s.Params {
-		if name == "" || len(name) > MaxText || len(v) > MaxText || !json.Valid([]byte(v)) {
+		if name == "" || len(name) > MaxText || len(v) > MaxText || !json.Valid([]byte(v)) || !utf8.ValidString(name+v) {
 			return wrong("params", "%.60q: give a value of JSON of at most %d bytes", name, MaxText)
+		}
+	}
+	return nil
+}
+
+// overlap finds paths of a stage that lie within each other where they must not. The time grows with the number of
+// paths, not with its square: paths come from whoever may submit.
+func (s *Stage) overlap() error {
+	outs, above := make(map[string]bool, len(s.Outs)), map[string]bool{}
+	for _, o := range s.Outs {
+		outs[o] = true
+	}
+	for _, o := range s.Outs {
+		for up := path.Dir(o); up != "."; up = path.Dir(up) {
+			if outs[up] {
+				return &Problem{s.Name, "outs", fmt.Errorf("%s and %s overlap: name the outer one alone", up, o)}
+			}
+			above[up] = true
+		}
+	}
+	for _, d := range s.Deps {
+		both := above[d]
+		for up := d; up != "." && !both; up = path.Dir(up) {
+			both = outs[up]
+		}
+		if both {
+			return &Problem{s.Name, "outs", fmt.Errorf("the stage reads %s and makes it, or a part of it, too: write it to "+
+				"another path", d)}
 		}
 	}
 	return nil
@@ -202,6 +226,10 @@ func cleaned(p string) (string, error) {
 	switch {
 	case p == "" || len(p) > MaxText || strings.ContainsRune(p, 0):
 		return "", fmt.Errorf("give a path of 1 to %d bytes", MaxText)
+	case !utf8.ValidString(p):
+		return "", fmt.Errorf("%q is no UTF-8: rename it", p) // the key is made of JSON, which would change it
+	case strings.Count(c, "/") >= maxDepth:
+		return "", fmt.Errorf("%.60s… has more than %d folders within each other: use fewer", p, maxDepth)
 	case strings.Contains(p, "://"):
 		return "", fmt.Errorf("%s is an address: only paths below the work folder are supported", p)
 	case path.IsAbs(c) || c == ".." || strings.HasPrefix(c, "../"):
@@ -213,7 +241,9 @@ func cleaned(p string) (string, error) {
 }
 
 // holds reports whether path b is a, or lies below it.
-func holds(a, b string) bool { return a == b || strings.HasPrefix(b, a+"/") }
+func holds(a, b string) bool {
+	return strings.HasPrefix(b, a) && (len(a) == len(b) || b[len(a)] == '/')
+}
 
 // needs finds out which stages come before which. Stages are in the order in which they were written.
 func needs(list []Stage, byName map[string]int) error {
@@ -237,7 +267,7 @@ func needs(list []Stage, byName map[string]int) error {
 			}
 		}
 	}
-	for i := range list {
+	for i, sum := 0, 0; i < len(list); i++ {
 		s := &list[i]
 		s.Needs = nil
 		for _, name := range s.After {
@@ -250,6 +280,9 @@ func needs(list []Stage, byName map[string]int) error {
 			}
 			s.Needs = append(s.Needs, n)
 		}
+		if n := named(list, byName, s.Gate); n >= 0 && n != i {
+			s.Needs = append(s.Needs, n)
+		}
 		for _, d := range s.Deps {
 			for up := d; up != "."; up = path.Dir(up) {
 				if n, made := makers[up]; made {
@@ -260,6 +293,10 @@ func needs(list []Stage, byName map[string]int) error {
 		}
 		slices.Sort(s.Needs)
 		s.Needs = slices.Compact(s.Needs)
+		if sum += len(s.Needs); sum > MaxNeeds {
+			return &Problem{s.Name, "deps", fmt.Errorf("with it, stages need others more than %d times: let one stage gather "+
+				"what many make, and read what that one makes", MaxNeeds)}
+		}
 	}
 	return nil
 }
@@ -289,8 +326,12 @@ func ordered(list []Stage) (order []int, err error) {
 				for k := slices.IndexFunc(path, func(v visit) bool { return v.stage == n }); k < len(path); k++ {
 					names = append(names, list[path[k].stage].Name)
 				}
+				if names = append(names, list[n].Name); len(names) > maxShown {
+					names[maxShown-1] = fmt.Sprintf("%d others, of which the last", len(names)-maxShown)
+					names = slices.Delete(names, maxShown, len(names)-1)
+				}
 				return nil, &Problem{list[n].Name, "", fmt.Errorf("the stages wait for each other: %s",
-					strings.Join(append(names, list[n].Name), " needs "))}
+					strings.Join(names, " needs "))}
 			case 0:
 				mark[n], path = open, append(path, visit{stage: n})
 			}
@@ -326,15 +367,23 @@ type Content struct {
 }
 
 // Key names what a stage's outputs are made of: the content of all that it reads, its parameters, its program and the
-// paths of what it makes. Inputs are one for each of Deps, in their order, or the whole work folder as ".".
+// paths of what it makes. Inputs are one for each of Deps, or the whole work folder as ".". The order in which they, or
+// the outs, are written does not count.
 func (s *Stage) Key(inputs []Content) string {
+	inputs = append([]Content{}, inputs...) // an empty list and none at all have one form
+	slices.SortFunc(inputs, func(a, b Content) int { return cmp.Compare(a.Path, b.Path) })
+	outs, params := append([]string{}, s.Outs...), s.Params
+	slices.Sort(outs)
+	if params == nil {
+		params = map[string]string{}
+	}
 	text, _ := json.Marshal(struct {
 		Form    int               `json:"form"`
 		Program string            `json:"program"`
 		Inputs  []Content         `json:"inputs"`
 		Params  map[string]string `json:"params"`
 		Outs    []string          `json:"outs"`
-	}{1, s.Program, inputs, s.Params, s.Outs}) // strings only
+	}{1, s.Program, inputs, params, outs}) // strings only
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,245 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
+	cliplan "scrimp/internal/cli/plan"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/work/pipelinefile"
+)
+
+// pipelineFlags are those of scrimp pipeline run.
+type pipelineFlags struct {
+	job                   jobfile.Flags
+	name, budget          string
+	yes, detach, force    bool
+	nameGiven, costsGiven bool
+}
+
+func (a *app) pipelineCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "pipeline", Short: "Run stages that begin after each other, and none twice",
+		GroupID: command.GroupRun,
+		Long: "Runs pipelines: stages with inputs and outputs, each a job, with one budget (docs/pipelines.md). A stage " +
+			"whose inputs, parameters and program are those of an earlier run is not run again: its outputs are taken." +
+			command.PlainExit}
+	cmd.AddCommand(a.pipelineRunCmd(), a.pipelineGraphCmd(),
+		a.pipelineShows("status", "Show how the stages of a pipeline stand", func(_ context.Context, _ *command.Client,
+			g api.Group) error {
+			return a.printGroup(g)
+		}),
+		a.pipelineShows("cost", "Show what each stage has cost, and what would lower it", func(ctx context.Context,
+			c *command.Client, g api.Group) error {
+			return a.pipelineCost(ctx, c, g.ID)
+		}),
+		a.pipelineWhyCmd())
+	return cmd
+}
+
+func (a *app) pipelineRunCmd() *cobra.Command {
+	var f pipelineFlags
+	cmd := &cobra.Command{
+		Use: "run [pipeline.yaml]", Short: "Run a pipeline: only the stages that something has changed for",
+		Long: `Runs the stages of a pipeline file, each after those whose outputs it reads. Without an argument it
+takes pipeline.yaml, or else dvc.yaml, of this folder. The work folder is sent once. A stage whose
+inputs, parameters and program are those of an earlier run of the project is not run again: its outputs are
+taken, and what it had cost is shown as saved. A line on stderr says when a stage begins and ends; the cost of
+each stage goes to stdout. At a terminal it shows the stages and asks first; -y or --json does not ask. Ctrl-C
+detaches; the pipeline goes on.
+
+Exit status: 0 all stages are done, reused or skipped by a gate, or it is detached, 1 error, 3 a stage failed or
+the pipeline was stopped.`,
+		Example: "  scrimp pipeline run\n  scrimp pipeline run -y dvc.yaml --budget '$25'\n" +
+			"  scrimp pipeline why retrain train",
+		Args: command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.nameGiven, f.costsGiven = cmd.Flag("name").Changed, cmd.Flag("budget").Changed
+			return a.pipelineRun(cmd.Context(), args, f)
+		},
+	}
+	f.job.Add(cmd)
+	cmd.Flags().StringVar(&f.name, "name", "", "call the pipeline by this `name` (default: as its file says, else as its "+
+		"folder)")
+	cmd.Flags().StringVar(&f.budget, "budget", "", "let all stages cost at most this `amount`, as '$25.00' (default: as "+
+		"its file says)")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
+	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "submit and return (default: show the progress)")
+	cmd.Flags().BoolVar(&f.force, "force", false, "let long stages go on spot without proven checkpoints, and let them "+
+		"wait for an accelerator that nothing for sale has (default: refuse them)")
+	for _, name := range []string{"name", "budget"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+// pipelineFile is the file that a command is given, or the usual one of this folder.
+func pipelineFile(args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	for _, name := range []string{"pipeline.yaml", "dvc.yaml"} {
+		if _, err := os.Stat(name); err == nil {
+			return name, nil
+		}
+	}
+	return "", errors.New("there is no pipeline.yaml and no dvc.yaml in this folder: name the file")
+}
+
+// readPipeline reads a pipeline file with those that it names, and its folder.
+func readPipeline(file string, now time.Time) (p *pipelinefile.File, folder string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the pipeline file: %w", err)
+	}
+	if folder, err = filepath.Abs(filepath.Dir(file)); err != nil {
+		return nil, "", err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = root.Close() }()
+	p, err = pipelinefile.Parse(file, text, now, func(name string) ([]byte, error) {
+		f, err := root.Open(filepath.FromSlash(name))
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, fs.ErrNotExist
+			}
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		return io.ReadAll(io.LimitReader(f, pipelinefile.MaxText+1))
+	})
+	return p, folder, err
+}
+
+// pipelineRun runs a pipeline.
+func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) error {
+	file, err := pipelineFile(args)
+	if err != nil {
+		return err
+	}
+	p, err := a.prepare(file, f) // before a server is started for it
+	if err != nil {
+		return err
+	}
+	c, err := a.Ensure(ctx, f.job.Market)
+	if err != nil {
+		return err
+	}
+	v, err := c.Server(ctx)
+	if err != nil {
+		return err
+	}
+	if !a.JSON {
+		a.Notef("%s", show.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
+			p.file.Notes, a.Line()))
+	}
+	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
+		return errors.New("not run")
+	}
+	if err := a.fit(ctx, c, p.file, v, f.force); err != nil {
+		return err
+	}
+	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: f.force, AcceptWait: f.force, Pipeline: &p.wire},
+		p.file.Whole, p.folder)
+	if err != nil {
+		return err
+	}
+	return a.runGroup(ctx, c, s, f.detach)
+}
+
+// preparedPipeline is a pipeline that was read, with its stages as the server needs them.
+type preparedPipeline struct {
+	file   *pipelinefile.File
+	folder string
+	wire   api.Pipeline
+}
+
+// prepare reads a pipeline with what the flags say.
+func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err error) {
+	if p.file, p.folder, err = readPipeline(file, a.Now()); err != nil {
+		return p, err
+	}
+	whole := &p.file.Whole
+	switch {
+	case f.nameGiven && spec.Label(f.name) != f.name:
+		return p, fmt.Errorf("--name %q: use small letters, digits and dashes, such as %s", f.name, spec.Label(f.name))
+	case f.nameGiven:
+		whole.Name = f.name
+	case whole.Name == "":
+		whole.Name = spec.Label(filepath.Base(p.folder))
+	}
+	if f.costsGiven {
+		amount, err := spec.ParseAmount(f.budget)
+		if err != nil {
+			return p, fmt.Errorf("--budget: %w", err)
+		}
+		whole.Budget.Dollars = &amount
+	}
+	if b := whole.Budget.Dollars; b == nil || b.Sign() <= 0 {
+		return p, fmt.Errorf("%s has no budget for the whole: write budget: $25 at its top, or give --budget '$25'",
+			filepath.Base(file))
+	}
+	p.wire = api.Pipeline{AtOnce: p.file.AtOnce}
+	for i, s := range p.file.Spec.Stages {
+		j := p.file.Jobs[i]
+		if j, err = j.WithEnv(f.job.Env); err == nil {
+			j, err = learn.Modelled(j, p.folder)
+		}
+		if err != nil {
+			return p, fmt.Errorf("stage %s: %w", s.Name, err)
+		}
+		text, err := learn.Given(j, p.folder).Encode()
+		if err != nil {
+			return p, err
+		}
+		x := api.PipelineStage{Name: s.Name, Job: api.Raw(text), After: s.After, Deps: s.Deps, Outs: s.Outs,
+			Metrics: s.Metrics, Params: s.Params, Always: s.Always}
+		if s.Gate != nil {
+			x.Gate = new(api.PipelineGate(*s.Gate))
+		}
+		p.wire.Stages = append(p.wire.Stages, x)
+	}
+	return p, nil
+}
+
+// mostKinds is how many stages that ask for different machines are held against the market before they run.
+const mostKinds = 30
+
+// fit refuses a pipeline with a stage that nothing on the market can ever run. Other stages would be paid for without
+// result.
+func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, v api.Server, force bool) error {
+	seen := map[string]bool{}
+	for i, s := range f.Spec.Stages {
+		j := f.Jobs[i]
+		kind := spec.Job{Resources: j.Resources, AnyOf: j.AnyOf, Ladder: j.Ladder, Nodes: j.Nodes, MaxPrice: j.MaxPrice,
+			Model: j.Model, Image: j.Image}.Hash()
+		if force || seen[kind] || len(seen) == mostKinds {
+			continue
+		}
+		seen[kind] = true
+		p, err := cliplan.Predict(ctx, a.App, c, j, v)
+		if err != nil {
+			return fmt.Errorf("stage %s: %w", s.Name, err)
+		}
+		if p.Unsold || never(p) {
+			return fmt.Errorf("not run: stage %s: nothing on this market fits: scrimp market shows what is for sale; change "+
+				"what it asks for; with --force it waits until something does", s.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/work/pipelinefile"
+	"scrimp/money"
+)
+
+// graphOf is the stages of a file, as they are drawn.
+func graphOf(f *pipelinefile.File) []show.GraphStage {
+	var list []show.GraphStage
+	for _, s := range f.Spec.Stages {
+		x := show.GraphStage{Name: s.Name}
+		for _, n := range s.Needs {
+			x.Needs = append(x.Needs, f.Spec.Stages[n].Name)
+		}
+		if g := s.Gate; g != nil {
+			x.Gate = g.Metric
+			if g.Min != "" {
+				x.Gate += " at least " + g.Min
+			}
+			if g.Max != "" {
+				x.Gate += " at most " + g.Max
+			}
+		}
+		list = append(list, x)
+	}
+	return show.Layered(list)
+}
+
+// stateOf is what a line of progress tells of.
+func stateOf(p *api.PipelineState) (text string) {
+	for i := range p.Stages {
+		text += p.Stages[i].State + " "
+	}
+	return text
+}
+
+// stageNews says which stages stand otherwise than before.
+func (a *app) stageNews(g api.Group, before map[string]string) {
+	wide := 0
+	for _, s := range g.Pipeline.Stages {
+		wide = min(40, max(wide, len(s.Name)))
+	}
+	for _, s := range g.Pipeline.Stages {
+		if s.State != before[s.Name] && s.State != "waiting" {
+			a.Notef("%s\n", show.Stage(s, g.Currency, wide, a.Line()))
+		}
+		before[s.Name] = s.State
+	}
+}
+
+// pipelineCost shows what each stage has cost.
+func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) error {
+	r, err := c.GroupReceipt(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.Group.Pipeline == nil {
+		if r.Group, err = c.Group(ctx, id); err != nil {
+			return err
+		}
+	}
+	v := show.CostOf(r)
+	if a.JSON {
+		return a.Print(v)
+	}
+	a.Printf("%s", v.Text(a.Place()))
+	return nil
+}
+
+// runOf is the newest run of a pipeline by its name, or the run of that id, and all runs.
+func runOf(ctx context.Context, c *command.Client, name string) (g api.Group, all []api.Group, err error) {
+	list, err := c.Groups(ctx)
+	if err != nil {
+		return g, nil, err
+	}
+	id := ""
+	for _, x := range list {
+		if x.Kind != "pipeline" {
+			continue
+		}
+		if all = append(all, x); x.Name == name && (id == "" || x.Submitted.After(g.Submitted)) {
+			g, id = x, x.ID
+		}
+	}
+	if id == "" {
+		id = name
+	}
+	if g, err = c.Group(ctx, id); err == nil && g.Pipeline == nil {
+		err = fmt.Errorf("%s is no pipeline: scrimp groups lists what it is", id)
+	}
+	return g, all, err
+}
+
+// pipelineShows is a command that shows the newest run of a pipeline.
+func (a *app) pipelineShows(use, short string,
+	do func(context.Context, *command.Client, api.Group) error) *cobra.Command {
+	return &cobra.Command{Use: use + " PIPELINE", Short: short, Args: command.Takes("PIPELINE"),
+		Long: short + ": its newest run, or the run of that id." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			g, _, err := runOf(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			return do(ctx, c, g)
+		})}
+}
+
+func (a *app) pipelineGraphCmd() *cobra.Command {
+	return &cobra.Command{Use: "graph [pipeline.yaml | PIPELINE]",
+		Short: "Draw the stages of a pipeline and what comes after what",
+		Args:  command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
+		Long: "Draws the stages of a pipeline file, or of the newest run of a pipeline with what each has cost. Those that " +
+			"may run side by side have one number. Without an argument it takes pipeline.yaml, or else dvc.yaml, of this " +
+			"folder. --json prints one object for each stage." + command.PlainExit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) && filepath.Ext(args[0]) == "" {
+					return a.With(func(ctx context.Context, c *command.Client, args []string) error {
+						g, _, err := runOf(ctx, c, args[0])
+						if err != nil {
+							return err
+						}
+						return a.drawn(show.Graph(g), g.Currency)
+					})(cmd, args)
+				}
+			}
+			file, err := pipelineFile(args)
+			if err != nil {
+				return err
+			}
+			p, _, err := readPipeline(file, a.Now())
+			if err != nil {
+				return err
+			}
+			return a.drawn(graphOf(p), money.USD)
+		}}
+}
+
+// drawn shows the stages of a pipeline.
+func (a *app) drawn(list []show.GraphStage, c money.Currency) error {
+	if !a.JSON {
+		a.Printf("%s", show.DrawGraph(list, c, a.Place()))
+		return nil
+	}
+	for _, s := range list {
+		if err := a.Print(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) pipelineWhyCmd() *cobra.Command {
+	return &cobra.Command{Use: "why PIPELINE STAGE",
+		Short: "Show which input, parameter or program of a stage has changed",
+		Args:  command.Takes("PIPELINE", "STAGE"),
+		Long: "Compares a stage of the newest run of a pipeline with the newest run before it, and says which of its " +
+			"inputs and parameters differ, and whether its command, environment or image does." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			g, all, err := runOf(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			v, err := show.WhyOf(g, all, args[1])
+			switch {
+			case err != nil:
+				return err
+			case a.JSON:
+				return a.Print(v)
+			}
+			a.Printf("%s", v.Text(a.Place()))
+			return nil
+		})}
+}

@@ -1,0 +1,158 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/money"
+)
+
+// retrain is a pipeline whose deploy stage waits for a figure of evaluate, with a branch that reads no parameter.
+const retrain = `name: retrain
+budget: $5
+stages:
+  prepare: {cmd: sort -n raw.txt > sorted.txt, deps: [raw.txt], outs: [sorted.txt]}
+  count: {cmd: wc -l < sorted.txt > count.txt, deps: [sorted.txt], outs: [count.txt]}
+  train: {cmd: "awk '{ s += $1 } END { print s * ${scale} }' sorted.txt > model.txt", deps: [sorted.txt], params: [scale], outs: [model.txt]}
+  evaluate: {cmd: 'printf "{\"test\": {\"score\": %s}}" "$(cat model.txt)" > report.json', deps: [model.txt], metrics: [report.json]}
+  deploy: {cmd: mkdir -p live && cp model.txt live, deps: [model.txt], outs: [live], gate: {metric: evaluate.test.score, min: "${least}"}}
+`
+
+// pipeline runs a pipeline to its end, and returns how its stages stand; code is the exit status that it should have.
+func (h *home) pipeline(code int, args ...string) (g api.Group, states string) {
+	h.t.Helper()
+	out, err := h.try(append([]string{"pipeline", "run", "-y"}, args...)...)
+	is := 0
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		is, err = e.ExitCode(), nil
+	}
+	if err != nil || is != code {
+		h.t.Fatalf("pipeline run ends with %d, %v, want %d:\n%s", is, err, code, out)
+	}
+	if err := json.Unmarshal([]byte(h.do("pipeline", "status", "retrain", "--json")), &g); err != nil {
+		h.t.Fatal(err)
+	}
+	for _, s := range g.Pipeline.Stages {
+		states += s.Name + " " + s.State + ", "
+	}
+	return g, strings.TrimSuffix(states, ", ")
+}
+
+func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("pipeline.yaml", retrain)
+	h.write("raw.txt", "3\n1\n2\n")
+	h.write("params.yaml", "scale: 1\nleast: 5\n")
+	for _, c := range []struct {
+		what, file, text, want string
+		began                  int
+	}{
+		{what: "the first run", want: "prepare done, count done, train done, evaluate done, deploy done", began: 5},
+		{what: "nothing has changed", want: "prepare reused, count reused, train reused, evaluate reused, deploy reused"},
+		{"a file that nothing reads", "notes.txt", "x", "prepare reused, count reused, train reused, evaluate reused, deploy reused", 0},
+		{"a parameter", "params.yaml", "scale: 2\nleast: 5\n", "prepare reused, count reused, train done, evaluate done, deploy done", 3},
+		{"a parameter that was used before", "params.yaml", "scale: 1.0\nleast: 5\n",
+			"prepare reused, count reused, train done, evaluate reused, deploy reused", 1},
+		{"below the gate", "params.yaml", "scale: 3\nleast: 18.0001\n", "prepare reused, count reused, train done, evaluate done, deploy skipped", 2},
+		{"at the gate", "params.yaml", "scale: 3\nleast: 18.000\n", "prepare reused, count reused, train reused, evaluate reused, deploy done", 1},
+		{"new data of the same order", "raw.txt", "2\n3\n1\n", "prepare done, count reused, train reused, evaluate reused, deploy reused", 1},
+	} {
+		if c.file != "" {
+			h.write(c.file, c.text)
+		}
+		g, states := h.pipeline(0)
+		if states != c.want || g.Began != c.began || g.State != "over" {
+			t.Errorf("%s: %s, %d began, want %s, %d", c.what, states, g.Began, c.want, c.began)
+		}
+		h.addsUp(g)
+	}
+	var why show.PipelineWhy
+	if err := json.Unmarshal([]byte(h.do("pipeline", "why", "retrain", "prepare", "--json")), &why); err != nil {
+		t.Fatal(err)
+	}
+	if len(why.Changes) != 1 || why.Changes[0].Name != "raw.txt" || why.Against != "retrain-7" || why.Run != "retrain-8" {
+		t.Errorf("prepare has run again because of %+v", why)
+	}
+	if out := h.do("pipeline", "why", "retrain", "train"); !strings.Contains(out, "are the same") {
+		t.Errorf("train is reused, and: %s", out)
+	}
+	if out := h.do("pipeline", "graph", "retrain"); !strings.Contains(out, "5 ── deploy") && !strings.Contains(out, "4 ── deploy") {
+		t.Errorf("the graph is\n%s", out)
+	}
+	h.do("ledger", "verify")
+}
+
+// addsUp holds the cost of each stage against the receipt.
+func (h *home) addsUp(g api.Group) {
+	h.t.Helper()
+	var v show.PipelineCost
+	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
+		h.t.Fatal(err)
+	}
+	var r api.GroupReceipt
+	if err := json.Unmarshal([]byte(h.do("receipt", g.ID, "--json")), &r); err != nil {
+		h.t.Fatal(err)
+	}
+	sum := money.Amount{}
+	for _, s := range v.Stages {
+		sum = sum.Add(s.Cost)
+	}
+	if sum != r.Cost || len(v.Stages) != len(g.Pipeline.Stages) || r.Cost != g.Spent {
+		h.t.Errorf("the stages of %s cost %s, its receipt says %s and its state %s", g.ID, sum, r.Cost, g.Spent)
+	}
+}
+
+// A stage that fails, or does not make what it says, ends what comes after it, and nothing else.
+func TestPipeline_StagesThatFail(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("dvc.yaml", `stages:
+  good: {cmd: echo 1 > a.txt, deps: [in.txt], outs: [a.txt]}
+  fails: {cmd: [echo one, exit 7, touch b.txt], deps: [in.txt], outs: [b.txt], retry: {max: 1, codes: [1]}}
+  lies: {cmd: "true", deps: [in.txt], outs: [c.txt]}
+  after: {cmd: cat b.txt, deps: [b.txt]}
+  other: {cmd: cat a.txt, deps: [a.txt]}
+`)
+	h.write("in.txt", "x")
+	_, states := h.pipeline(3, "--name", "retrain", "--budget", "$3")
+	for _, want := range []string{"good done", "fails failed", "lies failed", "after skipped", "other done"} {
+		if !strings.Contains(states, want) {
+			t.Errorf("%s, want %s", states, want)
+		}
+	}
+}
+
+// What cannot run is refused before anything is spent, with its file, its line and what to do.
+func TestPipeline_IsRefusedBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for want, text := range map[string]string{
+		"pipeline.yaml:2: `stages.a.cmd` is missing":                            "stages:\n  a: {deps: [x]}\n",
+		"has no budget for the whole: write budget: $25":                        "stages: {a: {cmd: x}}\n",
+		"wait for each other: a needs b needs a":                                "stages: {a: {cmd: x, after: b}, b: {cmd: x, after: a}}\n",
+		"`params.yaml` is not there":                                            "stages: {a: {cmd: x, params: [lr]}}\n",
+		"`stages.a.resources.cpus`":                                             "stages: {a: {cmd: x, resources: {cpus: many}}}\n",
+		"nothing on this market fits":                                           "budget: $5\nstages: {a: {cmd: x, resources: {cpus: 100000+}}}\n",
+		"secret NOBODY_HAS_THIS is not in the environment: export it first":     "budget: $5\nsecrets: [NOBODY_HAS_THIS]\nstages: {a: {cmd: x}}\n",
+		"`stages.a.secrets` is no field of a stage: write it at the top of the": "budget: $5\nstages: {a: {cmd: x, secrets: [A]}}\n",
+	} {
+		h.write("pipeline.yaml", text)
+		out, err := h.try("pipeline", "run", "-y")
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%v, want %q:\n%s", err, want, out)
+		}
+	}
+	if out, err := h.try("pipeline", "status", "retrain"); err == nil {
+		t.Errorf("a pipeline that was never run is shown: %s", out)
+	}
+	h.write("empty/x", "")
+	if out, err := h.try("pipeline", "graph", "none.yaml"); err == nil || !strings.Contains(out, "none.yaml") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,150 @@
+package show_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/golden"
+)
+
+// retrained is a run of a pipeline in its middle: two stages are reused, one is done, one runs and others wait.
+func retrained() api.Group {
+	at := func(minutes int) *time.Time { return ptr(now.Add(time.Duration(minutes) * time.Minute)) }
+	content := func(path, digest string) []api.StageContent { return []api.StageContent{{Path: path, Digest: digest}} }
+	return api.Group{
+		ID: "retrain-7", Name: "retrain", Kind: "pipeline", State: "open", Members: 7, Began: 3, Open: 1, AtOnce: 4, Succeeded: 2, Failed: 1,
+		Submitted: now.Add(-70 * time.Minute), Currency: money.USD, Spent: amount("1.934512"), Budget: ptr(amount("25")), Rate: ptr(price("1.2")), User: "ana",
+		Pipeline: &api.PipelineState{Saved: amount("0.0523"), Stages: []api.StageState{
+			{Name: "fetch", State: "reused", Job: "retrain-6-fetch", Key: "k1", Outs: content("raw.csv", "d1"), Saved: ptr(amount("0.0123")), Started: at(-70), Finished: at(-70)},
+			{Name: "clean@us-east", State: "reused", Job: "retrain-6-clean-us-east", Needs: []string{"fetch"}, Key: "k2", Saved: ptr(amount("0.04")), Started: at(-70), Finished: at(-70)},
+			{Name: "clean@uk", State: "done", Job: "retrain-7-clean-uk", Needs: []string{"fetch"}, Key: "k3", Cost: amount("0.034512"), Started: at(-69), Finished: at(-60),
+				Inputs: content("raw.csv", "d1"), Outs: content("data/uk.csv", "d2")},
+			{Name: "train", State: "running", Job: "retrain-7-train", Needs: []string{"clean@us-east", "clean@uk"}, Key: "k4", Cost: amount("1.9"), Started: at(-58),
+				Inputs: []api.StageContent{{Path: "data", Digest: "ddddddddddddddddddd3"}, {Path: "train.py", Digest: "d4"}},
+				Params: map[string]string{"lr": "0.2", "seed": "7"}, Program: "p2"},
+			{Name: "probe", State: "failed", Job: "retrain-7-probe", Needs: []string{"clean@uk"}, Why: "It ended with status 3 and made no report.json.", Started: at(-50), Finished: at(-40)},
+			{Name: "evaluate", State: "waiting", Needs: []string{"train"}},
+			{Name: "deploy\x1b[2J", State: "skipped", Needs: []string{"evaluate"}, Why: "accuracy of evaluate is 0.8999, below the min of 0.90"},
+		}},
+	}
+}
+
+func receiptOf(g api.Group) api.GroupReceipt {
+	return api.GroupReceipt{Group: g, Cost: amount("1.934513"), Members: []api.GroupMember{
+		{ID: "retrain-7-clean-uk", State: "succeeded", Attempts: 1, Cost: amount("0.034512"), Started: ptr(now.Add(-69 * time.Minute)), Finished: ptr(now.Add(-60 * time.Minute))},
+		{ID: "retrain-7-train", State: "running", Attempts: 3, Interruptions: 2, Cost: amount("1.9"), Started: ptr(now.Add(-58 * time.Minute))},
+		{ID: "retrain-7-probe", State: "failed", Attempts: 1, Started: ptr(now.Add(-50 * time.Minute)), Finished: ptr(now.Add(-40 * time.Minute))},
+		{ID: "retrain-7-lost", State: "failed", Attempts: 1, Cost: amount("0.000001")},
+	}}
+}
+
+func earlier() api.Group {
+	g := retrained()
+	g.ID, g.Submitted = "retrain-6", now.Add(-30*time.Hour)
+	train := &g.Pipeline.Stages[3]
+	train.Key, train.Program, train.Params = "k0", "p1", map[string]string{"lr": "0.1", "old": "1", "seed": "7"}
+	train.Inputs = []api.StageContent{{Path: "data", Digest: "d9"}, {Path: "train.py", Digest: "d4"}}
+	return g
+}
+
+func TestPipelinesArePrinted(t *testing.T) {
+	g := retrained()
+	file := show.Layered([]show.GraphStage{{Name: "fetch"}, {Name: "clean", Needs: []string{"fetch"}}, {Name: "train", Needs: []string{"clean"}},
+		{Name: "deploy", Needs: []string{"train"}, Gate: "train.accuracy at least 0.90"}, {Name: "look", Needs: []string{"fetch"}}})
+	oldest := retrained()
+	oldest.Name = "alone"
+	why := func(g api.Group, stage string) show.PipelineWhy {
+		v, err := show.WhyOf(g, []api.Group{retrained(), earlier(), {ID: "array"}}, stage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	lines := func(p show.Place) (text string) {
+		for _, s := range g.Pipeline.Stages {
+			text += show.Stage(s, g.Currency, 13, p) + "\n"
+		}
+		return text
+	}
+	for width, p := range map[string]show.Place{"120": {Width: 120, Now: now}, "80": {Width: 80, Now: now}, "piped": {}} {
+		for name, text := range map[string]string{
+			"pipeline": show.Group(g, p), "pipeline-line": show.GroupProgress(g, p) + "\n" + lines(p), "pipeline-graph": show.DrawGraph(show.Graph(g), g.Currency, p),
+			"pipeline-file": show.DrawGraph(file, money.USD, p), "pipeline-plan": show.PipelinePlan("retrain", file, 4, amount("25"), []string{"plots of the file is left out"}, p), "pipeline-cost": show.CostOf(receiptOf(g)).Text(p),
+			"pipeline-why": why(g, "train").Text(p) + why(g, "clean@uk").Text(p) + why(g, "evaluate").Text(p) + why(oldest, "train").Text(p),
+		} {
+			golden.Check(t, name+"."+width+".txt", text)
+			if strings.Contains(text, "\x1b") {
+				t.Errorf("%s steers the terminal", name)
+			}
+		}
+	}
+	golden.JSON(t, "json/pipeline-cost.json", show.CostOf(receiptOf(g)))
+	golden.JSON(t, "json/pipeline-why.json", why(g, "train"))
+	golden.JSON(t, "json/pipeline-graph.json", show.Graph(g)[3])
+}
+
+// The lines of a pipeline's cost add up to its receipt, to the last unit.
+func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
+	r := receiptOf(retrained())
+	v := show.CostOf(r)
+	sum, saved := money.Amount{}, money.Amount{}
+	for _, s := range v.Stages {
+		sum = sum.Add(s.Cost)
+		if s.Saved != nil {
+			saved = saved.Add(*s.Saved)
+		}
+	}
+	if sum != r.Cost || v.Cost != r.Cost || saved != r.Group.Pipeline.Saved || v.Saved != saved {
+		t.Errorf("the lines are %s and %s, the receipt says %s and %s", sum, saved, r.Cost, r.Group.Pipeline.Saved)
+	}
+}
+
+// A page and a plan of thousands of stages show what needs attention.
+func TestPipelines_LargeOnesFitAPage(t *testing.T) {
+	g := retrained()
+	var graph []show.GraphStage
+	for i := range 3000 {
+		name := fmt.Sprint("many@", i)
+		g.Pipeline.Stages, graph = append(g.Pipeline.Stages, api.StageState{Name: name, State: "waiting"}), append(graph, show.GraphStage{Name: name})
+	}
+	page, plan := show.Group(g, show.Place{}), show.PipelinePlan("large", show.Layered(graph), 4, amount("25"), nil, show.Place{})
+	if strings.Count(page, "\n") > 20 || !strings.Contains(page, "probe") || !strings.Contains(page, "3 of 3007 stages") {
+		t.Errorf("the page is\n%.3000s", page)
+	}
+	if strings.Count(plan, "\n") > 50 || !strings.Contains(plan, "2960 stages: scrimp pipeline graph draws all") {
+		t.Errorf("the plan is\n%.3000s", plan)
+	}
+}
+
+// What is said of the largest stage is what its receipt shows.
+func TestPipelineCost_SaysWhatWouldLowerIt(t *testing.T) {
+	for want, change := range map[string]func(*api.GroupMember, *api.StageState){
+		"it was tried 5 times":        func(m *api.GroupMember, _ *api.StageState) { m.Attempts = 5 },
+		"it lost its machine 2 times": func(*api.GroupMember, *api.StageState) {},
+		"no less than on-demand":      func(m *api.GroupMember, _ *api.StageState) { m.Attempts, m.Interruptions, m.OnDemand = 1, 0, &m.Cost },
+		"the whole work folder": func(m *api.GroupMember, s *api.StageState) {
+			m.Attempts, m.Interruptions, s.Inputs = 1, 0, []api.StageContent{{Path: "."}}
+		},
+		"scrimp explain retrain-7-train": func(m *api.GroupMember, _ *api.StageState) { m.Attempts, m.Interruptions = 1, 0 },
+	} {
+		r := receiptOf(retrained())
+		change(&r.Members[1], &r.Group.Pipeline.Stages[3])
+		if v := show.CostOf(r); v.Largest != "train" || !strings.Contains(v.Lower, want) {
+			t.Errorf("%s: %q, want %q", v.Largest, v.Lower, want)
+		}
+	}
+	if v := show.CostOf(api.GroupReceipt{Group: retrained()}); v.Largest != "" || v.Stages[0].Share != nil {
+		t.Errorf("of nothing, %s is the largest", v.Largest)
+	}
+}
+
+func TestPipelineWhy_NamesStagesThatAreThere(t *testing.T) {
+	if _, err := show.WhyOf(retrained(), nil, "trian"); err == nil || !strings.Contains(err.Error(), "it has fetch, clean@us-east") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,319 @@
+package pipelinefile
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"scrimp/internal/job/spec"
+	"scrimp/internal/work/pipeline"
+)
+
+// stage is a stage that was read.
+type stage struct {
+	pipeline.Stage
+	key    *yaml.Node // where its name stands
+	node   *yaml.Node // its fields, templates filled in
+	job    spec.Job
+	after  []*yaml.Node
+	params []param
+}
+
+// dvc are the words of a stage that are no fields of a job file.
+var dvc = []string{"cmd", "wdir", "deps", "outs", "params", "metrics", "plots", "vars", "frozen", "always_changed",
+	"desc", "meta", "foreach", "do", "matrix", "after", "dependencies", "gate"}
+
+// ours reports whether a word of a stage is none of a job file.
+func ours(word string) bool { return slices.Contains(dvc, word) || later[word] != "" }
+
+// elsewhere are fields of a job file that a stage says in other words, with what to do.
+var elsewhere = map[string]string{
+	"name": "leave it out: the stage has its name already", "workdir": "write wdir", "outputs": "write outs",
+	"team": "write it at the top of the file", "project": "write it at the top of the file",
+	"secrets": "write it at the top of the file: stages share secrets",
+	"inherit": "write it at the top of the file",
+}
+
+// entry reads a field of stages: a stage, or those of foreach or matrix.
+func (r *reader) entry(key, n *yaml.Node) {
+	field := "stages." + key.Value
+	if n.Kind != yaml.MappingNode {
+		r.wrong(key, field, "is no map of fields", "write cmd below it")
+		return
+	}
+	each, do, matrix := in(n, "foreach"), in(n, "do"), in(n, "matrix")
+	switch {
+	case each == nil && matrix == nil && do == nil:
+		r.stage(key, key.Value, n, scope{vars: r.vars})
+	case each != nil && matrix != nil:
+		r.wrong(key, field, "has both foreach and matrix", "keep one of the two")
+	case each != nil && (do == nil || do.Kind != yaml.MappingNode):
+		r.wrong(each, field+".do", "is missing", "write the fields of each stage below do")
+	case each != nil && len(n.Content) > 4:
+		r.wrong(key, field, "has fields beside foreach and do", "write them below do")
+	case each != nil:
+		r.each(key, do, r.items(each, field+".foreach"))
+	case do != nil:
+		r.wrong(do, field+".do", "stands without foreach", "write foreach beside it, or its fields into the stage")
+	default:
+		r.each(key, n, r.combinations(matrix, field+".matrix"))
+	}
+}
+
+// instance is one of the stages of foreach or matrix.
+type instance struct {
+	name      string
+	item, key *yaml.Node
+}
+
+func (r *reader) each(key, body *yaml.Node, list []instance) {
+	group := r.named(key.Value)
+	for _, i := range list {
+		if len(r.problems) == maxProblems || r.nodes > maxNodes {
+			return
+		}
+		name := key.Value + "@" + i.name
+		r.groups[group] = append(r.groups[group], r.named(name))
+		r.stage(key, name, body, scope{vars: r.vars, item: i.item, key: i.key})
+	}
+}
+
+// items are those of foreach: of a list, or of a map by its keys.
+func (r *reader) items(n *yaml.Node, field string) (list []instance) {
+	n = r.fill(n, scope{vars: r.vars}, field, false)
+	switch n.Kind {
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			list = append(list, instance{nameOf(item, strconv.Itoa(i)), item, nil})
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			list = append(list, instance{n.Content[i].Value, n.Content[i+1], n.Content[i]})
+		}
+	}
+	if len(list) == 0 {
+		r.wrong(n, field, "is no list and no map with something in it", "write a list, or ${NAME} of one")
+	}
+	return list
+}
+
+// nameOf is a single value as a part of a name; others go by another name.
+func nameOf(n *yaml.Node, other string) string {
+	if n.Kind == yaml.ScalarNode && !isNull(n) {
+		return single(n)
+	}
+	return other
+}
+
+// combinations are those of the values of a matrix.
+func (r *reader) combinations(n *yaml.Node, field string) []instance {
+	n = r.fill(n, scope{vars: r.vars}, field, false)
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		r.wrong(n, field, "is no map of lists", "write NAME: [value, value] below it")
+		return nil
+	}
+	list := []instance{{item: &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}}}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, values := n.Content[i], n.Content[i+1]
+		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
+			r.wrong(values, join(field, name.Value), "is no list with something in it", "write a list of values")
+			return nil
+		}
+		if len(list)*len(values.Content) > pipeline.MaxStages {
+			r.wrong(n, field, fmt.Sprintf("has more than %d combinations", pipeline.MaxStages), "write fewer values")
+			return nil
+		}
+		var more []instance
+		for _, one := range list {
+			for k, v := range values.Content {
+				item := *one.item
+				item.Content = append(slices.Clone(item.Content), name, v)
+				label := one.name + "-" + nameOf(v, name.Value+strconv.Itoa(k))
+				more = append(more, instance{strings.TrimPrefix(label, "-"), &item, nil})
+			}
+		}
+		list = more
+	}
+	for i := range list {
+		list[i].key = str(n, list[i].name)
+	}
+	return list
+}
+
+// named is the name of a stage with the signs that names may have; the others become _.
+func (r *reader) named(name string) string {
+	good := strings.Map(func(c rune) rune {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("_@.-", c) {
+			return c
+		}
+		return '_'
+	}, name)
+	if good != name {
+		r.note("the stage %q is called %s here", name, good)
+	}
+	return good
+}
+
+// stage reads a stage. Its local vars count for its templates, but not for wdir.
+func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
+	if len(r.stages) > pipeline.MaxStages { // New says so
+		return
+	}
+	name = r.named(name)
+	field := "stages." + name
+	folder := "."
+	if w := in(n, "wdir"); !isNull(w) {
+		folder = path.Clean(strings.ReplaceAll(r.fill(w, s, field+".wdir", false).Value, "\\", "/"))
+	}
+	if v := in(n, "vars"); !isNull(v) {
+		s.vars = r.withVars(s.vars, r.fill(v, s, field+".vars", false), folder, field+".vars")
+	}
+	if r.defaults != nil {
+		n = merge(n, r.defaults, "", func(string) {})
+	}
+	x := &stage{key: key, node: &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.Line, Column: key.Column}}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		word, v := n.Content[i], n.Content[i+1]
+		if slices.Contains([]string{"foreach", "do", "matrix", "vars", "meta", "desc"}, word.Value) {
+			continue
+		}
+		v = r.fill(v, s, join(field, word.Value), word.Value == "cmd" || word.Value == "command")
+		x.node.Content = append(x.node.Content, word, v)
+	}
+	x.Name = name
+	r.words(x, folder, field)
+}
+
+// words reads the fields of a stage whose templates are filled in.
+func (r *reader) words(x *stage, folder, field string) {
+	rest := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: x.key.Line, Column: x.key.Column}
+	var shows, metrics []string
+	frozen, cmd := false, (*yaml.Node)(nil)
+	for i := 0; i+1 < len(x.node.Content); i += 2 {
+		word, v := x.node.Content[i], x.node.Content[i+1]
+		at := join(field, word.Value)
+		switch word.Value {
+		case "cmd":
+			cmd = v
+		case "wdir":
+			if v.Kind != yaml.ScalarNode {
+				r.wrong(v, at, "is no path", "write a folder below that of the file")
+			}
+		case "deps":
+			x.Deps = append(x.Deps, r.paths(v, folder, at)...)
+		case "outs":
+			x.Outs = append(x.Outs, r.paths(v, folder, at)...)
+		case "plots":
+			shows = append(shows, r.paths(v, folder, at)...)
+		case "metrics":
+			metrics = append(metrics, r.paths(v, folder, at)...)
+		case "params":
+			x.params = r.params(v, folder, at)
+		case "frozen":
+			frozen = r.truth(v, at)
+		case "always_changed":
+			x.Always = r.truth(v, at)
+		case "after", "dependencies":
+			x.after = append(x.after, items(v)...)
+		case "gate":
+			x.Gate = r.gate(v, at)
+		default:
+			r.field(word, v, at, rest)
+		}
+	}
+	if frozen {
+		r.frozen[x.Name] = true
+		r.note("%s is frozen: it does not run, and what lies at its outs is used as it is", x.Name)
+		return
+	}
+	r.reports(x, shows, metrics)
+	x.job = r.jobOf(x, rest, cmd, folder, field)
+	r.stages = append(r.stages, x)
+}
+
+// field takes a field of a job file, or refuses one that has no place in a stage.
+func (r *reader) field(word, v *yaml.Node, at string, rest *yaml.Node) {
+	switch {
+	case later[word.Value] != "":
+		cause, fix, _ := strings.Cut(later[word.Value], ": ")
+		r.wrong(word, at, cause, fix)
+	case elsewhere[word.Value] != "":
+		r.wrong(word, at, "is no field of a stage", elsewhere[word.Value])
+	default:
+		rest.Content = append(rest.Content, word, v)
+	}
+}
+
+// jobOf is the job file of a stage.
+func (r *reader) jobOf(x *stage, rest, cmd *yaml.Node, folder, field string) spec.Job {
+	add := map[string]any{"name": spec.Label(x.Name)}
+	renamed := map[string]string{"outputs": "outs"}
+	if len(x.Outs) > 0 {
+		add["outputs"] = x.Outs
+	}
+	program := in(rest, "command")
+	direct := in(rest, "args") != nil || program != nil && program.Kind == yaml.SequenceNode
+	switch {
+	case cmd != nil && (direct || program != nil):
+		r.wrong(cmd, field+".cmd", "stands beside command or args", "keep one of them")
+	case direct && folder != ".":
+		r.wrong(in(x.node, "wdir"), field+".wdir", "does not reach a program without a shell", "write cmd instead of args")
+	case cmd == nil && program == nil && !direct:
+		r.wrong(x.key, field+".cmd", "is missing", "write what the stage runs, such as cmd: python train.py")
+		add["command"] = "true" // what else is wrong is said too
+	case !direct:
+		if renamed["command"] = "cmd"; cmd == nil {
+			cmd, renamed["command"] = program, "command"
+		}
+		add["command"] = r.command(cmd, folder, join(field, renamed["command"]))
+	}
+	return r.job(rest, field, add, renamed)
+}
+
+// command is the program of a stage for the shell. Commands of a list run in turn, each in a shell of its own, and the
+// first that fails ends the stage.
+func (r *reader) command(n *yaml.Node, folder, field string) string {
+	var list []string
+	for _, c := range items(n) {
+		if c.Kind != yaml.ScalarNode || strings.TrimSpace(c.Value) == "" || isNull(c) {
+			r.wrong(c, field, "is no command", "write a text, or a list of texts")
+			return "true"
+		}
+		list = append(list, c.Value)
+	}
+	text := strings.Join(list, "")
+	switch len(list) {
+	case 0:
+		r.wrong(n, field, "is no command", "write a text, or a list of texts")
+		return "true"
+	case 1:
+	default:
+		text = "(\n" + strings.Join(list, "\n) && (\n") + "\n)"
+	}
+	if folder != "." {
+		text = "cd " + quoted(folder) + " || exit\n" + text
+	}
+	return text
+}
+
+// settle does what needs all stages: who comes after whom, and the values of params.
+func (r *reader) settle() {
+	for _, s := range r.stages {
+		for _, n := range s.after {
+			name := n.Value
+			switch group, isGroup := r.groups[name]; {
+			case n.Kind != yaml.ScalarNode || isNull(n):
+				r.wrong(n, "stages."+s.Name+".after", "has an entry that is no stage", "write names of stages")
+			case isGroup:
+				s.After = append(s.After, slices.DeleteFunc(slices.Clone(group), func(g string) bool { return r.frozen[g] })...)
+			case !r.frozen[name]:
+				s.After = append(s.After, name)
+			}
+		}
+		r.take(s)
+	}
+}
