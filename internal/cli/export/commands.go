@@ -38,6 +38,7 @@ func Commands(shared *command.App) []*cobra.Command {
 
 func (f *flags) add(cmd *cobra.Command, forms string) {
 	cmd.Flags().StringVarP(&f.to, "output", "o", "", "`file` to write: "+forms+"; - is standard output, in CSV")
+	_ = cmd.MarkFlagRequired("output")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file where there is one (default: refuse)")
 }
 

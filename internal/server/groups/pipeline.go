@@ -19,7 +19,8 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 	for n := range g.Stages {
 		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
 		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,
-			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics}
+			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics,
+			Params: spec.Params, Program: spec.Program}
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}

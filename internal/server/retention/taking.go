@@ -28,7 +28,7 @@ type taking struct {
 	done    client.GCDone
 	jobs    map[string]*owner
 	read    map[string]bool // jobs whose outputs pipelines may still read; nil: nobody has asked
-	folders []string // jobs whose work folders go
+	folders []string        // jobs whose work folders go
 }
 
 // item removes a thing, and notes it. While it goes its job is not resumed, and it is looked at again.

@@ -19,7 +19,7 @@ const ignoreName = ".scrimpignore"
 // habits are left out wherever the file does not take them back in, and so are the names of secrets: files that tools
 // keep passwords and keys in.
 const (
-	habits  = ".git/\n__pycache__/\n.venv/\nnode_modules/\n"
+	habits  = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
 	secrets = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
 		".git-credentials\n.aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
 )
