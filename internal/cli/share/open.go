@@ -22,8 +22,9 @@ func (a *app) openCmd() *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{Use: "open [JOB|GROUP]", Short: "Open the dashboard in a browser", GroupID: command.GroupLook,
 		Args: command.Takes("[JOB|GROUP]"),
-		Long: "Prints a link to the dashboard, or to the page of a job or a group, and opens it where there is a display. " +
-			"The server that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and for five minutes, and " +
+		Long: "Prints a link to the dashboard, or to the page of a job or a group, and opens it where there is a " +
+			"display. The server that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and " +
+			"for five minutes, and " +
 			"signs the browser in. On a shared server you sign in with a token." + command.PlainExit,
 		Example:           "  scrimp open\n  scrimp open train-lm --no-browser",
 		ValidArgsFunction: a.CompleteJob(command.Every),
