@@ -48,6 +48,9 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	if err == nil && a.Unwritten != nil {
+		err = fmt.Errorf("not all was written: %w", a.Unwritten)
+	}
 	var code command.Exit
 	switch {
 	case err == nil:

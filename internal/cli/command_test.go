@@ -5,7 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"scrimp/internal/cli"
 )
 
 // A command without a job file is named after its script; what it prints is the output, what it
@@ -38,5 +41,20 @@ func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(h.dir, "train-outputs", "runs", "model")); string(text) != "weights\n" {
 		t.Errorf("the model holds %q, %v", text, err)
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A file to which the output was led is not whole: the command says so, and fails.
+func TestOutputThatIsNotWrittenIsAnError(t *testing.T) {
+	for _, args := range [][]string{{"offers"}, {"offers", "--json"}, {"commit", "demand", "flat"}, {"estimate", "--models"}, {"--version"}} {
+		var said bytes.Buffer
+		if code := cli.Main(args, strings.NewReader(""), full{}, &said); code != 1 || !strings.Contains(said.String(), "no space left") {
+			t.Errorf("scrimp %s to a full disk: status %d, %q", strings.Join(args, " "), code, said.String())
+		}
 	}
 }

@@ -57,6 +57,8 @@ type App struct {
 	Version  string
 	Counting bool // a line of progress stands on the terminal
 	Ends     bool // a server that is begun is to give all machines back
+	// Unwritten is why something that was asked for was not written; nil: all was.
+	Unwritten error
 }
 
 // Print writes v as a line of JSON.
@@ -104,8 +106,12 @@ func (a *App) Each(ctx context.Context, jobs []string, do func(job string) error
 	return nil
 }
 
-// Printf writes what was asked for.
-func (a *App) Printf(format string, args ...any) { fmt.Fprintf(a.Out, format, harmless(args)...) }
+// Printf writes what was asked for. Where that fails, as on a full disk, Unwritten is why.
+func (a *App) Printf(format string, args ...any) {
+	if _, err := fmt.Fprintf(a.Out, format, harmless(args)...); err != nil && a.Unwritten == nil {
+		a.Unwritten = err
+	}
+}
 
 // Notef writes progress and notes to stderr.
 func (a *App) Notef(format string, args ...any) { fmt.Fprintf(a.Err, format, harmless(args)...) }
