@@ -17,6 +17,7 @@ const mostDrawn = 200
 // Sizes of the drawing, in its own units.
 const (
 	columnWide = 150.0
+	leastWide  = 1100.0
 	rowHigh    = 74.0
 	largest    = 24.0 // radius of the stage that cost most
 	smallest   = 4.0
@@ -42,12 +43,13 @@ func graph(stages []client.StageState, c money.Currency) template.HTML {
 		rows[column[i]]++
 		wide, high, most = max(wide, column[i]+1), max(high, rows[column[i]]), max(most, s.Cost.Float())
 	}
-	x := func(i int) float64 { return columnWide * (float64(column[i]) + 0.5) }
+	width := max(leastWide, columnWide*float64(wide))
+	x := func(i int) float64 { return width / float64(wide) * (float64(column[i]) + 0.5) }
 	y := func(i int) float64 { return rowHigh*(float64(row[i])+0.5) - 8 }
 	long := longest(stages, at)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="Stages of the pipeline, by cost">`,
-		columnWide*float64(wide), rowHigh*float64(high))
+		width, rowHigh*float64(high))
 	for i, s := range stages {
 		for _, need := range s.Needs {
 			n, ok := at[need]
