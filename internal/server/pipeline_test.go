@@ -271,3 +271,23 @@ func TestPipelines_RefuseWhatCannotRun(t *testing.T) {
 		}
 	}
 }
+
+// What is put together for a stage counts as disk of its team.
+func TestPipelines_TakeOfTheTeamsDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	limit := int64(1 << 20)
+	w.must("PUT", "/v1/teams/small", api.SetTeam{Disk: &limit}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
+	w.must("POST", "/v1/groups", strings.Replace(retrain(folder, "1", "0"), `"project":"p"`, `"team":"small"`, 1), nil)
+	makes := map[string]string{"prepared/b": noise(768 << 10)}
+	w.quota.Again() // no agent has sent this
+	w.runsStage("retrain.prepare", makes)
+	g := w.groupOver("retrain")
+	if s := g.Pipeline.Stages[1]; s.State != "failed" || !strings.Contains(s.Why, "the team has used its disk, make room with scrimp gc") {
+		t.Errorf("train is %s: %q", s.State, s.Why)
+	}
+	if _, err := w.folders.Of("retrain.train"); err == nil {
+		t.Error("the folder of the stage is still there")
+	}
+}

@@ -42,6 +42,7 @@ func (s *Server) groupDesk() *groups.Desk {
 
 // resolve answers what a planner wants to know of the files of a pipeline.
 func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
-	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Errors: s.opts.Log}
+	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
+		Errors: s.opts.Log}
 	return f.Resolve(ctx, of, v)
 }

@@ -26,7 +26,9 @@ type Files struct {
 	Control *control.Control
 	Folders *workdir.Store
 	Kept    *kept.Kept
-	Errors  *slog.Logger
+	// Quota takes room for the work folder of a job of a team, or says why there is none.
+	Quota  func(ctx context.Context, team, job string) error
+	Errors *slog.Logger
 }
 
 // Resolve answers a planner that wants a stage to start, or to be done: the move with the key of the stage or what it
@@ -79,7 +81,15 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 			return err
 		}
 	}
-	return f.Folders.Compose(state.StageJob(s.Group, stage), items)
+	job, team := state.StageJob(s.Group, stage), ""
+	if err := f.Folders.Compose(job, items); err != nil {
+		return err
+	}
+	f.Control.Read(func(m *core.Machine) { team = m.State().Group(s.Group).Terms.Owner.Team })
+	if err := f.Quota(ctx, team, job); err != nil {
+		return errors.Join(fmt.Errorf("the team has used its disk, make room with scrimp gc: %w", err), f.Folders.Drop(job))
+	}
+	return nil
 }
 
 // folder is what the stage finds in its work folder: what was sent with the pipeline, but for what a stage makes, and
