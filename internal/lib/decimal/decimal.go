@@ -55,7 +55,21 @@ func Parse(s string) (Decimal, error) {
 // OfAmount returns an amount of the ledger.
 func OfAmount(a money.Amount) Decimal { return Decimal{a.Big(), 12} }
 
-func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+// powers are those of ten that most sums need. Nothing changes them.
+var powers = func() (list [64]*big.Int) {
+	for i := range list {
+		list[i] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(i)), nil)
+	}
+	return list
+}()
+
+// tenTo is a power of ten, which the caller must not change.
+func tenTo(n int) *big.Int {
+	if n < len(powers) {
+		return powers[n]
+	}
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+}
 
 // scaled returns the digits of d with more places.
 func (d Decimal) scaled(places int) *big.Int {

@@ -39,6 +39,14 @@ type Number struct {
 	Known bool
 }
 
+// MarshalJSON writes null for what is unknown.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.Known {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + n.Value.String() + `"`), nil
+}
+
 // Line is a charge of a bill.
 type Line struct {
 	At                         int // line of the file, or row of a Parquet file
@@ -60,11 +68,11 @@ type Line struct {
 
 // Problem is a row that could not be read, or the end of a file that breaks off.
 type Problem struct {
-	File     string
-	Line     int
-	Reason   string
-	Amount   Number // what the row bills, where that much can be read
-	Currency money.Currency
+	File     string         `json:"-"`
+	Line     int            `json:"line"`
+	Reason   string         `json:"reason"`
+	Amount   Number         `json:"amount"` // what the row bills, where that much can be read
+	Currency money.Currency `json:"currency"`
 }
 
 // Row is what became of one row of the file: lines, or a problem.

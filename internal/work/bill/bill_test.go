@@ -44,7 +44,7 @@ func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bil
 }
 
 // plain is the text of a sample.
-func plain(t *testing.T, file string) string {
+func plain(t testing.TB, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -315,7 +315,7 @@ func TestABombIsCutOff(t *testing.T) {
 	limits.Unpacked = 1 << 20
 	s, lines, problems := readAll(t, "bomb.csv.gz", &packed, limits)
 	if len(lines) != 1 || len(problems) != 1 || !strings.Contains(problems[0].Reason, "it unpacks to far more than a bill does") ||
-		s.Totals[0].Billed.String()+s.Totals[len(s.Totals)-1].Billed.String() != "01.5" {
+		len(s.Totals) != 1 || s.Totals[0].Billed.String() != "1.5" || s.Unknown != 1 {
 		t.Errorf("%v, %v, %+v", lines, problems, s.Totals)
 	}
 }

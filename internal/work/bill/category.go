@@ -16,12 +16,12 @@ var signs = []struct {
 	words []string
 }{
 	{Support, []string{"support"}},
-	{Address, []string{"publicipv4", "elasticip", "ip address", "idleaddress", "inuseaddress", "static ip", "public ip",
-		"external ip", "reserved ip"}},
+	{Address, []string{"publicipv4", "elasticip", "ip address", "idleaddress", "inuseaddress", "static ip",
+		"public ip", "external ip", "reserved ip"}},
 	{Transfer, []string{"datatransfer", "data transfer", "-bytes", "bandwidth", "egress", "ingress", "natgateway",
 		"nat gateway", "network", "load balanc", "loadbalanc", "vpn", "interconnect", "cloudfront"}},
-	{Storage, []string{"ebs:", "volume", "snapshot", "storage", "disk", "pd capacity", "bucket", "timedstorage", "amazons3",
-		"blob", "backup"}},
+	{Storage, []string{"ebs:", "volume", "snapshot", "storage", "disk", "pd capacity", "bucket", "timedstorage",
+		"amazons3", "blob", "backup"}},
 	{Compute, []string{"boxusage", "spotusage", "dedicatedusage", "hostusage", "compute", "virtual machine", "instance",
 		"gpu", "tpu", "vcpu", "core running", "ram running", "amazonec2", "sagemaker", "kubernetes", "machine learning",
 		"container", "ocpu"}},

@@ -127,15 +127,20 @@ func split(text string, comma byte) (fields []string, ok bool) {
 
 // quoted returns a text up to its closing quote, with two quotes as one, and what follows.
 func quoted(text string) (field, rest string, ended bool) {
-	for {
-		at := strings.IndexByte(text, '"')
-		if at < 0 {
-			return field + text, "", false
+	double := false
+	for at := 0; ; at += 2 {
+		next := strings.IndexByte(text[at:], '"')
+		if next < 0 {
+			return text, "", false
 		}
-		field += text[:at]
-		if at+1 == len(text) || text[at+1] != '"' {
-			return field, text[at+1:], true
+		if at += next; at+1 < len(text) && text[at+1] == '"' {
+			double = true
+			continue
 		}
-		field, text = field+`"`, text[at+2:]
+		field = text[:at]
+		if double {
+			field = strings.ReplaceAll(field, `""`, `"`)
+		}
+		return field, text[at+1:], true
 	}
 }

@@ -15,7 +15,8 @@ var aws = &form{
 		fieldService: {"productproductname", "lineitemproductcode"}, fieldSKU: {"productsku", "pricingratecode"},
 		fieldGroup: {"lineitemproductcode"},
 		fieldUsage: {"lineitemusagetype"}, fieldDescription: {"lineitemlineitemdescription"},
-		fieldRegion: {"productregioncode", "productregion", "lineitemavailabilityzone"}, fieldResource: {"lineitemresourceid"},
+		fieldRegion:   {"productregioncode", "productregion", "lineitemavailabilityzone"},
+		fieldResource: {"lineitemresourceid"},
 		fieldQuantity: {"lineitemusageamount"}, fieldUnit: {"pricingunit"}, fieldUnitPrice: {"lineitemunblendedrate"},
 		fieldList: {"pricingpublicondemandcost"}, fieldEffective: {"savingsplansavingsplaneffectivecost"},
 		fieldReserved: {"reservationeffectivecost"}, fieldTags: {"resourcetags"}, fieldJob: tagJob, fieldAttempt: tagAttempt,
@@ -26,7 +27,7 @@ var aws = &form{
 	},
 	line: awsLine,
 	name: func(_ func(string) bool, raw []string) string {
-		if slices.ContainsFunc(raw, func(name string) bool { return name == "lineItem/LineItemType" || name == "lineItem/UnblendedCost" }) {
+		if slices.Contains(raw, "lineItem/LineItemType") || slices.Contains(raw, "lineItem/UnblendedCost") {
 			return "AWS CUR"
 		}
 		return "AWS CUR 2.0"
@@ -47,8 +48,9 @@ var azure = &form{
 		fieldStart:    {"date", "usagedatetime", "usagedate", "datum"}, fieldType: {"chargetype", "gebührentyp"},
 		fieldAccount: {"billingaccountid", "billingprofileid", "subscriptionid", "subscriptionguid"},
 		fieldInvoice: {"invoiceid"}, fieldPeriodStart: {"billingperiodstartdate"}, fieldPeriodEnd: {"billingperiodenddate"},
-		fieldService: {"metercategory", "zählerkategorie", "kategoriederverbrauchseinheit", "servicefamily", "consumedservice"},
-		fieldGroup:   {"servicefamily", "consumedservice"}, fieldSKU: {"meterid", "zählerid"},
+		fieldService: {"metercategory", "zählerkategorie", "kategoriederverbrauchseinheit", "servicefamily",
+			"consumedservice"},
+		fieldGroup: {"servicefamily", "consumedservice"}, fieldSKU: {"meterid", "zählerid"},
 		fieldUsage:       {"metername", "zählername", "namederverbrauchseinheit"},
 		fieldDescription: {"productname", "product", "metersubcategory"},
 		fieldRegion:      {"resourcelocation", "ressourcenstandort", "meterregion"},

@@ -171,8 +171,8 @@ var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_co
 	"costmycost": "cost/myCost", "costcurrencycode": "cost/currencyCode",
 	"lineitemintervalusagestart": "lineItem/intervalUsageStart"}
 
-// names are the columns of JSON lines: those of the rows that were sampled, and all that any kind reads, since an export
-// leaves out what has no value.
+// names are the columns of JSON lines: those of the rows that were sampled, and all that the kind reads, since an
+// export leaves out what has no value.
 func (r *Reader) names() (list []string) {
 	seen := map[string]bool{}
 	for _, c := range r.ahead {
@@ -192,7 +192,8 @@ func (r *Reader) names() (list []string) {
 		}
 	}
 	for f, aliases := range best.fields {
-		if len(aliases) > 0 && !slices.Contains(needed, f) && !slices.ContainsFunc(aliases, func(k string) bool { return seen[k] }) {
+		found := slices.ContainsFunc(aliases, func(k string) bool { return seen[k] })
+		if len(aliases) > 0 && !slices.Contains(needed, f) && !found {
 			list = append(list, aliases[0])
 		}
 	}

@@ -22,10 +22,10 @@ type Part struct {
 	Billed decimal.Decimal `json:"billed"`
 }
 
-// Known is a sum of what is known, and of how many lines it is not.
+// Known is the sum of what is known, unknown where nothing is, and of how many lines it is not.
 type Known struct {
-	Sum     decimal.Decimal `json:"sum"`
-	Unknown int             `json:"unknown_lines"`
+	Sum     Number `json:"sum"`
+	Unknown int    `json:"unknown_lines"`
 }
 
 func (k *Known) add(n Number) {
@@ -33,7 +33,7 @@ func (k *Known) add(n Number) {
 		k.Unknown++
 		return
 	}
-	k.Sum = k.Sum.Add(n.Value)
+	k.Sum = Number{k.Sum.Value.Add(n.Value), true}
 }
 
 // Total is a bill in one currency. File is Billed and Unread together: the sum of the file's own column.
@@ -76,11 +76,12 @@ func (s *Summary) Add(r Row) {
 	s.Rows++
 	if p := r.Problem; p != nil {
 		s.Problems++
-		t := s.total(p.Currency)
-		if !p.Amount.Known {
+		if p.Amount.Known {
+			t := s.total(p.Currency)
+			t.Unread = t.Unread.Add(p.Amount.Value)
+		} else {
 			s.Unknown++
 		}
-		t.Unread = t.Unread.Add(p.Amount.Value)
 	}
 	for i := range r.Lines {
 		s.add(&r.Lines[i])
@@ -146,7 +147,8 @@ func part(of map[string]*Part, name string) *Part {
 	return of[name]
 }
 
-// Finish orders what was counted: currencies by name, categories as tables have them, services by what they cost.
+// Finish orders what was counted: currencies by name, those of problems alone last, categories as tables have them,
+// services by what they cost.
 func (s *Summary) Finish() {
 	s.Totals = []Total{}
 	for _, t := range s.totals {
@@ -166,5 +168,7 @@ func (s *Summary) Finish() {
 		})
 		s.Totals = append(s.Totals, *t)
 	}
-	slices.SortFunc(s.Totals, func(a, b Total) int { return cmp.Compare(a.Currency, b.Currency) })
+	slices.SortFunc(s.Totals, func(a, b Total) int {
+		return cmp.Or(min(len(b.Categories), 1)-min(len(a.Categories), 1), cmp.Compare(a.Currency, b.Currency))
+	})
 }

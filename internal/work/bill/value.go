@@ -60,8 +60,8 @@ func styleOf(s string) numbers {
 	return comma
 }
 
-// read reads a number of a file that writes its numbers so. An error may come with a value: the number is clear, but not
-// written as the others are.
+// read reads a number of a file that writes its numbers so. An error may come with a value: the number is clear, but
+// not written as the others are.
 func (n numbers) read(s string) (Number, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
