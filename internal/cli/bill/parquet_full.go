@@ -187,6 +187,7 @@ func textOf(t parquet.Type) func(parquet.Value) string {
 			const epoch = 2440588 // Julian day of 1970-01-01
 			n := v.Int96()
 			return time.Unix((int64(n[2])-epoch)*86400, int64(n[1])<<32|int64(n[0])).UTC().Format(time.RFC3339Nano)
+		default: // written as it is
 		}
 		return v.String()
 	}

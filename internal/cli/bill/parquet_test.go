@@ -4,18 +4,11 @@ package bill
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-
-	"scrimp/internal/cli/command"
 )
 
 // cur is a row of CUR 2.0 as AWS writes it to Parquet: costs in binary fractions, times of their own, tags in a map.
@@ -74,27 +67,6 @@ func written[T any](t *testing.T, rows []T) []byte {
 	return b.Bytes()
 }
 
-// shows runs scrimp bill show --json on a file.
-func shows(t *testing.T, name string, b []byte) (out map[string]any, text string, err error) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var printed bytes.Buffer
-	a := &app{&command.App{Out: &printed, Err: io.Discard, JSON: true}}
-	cmd := a.showCmd()
-	cmd.SetArgs([]string{file})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	err = cmd.ExecuteContext(t.Context())
-	if printed.Len() > 0 {
-		if err := json.Unmarshal(printed.Bytes(), &out); err != nil {
-			t.Fatalf("%v: %s", err, printed.String())
-		}
-	}
-	return out, printed.String(), err
-}
-
 func TestShow_ReadsParquet(t *testing.T) {
 	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
 	list := 98.32
@@ -145,19 +117,5 @@ func TestShow_OfDamagedParquet(t *testing.T) {
 		if _, text, err := shows(t, "x.parquet", b); err == nil || !strings.Contains(err.Error(), "x.parquet: ") || text != "" {
 			t.Errorf("%v: %s", err, text)
 		}
-	}
-}
-
-func TestShow_EndsWithOneWhereARowIsNotRead(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "testdata", "faults.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, _, err := shows(t, "faults.csv", b)
-	if list, ok := out["problems"].([]any); !errors.Is(err, command.Failed) || !ok || len(list) != 15 {
-		t.Errorf("%v: %v", err, out)
-	}
-	if _, _, err := shows(t, "x.csv", []byte("a,b\n1,2\n")); command.Status(err) != 1 || !strings.Contains(err.Error(), "is no bill") {
-		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@
 package bill
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -118,6 +119,9 @@ type Reader struct {
 	dates    dates
 	seen     repeated
 	currency map[string]money.Currency // of each account
+	lastTags string                    // of the row before: most rows have the same
+	lastRead map[string]string
+	lastOK   bool
 }
 
 // New reads a bill of CSV or JSON lines, packed with gzip or not.
@@ -155,7 +159,7 @@ func newReader(file string, from source, header []string, limits Limits) (*Reade
 func (r *Reader) fetch() {
 	c, err := r.from.next()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		r.ended = true
 	case err != nil:
 		r.ended = true
@@ -172,7 +176,8 @@ func (r *Reader) Kind() string { return r.kind }
 // Lacks are the columns of the kind that the file has not: what they would say is unknown.
 func (r *Reader) Lacks() (names []string) {
 	for _, f := range []field{fieldList, fieldEffective, fieldTags, fieldResource} {
-		if aliases := r.form.fields[f]; len(aliases) > 0 && r.at[f] < 0 {
+		inColumns := f == fieldTags && r.at[fieldJob] >= 0 // each tag has a column
+		if aliases := r.form.fields[f]; len(aliases) > 0 && r.at[f] < 0 && !inColumns {
 			names = append(names, fieldNames[f])
 		}
 	}

@@ -13,7 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/focus"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/decimal"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/bill"
 )
@@ -365,6 +371,7 @@ func TestLargeFilesTakeLittleMemory(t *testing.T) {
 		"an open quote":  func(i int) string { return `"` + rowOf("1", i) + rowOf("2", i) },
 		"only commas":    func(i int) string { return strings.Repeat(",", 500) + "\n" },
 		"many quotes":    func(i int) string { return `"""` + "\n" },
+		"doubled quotes": func(int) string { return `"` + strings.Repeat(`""`, 1<<18) + "\"\n" },
 		"open and never": func(i int) string { return strings.Repeat("a", 70) + map[bool]string{true: `"`}[i == 1] + "\n" },
 	} {
 		in := &endless{text: head, row: row, most: 4 << 20}
@@ -471,6 +478,31 @@ func TestCurrencies_AreNeverAddedUp(t *testing.T) {
 	if len(problems) != 1 || problems[0].Line != 6 || len(s.Totals) != 2 || s.Totals[0].Billed.String() != "3.75" ||
 		s.Totals[1].Billed.String() != "2.5" || s.Totals[1].Unread.String() != "1.25" {
 		t.Errorf("%+v, %+v", problems, s.Totals)
+	}
+}
+
+// What scrimp exports as FOCUS is a bill that it reads, with its jobs and attempts.
+func TestOwnFOCUS_IsRead(t *testing.T) {
+	for _, v := range []focus.Version{focus.V12, focus.V13, focus.V14} {
+		w, begin := focus.NewWriter(v), time.Date(2026, 10, 30, 22, 0, 0, 0, time.UTC)
+		var b strings.Builder
+		out := csv.NewWriter(&b)
+		_ = out.Write(w.Header())
+		want := money.Amount{}
+		for i := range 100 {
+			rate := money.Rate(1 + int64(i)*7_777_777_777_777)
+			c := charge.Charge{Begin: begin, End: begin.Add(time.Hour), Timed: true, Time: time.Hour, Price: ledger.PriceOf(rate, true),
+				Amount: rate.Until(time.Hour), Currency: "USD", Category: ledger.Compute, Use: ledger.Useful, Phase: ledger.Accrued,
+				Owner: ledger.Owner{Job: fmt.Sprint("j", i), Attempt: "a\n1", Team: "=1+1"}}
+			want = want.Add(c.Amount)
+			_ = out.Write(w.Row(nil, c))
+		}
+		out.Flush()
+		s, lines, problems := readAll(t, "x", strings.NewReader(b.String()), bill.Default())
+		if len(problems) > 0 || len(lines) != 100 || s.Kind != "scrimp's FOCUS "+v.String() || s.Totals[0].Job.Lines != 100 ||
+			s.Totals[0].Attempt.Lines != 100 || s.Totals[0].File.Cmp(decimal.OfAmount(want)) != 0 || lines[7].Category != bill.Compute {
+			t.Errorf("%s: %+v, %v", v, s, problems)
+		}
 	}
 }
 

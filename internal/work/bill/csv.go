@@ -99,6 +99,7 @@ func (c *cells) rest(first line) (text string, whole bool, err error) {
 
 // split divides a row into its fields, and returns false where a quote is not where CSV has it.
 func split(text string, comma byte) (fields []string, ok bool) {
+	fields = make([]string, 0, 1+strings.Count(text, string(comma)))
 	for {
 		if text == "" || text[0] != '"' {
 			at := strings.IndexByte(text, comma)

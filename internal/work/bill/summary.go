@@ -123,6 +123,7 @@ func (s *Summary) add(l *Line) {
 		of = &t.Credits
 	case Refund:
 		of = &t.Refunds
+	default: // charges
 	}
 	*of = of.Add(l.Billed)
 	if l.Job != "" {

@@ -13,9 +13,12 @@ func (c *row) tags(l *Line) {
 	if text == "" || !strings.Contains(text, "crimp") && text[0] != '"' {
 		return // most rows: they have no tag of ours
 	}
-	list, ok := tagsOf(text)
-	l.TagsUnread = !ok
-	for name, value := range list {
+	if text != c.lastTags {
+		c.lastTags = text
+		c.lastRead, c.lastOK = tagsOf(text)
+	}
+	l.TagsUnread = !c.lastOK
+	for name, value := range c.lastRead {
 		switch strings.TrimPrefix(key(name), "user") {
 		case "scrimpjob":
 			l.Job = value

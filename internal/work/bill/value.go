@@ -51,7 +51,7 @@ func styleOf(s string) numbers {
 		return unsure
 	}
 	whole, part, _ := strings.Cut(strings.ReplaceAll(s, ",", "."), ".")
-	if len(part) == 3 && len(whole) > 0 && len(whole) < 4 && whole[0] != '0' {
+	if len(part) == 3 && whole != "" && len(whole) < 4 && whole[0] != '0' {
 		return unsure
 	}
 	if points == 1 {
