@@ -10,6 +10,7 @@ import (
 // may import. What stands below House's floor 7 is free to all; the two roots, which put the
 // others together, may import every one.
 var neighbours = map[string][]string{
+	"cli/bill":     {"cli/command", "cli/show"},
 	"cli/command":  {"cli/show", "server", "server/kept", "server/workdir"},
 	"cli/commit":   {"cli/command", "cli/show"},
 	"cli/estimate": {"cli/command", "cli/learn", "cli/offers", "cli/show"},

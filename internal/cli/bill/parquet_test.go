@@ -1,0 +1,121 @@
+//go:build !local
+
+package bill
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// cur is a row of CUR 2.0 as AWS writes it to Parquet: costs in binary fractions, times of their own, tags in a map.
+type cur struct {
+	Currency string            `parquet:"line_item_currency_code"`
+	Type     string            `parquet:"line_item_line_item_type"`
+	Code     string            `parquet:"line_item_product_code"`
+	Account  string            `parquet:"line_item_usage_account_id"`
+	Start    time.Time         `parquet:"line_item_usage_start_date,timestamp(millisecond)"`
+	End      time.Time         `parquet:"line_item_usage_end_date,timestamp(microsecond)"`
+	Cost     float64           `parquet:"line_item_unblended_cost"`
+	List     *float64          `parquet:"pricing_public_on_demand_cost,optional"`
+	Amount   int64             `parquet:"line_item_usage_amount,decimal(3:18)"`
+	Usage    string            `parquet:"line_item_usage_type"`
+	Tags     map[string]string `parquet:"resource_tags"`
+}
+
+// gcp is a row of Google's export.
+type gcp struct {
+	Start   time.Time `parquet:"usage_start_time,timestamp(microsecond)"`
+	Service struct {
+		Description string `parquet:"description"`
+	} `parquet:"service"`
+	SKU struct {
+		ID          string `parquet:"id"`
+		Description string `parquet:"description"`
+	} `parquet:"sku"`
+	Cost     float64  `parquet:"cost"`
+	Currency string   `parquet:"currency"`
+	CostType string   `parquet:"cost_type"`
+	Credits  []credit `parquet:"credits,list"`
+	Labels   []label  `parquet:"labels,list"`
+}
+
+type credit struct {
+	Name   string  `parquet:"name"`
+	Amount float64 `parquet:"amount"`
+	Type   string  `parquet:"type"`
+}
+
+type label struct {
+	Key   string `parquet:"key"`
+	Value string `parquet:"value"`
+}
+
+func written[T any](t *testing.T, rows []T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, parquet.MaxRowsPerRowGroup(2))
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestShow_ReadsParquet(t *testing.T) {
+	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
+	list := 98.32
+	rows := []cur{
+		{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 29.5012345678, &list, 1500, "SpotUsage:p5.48xlarge",
+			map[string]string{"user_scrimp_job": "vision-7", "user_scrimp_attempt": "vision-7.2"}},
+		{"USD", "Tax", "AmazonEC2", "1", hour, hour.Add(time.Hour), 0.1, nil, -1, "", nil},
+		{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 1e-9, nil, 1, "EBS:VolumeUsage.gp3", map[string]string{"a": "b"}},
+	}
+	_, text, err := shows(t, "cur.parquet", written(t, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"kind":"AWS CUR 2.0"`, `"file_total":"29.601234568800`[:23], `"rows":3`, `"list_cost":{"sum":"98.32","unknown_lines":2}`,
+		`"with_job_tag":{"name":"job","lines":1,"billed":"29.5012345678"}`, `{"name":"storage","lines":1,"billed":"0.000000001"}`,
+		`"file_total":"29.6012345688"`, `"start":"2026-10-05T08:00:00Z","end":"2026-10-05T09:00:00Z"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	g := gcp{Start: hour, Cost: 2.5, Currency: "EUR", CostType: "regular",
+		Credits: []credit{{"promotion", -0.25, "PROMOTION"}, {"committed", -1, "COMMITTED_USAGE_DISCOUNT"}},
+		Labels:  []label{{"team", "lm"}, {"scrimp-job", "lm-9"}}}
+	g.Service.Description, g.SKU.ID, g.SKU.Description = "Compute Engine", "A", "A3 Instance Core running"
+	_, text, err = shows(t, "gcp.parquet", written(t, []gcp{g}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"kind":"GCP billing export"`, `"file_total":"1.25"`, `"credits":"-0.25"`,
+		`{"name":"commitment","lines":1,"billed":"-1"}`, `"with_job_tag":{"name":"job","lines":3,"billed":"1.25"}`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+}
+
+// A Parquet file that is damaged anywhere is an error or a problem, and never ends the program.
+func TestShow_OfDamagedParquet(t *testing.T) {
+	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
+	row := cur{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 1.5, nil, 1, "BoxUsage", nil}
+	whole := written(t, []cur{row, row, row})
+	for i := 4; i < len(whole); i += 7 {
+		b := bytes.Clone(whole)
+		b[i] ^= 0x55
+		_, _, _ = shows(t, "x.parquet", b)
+	}
+	for _, b := range [][]byte{whole[:len(whole)/2], []byte("PAR1"), []byte("PAR1PAR1PAR1")} {
+		if _, text, err := shows(t, "x.parquet", b); err == nil || !strings.Contains(err.Error(), "x.parquet: ") || text != "" {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+// Package bill reads the bills of cloud providers: AWS CUR, Azure cost exports, GCP billing exports, OCI cost reports
+// and FOCUS of every provider. It reads row by row, so that the size of a file does not matter, and keeps every digit.
+// Each row becomes lines or a problem: nothing is left out, and the amounts of both add up to the file's total.
+package bill
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"scrimp/internal/lib/decimal"
+	"scrimp/internal/lib/money"
+)
+
+// Category is what a line is for.
+type Category string
+
+// The categories. Credit is what the provider gives: promotions, discounts. Refund is what it pays back. Commitment is
+// what reservations and savings plans cost by themselves, and what they take off.
+const (
+	Compute    Category = "compute"
+	Storage    Category = "storage"
+	Address    Category = "address"
+	Transfer   Category = "transfer"
+	Support    Category = "support"
+	Commitment Category = "commitment"
+	Other      Category = "other"
+	Tax        Category = "tax"
+	Credit     Category = "credit"
+	Refund     Category = "refund"
+)
+
+// Categories are all of them, in the order of tables.
+var Categories = []Category{Compute, Storage, Address, Transfer, Support, Commitment, Other, Tax, Credit, Refund}
+
+// Number is a number of a bill. A cell that is empty, or a column that the file lacks, is unknown: it is not zero.
+type Number struct {
+	Value decimal.Decimal
+	Known bool
+}
+
+// MarshalJSON writes null for what is unknown.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.Known {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + n.Value.String() + `"`), nil
+}
+
+// Line is a charge of a bill.
+type Line struct {
+	At                         int // line of the file, or row of a Parquet file
+	Provider, Account, Invoice string
+	Service, SKU, Description  string
+	Category                   Category
+	Region, Resource           string
+	Job, Attempt               string // from the tags that scrimp gives to machines
+	TagsUnread                 bool   // the row's tags have a form that is not known
+	Correction                 bool   // of a period that was billed before
+	Start, End                 time.Time
+	Quantity, UnitPrice        Number
+	Unit                       string
+	Billed                     decimal.Decimal // what the invoice asks for
+	ListCost, Effective        Number          // at public prices; with commitments spread over their use
+	Currency                   money.Currency
+	PeriodStart, PeriodEnd     time.Time // of the bill; zero where the file does not say
+}
+
+// Problem is a row that could not be read, or the end of a file that breaks off.
+type Problem struct {
+	File     string         `json:"-"`
+	Line     int            `json:"line"`
+	Reason   string         `json:"reason"`
+	Amount   Number         `json:"amount"` // what the row bills, where that much can be read
+	Currency money.Currency `json:"currency"`
+}
+
+// Row is what became of one row of the file: lines, or a problem.
+type Row struct {
+	Lines   []Line
+	Problem *Problem
+}
+
+// Limits bound what a file may make the program hold or unpack.
+type Limits struct {
+	Record   int   // bytes of a row
+	Repeated int   // rows that are remembered to find one that comes twice; at most twice as many are held
+	Unpacked int64 // bytes that any file may unpack to, whatever its size
+	Ratio    int64 // beyond them, how many times its size a file may unpack to
+}
+
+// Default is what bills of providers stay within: CSV of bills packs to a tenth, at best a fiftieth of its size.
+func Default() Limits {
+	return Limits{Record: 1 << 20, Repeated: 500_000, Unpacked: 64 << 20, Ratio: 200}
+}
+
+// sampled is how many rows are read before the first is understood: they say how the file writes numbers and dates,
+// and which currency an account has.
+const sampled = 500
+
+// most bounds an amount, as the ledger does.
+var most, _ = decimal.Parse("1e12")
+
+// mostNumber bounds quantities and prices.
+var mostNumber, _ = decimal.Parse("1e30")
+
+// Reader reads one bill.
+type Reader struct {
+	file     string
+	form     *form
+	kind     string
+	from     source
+	ahead    []record // sampled and not yet understood
+	ended    bool
+	header   []string
+	at       columns
+	numbers  numbers
+	dates    dates
+	seen     repeated
+	currency map[string]money.Currency // of each account
+	lastTags string                    // of the row before: most rows have the same
+	lastRead map[string]string
+	lastOK   bool
+}
+
+// New reads a bill of CSV or JSON lines, packed with gzip or not.
+func New(file string, in io.Reader, limits Limits) (*Reader, error) {
+	from, header, err := open(in, limits)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return newReader(file, from, header, limits)
+}
+
+// Table reads a bill of rows that were taken apart before, such as those of Parquet. Next returns io.EOF at the end.
+func Table(file string, header []string, next func() ([]string, error), limits Limits) (*Reader, error) {
+	return newReader(file, &table{rows: next}, header, limits)
+}
+
+func newReader(file string, from source, header []string, limits Limits) (*Reader, error) {
+	r := &Reader{file: file, from: from, header: header, seen: repeated{most: limits.Repeated}}
+	for len(r.ahead) < sampled && !r.ended {
+		r.fetch()
+	}
+	if err := r.recognise(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if objects, ok := from.(*objects); ok {
+		for i := range r.ahead {
+			r.ahead[i] = objects.arrange(r.ahead[i], r.header)
+		}
+	}
+	r.sample()
+	return r, nil
+}
+
+// fetch reads one more row. What ends a file too early is a problem like that of a row.
+func (r *Reader) fetch() {
+	c, err := r.from.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		r.ended = true
+	case err != nil:
+		r.ended = true
+		c.fault = fmt.Sprintf("the file cannot be read from here on: %v", err)
+		r.ahead = append(r.ahead, c)
+	default:
+		r.ahead = append(r.ahead, c)
+	}
+}
+
+// Kind says what the file is, such as "AWS CUR 2.0".
+func (r *Reader) Kind() string { return r.kind }
+
+// Lacks are the columns of the kind that the file has not: what they would say is unknown.
+func (r *Reader) Lacks() (names []string) {
+	for _, f := range []field{fieldList, fieldEffective, fieldTags, fieldResource} {
+		inColumns := f == fieldTags && r.at[fieldJob] >= 0 // each tag has a column
+		if aliases := r.form.fields[f]; len(aliases) > 0 && r.at[f] < 0 && !inColumns {
+			names = append(names, fieldNames[f])
+		}
+	}
+	return names
+}
+
+// Next returns the next row, and io.EOF after the last.
+func (r *Reader) Next() (Row, error) {
+	if len(r.ahead) == 0 && !r.ended {
+		r.fetch()
+		if objects, ok := r.from.(*objects); ok && len(r.ahead) > 0 {
+			r.ahead[0] = objects.arrange(r.ahead[0], r.header)
+		}
+	}
+	if len(r.ahead) == 0 {
+		return Row{}, io.EOF
+	}
+	c := r.ahead[0]
+	r.ahead = r.ahead[1:]
+	return r.understand(c), nil
+}

@@ -1,0 +1,147 @@
+package bill
+
+import (
+	"strings"
+)
+
+// mostLines bounds the lines of one row of CSV, whose texts may have several.
+const mostLines = 1000
+
+// cells gives the rows of CSV. A row whose quotes do not end concerns itself alone: its first line is a fault, and the
+// next line begins a row again.
+type cells struct {
+	*lines
+	comma   byte
+	width   int    // how many fields the header has
+	spanned []line // lines of a row beyond its first
+}
+
+// header reads the first row, which says how fields are divided.
+func (c *cells) header() ([]string, error) {
+	first, err := c.lines.next()
+	for err == nil && strings.TrimSpace(first.text) == "" {
+		first, err = c.lines.next()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if strings.IndexByte(first.text, 0) >= 0 || first.cut {
+		return nil, errBinary
+	}
+	c.comma = ','
+	for _, mark := range []byte{';', '\t'} {
+		if strings.Count(first.text, string(mark)) > strings.Count(first.text, string(c.comma)) {
+			c.comma = mark
+		}
+	}
+	header, ok := split(first.text, c.comma)
+	if !ok {
+		return nil, errNoBill
+	}
+	c.width = len(header)
+	return header, nil
+}
+
+func (c *cells) next() (record, error) {
+	first, err := c.lines.next()
+	for err == nil && first.text == "" && !first.cut {
+		first, err = c.lines.next()
+	}
+	if err != nil {
+		return record{line: first.n}, err
+	}
+	if first.cut {
+		return record{line: first.n, fault: "the row is longer than any of a bill"}, nil
+	}
+	text, whole, err := c.rest(first)
+	if err != nil {
+		return record{line: first.n}, err
+	}
+	fields, ok := split(text, c.comma)
+	switch {
+	case !whole || !ok && len(c.spanned) > 0:
+		c.giveBack(c.spanned)
+		fields, _ = split(first.text, c.comma)
+		return record{line: first.n, fields: fields, fault: "the row is torn: a quote does not end"}, nil
+	case !ok:
+		return record{line: first.n, fields: fields, fault: "the row is torn: a quote stands within a field"}, nil
+	case len(fields) != c.width && len(c.spanned) > 0:
+		c.giveBack(c.spanned)
+		fields, _ = split(first.text, c.comma)
+		return record{line: first.n, fields: fields, fault: "the row is torn: a quote does not end"}, nil
+	}
+	return record{line: first.n, fields: fields, sum: hashOf(text)}, nil
+}
+
+// rest adds lines until every quote has ended, and keeps them in spanned.
+func (c *cells) rest(first line) (text string, whole bool, err error) {
+	c.spanned = c.spanned[:0]
+	quotes := strings.Count(first.text, `"`)
+	if quotes%2 == 0 {
+		return first.text, true, nil
+	}
+	var b strings.Builder
+	b.WriteString(first.text)
+	for len(c.spanned) < mostLines && b.Len() < c.most {
+		l, err := c.lines.next()
+		if err != nil {
+			return "", false, nil // next meets the error again, or the file's end
+		}
+		c.spanned = append(c.spanned, l)
+		b.WriteByte('\n')
+		b.WriteString(l.text)
+		if quotes += strings.Count(l.text, `"`); quotes%2 == 0 {
+			return b.String(), !l.cut, nil
+		}
+	}
+	return "", false, nil
+}
+
+// split divides a row into its fields, and returns false where a quote is not where CSV has it.
+func split(text string, comma byte) (fields []string, ok bool) {
+	fields = make([]string, 0, 1+strings.Count(text, string(comma)))
+	for {
+		if text == "" || text[0] != '"' {
+			at := strings.IndexByte(text, comma)
+			if at < 0 {
+				return append(fields, text), !strings.Contains(text, `"`)
+			}
+			if fields = append(fields, text[:at]); strings.Contains(text[:at], `"`) {
+				return fields, false
+			}
+			text = text[at+1:]
+			continue
+		}
+		field, rest, ended := quoted(text[1:])
+		fields = append(fields, field)
+		switch {
+		case !ended:
+			return fields, false
+		case rest == "":
+			return fields, true
+		case rest[0] != comma:
+			return fields, false
+		}
+		text = rest[1:]
+	}
+}
+
+// quoted returns a text up to its closing quote, with two quotes as one, and what follows.
+func quoted(text string) (field, rest string, ended bool) {
+	double := false
+	for at := 0; ; at += 2 {
+		next := strings.IndexByte(text[at:], '"')
+		if next < 0 {
+			return text, "", false
+		}
+		if at += next; at+1 < len(text) && text[at+1] == '"' {
+			double = true
+			continue
+		}
+		field = text[:at]
+		if double {
+			field = strings.ReplaceAll(field, `""`, `"`)
+		}
+		return field, text[at+1:], true
+	}
+}

@@ -1,0 +1,75 @@
+package bill
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// deepest bounds how deep objects of a line of JSON may be within each other.
+const deepest = 6
+
+// objects gives the rows of JSON lines. A field of an object in an object is named with both: "service.description".
+// A list is kept as JSON.
+type objects struct {
+	*lines
+}
+
+func (o *objects) next() (record, error) {
+	l, err := o.lines.next()
+	for err == nil && strings.TrimSpace(l.text) == "" && !l.cut {
+		l, err = o.lines.next()
+	}
+	c := record{line: l.n, sum: hashOf(l.text)}
+	if err != nil {
+		return c, err
+	}
+	if l.cut {
+		c.fault = "the row is longer than any of a bill"
+		return c, nil
+	}
+	d := json.NewDecoder(strings.NewReader(l.text))
+	d.UseNumber()
+	var raw map[string]json.RawMessage
+	if err := d.Decode(&raw); err != nil || d.More() {
+		c.fault = "the row is torn: it is no JSON object"
+		return c, nil
+	}
+	c.object = map[string]string{}
+	flatten(c.object, "", raw, 0)
+	return c, nil
+}
+
+func flatten(to map[string]string, prefix string, raw map[string]json.RawMessage, depth int) {
+	for name, value := range raw {
+		name = prefix + name
+		switch value = bytes.TrimSpace(value); value[0] {
+		case '{':
+			to[key(name)] = string(value)
+			var inner map[string]json.RawMessage
+			if depth < deepest && json.Unmarshal(value, &inner) == nil {
+				flatten(to, name+".", inner, depth+1)
+			}
+		case '"':
+			var text string
+			_ = json.Unmarshal(value, &text) // it is a string, and the line is valid
+			to[key(name)] = text
+		case 'n': // null is no value
+		default:
+			to[key(name)] = string(value)
+		}
+	}
+}
+
+// arrange puts an object's values into the order of the columns.
+func (o *objects) arrange(c record, header []string) record {
+	if c.object == nil {
+		return c
+	}
+	c.fields = make([]string, len(header))
+	for i, name := range header {
+		c.fields[i] = c.object[name]
+	}
+	c.object = nil
+	return c
+}

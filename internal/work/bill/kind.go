@@ -1,0 +1,202 @@
+package bill
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// field is what a column says.
+type field int
+
+// The fields of a row. What has no column in a kind of bill is unknown there.
+const (
+	fieldBilled field = iota
+	fieldCurrency
+	fieldStart
+	fieldEnd
+	fieldType     // usage, tax, credit, …
+	fieldProvider // where the file has several
+	fieldAccount
+	fieldInvoice
+	fieldPeriodStart
+	fieldPeriodEnd
+	fieldService
+	fieldGroup // category of the service, in words of FOCUS
+	fieldSKU
+	fieldUsage // what was used, in the provider's words
+	fieldDescription
+	fieldRegion
+	fieldResource
+	fieldQuantity
+	fieldUnit
+	fieldUnitPrice
+	fieldList
+	fieldEffective
+	fieldTags
+	fieldJob
+	fieldAttempt
+	fieldCommitment // id of a reservation or savings plan
+	fieldPricing    // on demand, spot, reserved
+	fieldClass      // Correction
+	fieldCredits    // JSON list of what is taken off
+	fieldUnusedPlan // AWS: what a savings plan and a reservation cost beyond what was used
+	fieldUsedPlan
+	fieldUnusedUpfront
+	fieldUnusedFee
+	fieldReserved // AWS: effective cost of what a reservation covers
+	fields
+)
+
+// fieldNames are the fields that a file may lack, for messages.
+var fieldNames = map[field]string{fieldList: "list cost", fieldEffective: "effective cost", fieldTags: "tags",
+	fieldResource: "resource id"}
+
+// columns is the place of each field in a row, -1 where there is none.
+type columns [fields]int
+
+// form is a kind of bill: by which columns it is known, and which column says what. The first column of a list that the
+// file has is taken. Names are keys: lower-case letters and digits only, so lineItem/UnblendedCost is
+// line_item_unblended_cost.
+type form struct {
+	provider string
+	marks    [][]string // columns that tell it from other kinds, each with its other names
+	fields   map[field][]string
+	// line says what is special about a row, and returns further lines that it holds.
+	line func(*row, *Line) []Line
+	name func(has func(key string) bool, raw []string) string
+}
+
+// needed are the fields without which there is no bill.
+var needed = []field{fieldBilled, fieldCurrency, fieldStart}
+
+// tagJob and tagAttempt are the columns of tags that have one each.
+var (
+	tagJob     = []string{"resourcetagsuserscrimpjob", "tagsscrimpjob", "xjob"}
+	tagAttempt = []string{"resourcetagsuserscrimpattempt", "tagsscrimpattempt", "xattempt"}
+)
+
+var forms = []*form{aws, azure, gcp, oci, focus}
+
+// Kinds are those that are read, for messages.
+const Kinds = "AWS CUR 2.0, AWS CUR, Azure EA or MCA costs, a GCP billing export, OCI costs, or FOCUS 1.0 to 1.4"
+
+var errNoBill = errors.New("the file is no bill that scrimp reads: it has not the columns of " + Kinds)
+
+// key is a column's name without what differs from export to export: case, "_", "/" and blanks. Azure writes a column's
+// name in the reader's language and adds the English one: "Maßeinheit (UnitOfMeasure)" is unitofmeasure.
+func key(name string) string {
+	if before, inner, ok := strings.Cut(strings.TrimSpace(name), " ("); ok && before != "" {
+		if inner, ok = strings.CutSuffix(inner, ")"); ok && !strings.ContainsFunc(inner, unicode.IsSpace) {
+			name = inner
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}
+
+// recognise finds the kind of the file by its columns, and where each field is.
+func (r *Reader) recognise() error {
+	if _, isJSON := r.from.(*objects); isJSON {
+		r.header = r.names()
+	}
+	places := map[string]int{}
+	twice := map[string]bool{}
+	for i, name := range r.header {
+		k := key(name)
+		if _, is := places[k]; is && k != "" {
+			twice[k] = true
+			continue
+		}
+		places[k] = i
+	}
+	best := 0
+	for _, f := range forms {
+		if n := f.matches(places); n > best {
+			r.form, best = f, n
+		}
+	}
+	if r.form == nil || best*2 < len(r.form.marks) {
+		return errNoBill
+	}
+	has := func(k string) bool { _, ok := places[k]; return ok }
+	r.kind = r.form.name(has, r.header)
+	var lacks []string
+	for f := range fields {
+		r.at[f] = -1
+		aliases := r.form.fields[f]
+		if at := slices.IndexFunc(aliases, has); at >= 0 {
+			r.at[f] = places[aliases[at]]
+			if twice[aliases[at]] {
+				return fmt.Errorf("it is %s, but the column %s is there twice: remove one", r.kind, r.header[r.at[f]])
+			}
+		} else if slices.Contains(needed, f) {
+			lacks = append(lacks, r.form.asWritten(aliases[0]))
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("it looks like %s, but has no column %s: export it with this column", r.kind,
+			strings.Join(lacks, ", nor "))
+	}
+	return nil
+}
+
+func (f *form) matches(places map[string]int) (n int) {
+	for _, names := range f.marks {
+		if slices.ContainsFunc(names, func(k string) bool { _, ok := places[k]; return ok }) {
+			n++
+		}
+	}
+	return n
+}
+
+// asWritten is a column's name as the provider writes it, where it is known.
+func (f *form) asWritten(k string) string {
+	if name, ok := written[k]; ok {
+		return name
+	}
+	return k
+}
+
+var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_cost",
+	"lineitemcurrencycode": "line_item_currency_code", "lineitemusagestartdate": "line_item_usage_start_date",
+	"costinbillingcurrency": "CostInBillingCurrency", "billingcurrency": "BillingCurrency", "date": "Date",
+	"usagestarttime": "usage_start_time", "billedcost": "BilledCost", "chargeperiodstart": "ChargePeriodStart",
+	"costmycost": "cost/myCost", "costcurrencycode": "cost/currencyCode",
+	"lineitemintervalusagestart": "lineItem/intervalUsageStart"}
+
+// names are the columns of JSON lines: those of the rows that were sampled, and all that the kind reads, since an
+// export leaves out what has no value.
+func (r *Reader) names() (list []string) {
+	seen := map[string]bool{}
+	for _, c := range r.ahead {
+		for name := range c.object {
+			seen[name] = true
+		}
+	}
+	best, most := forms[0], 0
+	places := map[string]int{}
+	for name := range seen {
+		places[name] = 0
+		list = append(list, name)
+	}
+	for _, f := range forms {
+		if n := f.matches(places); n > most {
+			best, most = f, n
+		}
+	}
+	for f, aliases := range best.fields {
+		found := slices.ContainsFunc(aliases, func(k string) bool { return seen[k] })
+		if len(aliases) > 0 && !slices.Contains(needed, f) && !found {
+			list = append(list, aliases[0])
+		}
+	}
+	slices.Sort(list)
+	return list
+}

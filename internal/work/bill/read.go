@@ -1,0 +1,227 @@
+package bill
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/decimal"
+	"scrimp/internal/lib/money"
+)
+
+// mostAccounts bounds the accounts whose currency is remembered.
+const mostAccounts = 10_000
+
+// numeric are the fields that show how a file writes numbers.
+var numeric = []field{fieldBilled, fieldEffective, fieldList, fieldQuantity, fieldUnitPrice}
+
+// sample finds out how the file writes numbers and dates, and each account's currency, from the rows read ahead.
+func (r *Reader) sample() {
+	styles, orders := map[numbers]int{}, map[dates]int{}
+	votes := map[string]map[money.Currency]int{}
+	for _, c := range r.ahead {
+		if c.fault != "" || len(c.fields) != len(r.header) {
+			continue
+		}
+		cells := &row{Reader: r, fields: c.fields}
+		for _, f := range numeric {
+			styles[styleOf(cells.text(f))]++
+		}
+		for _, f := range []field{fieldStart, fieldEnd, fieldPeriodStart} {
+			if d, sure := datesOf(cells.text(f)); sure {
+				orders[d]++
+			}
+		}
+		if code := money.Currency(cells.text(fieldCurrency)); known(code) && len(votes) < mostAccounts {
+			account := cells.account()
+			if votes[account] == nil {
+				votes[account] = map[money.Currency]int{}
+			}
+			votes[account][code]++
+		}
+	}
+	r.numbers = point
+	translated := slices.ContainsFunc(r.header, func(name string) bool { return strings.Contains(name, " (") })
+	csv, isCSV := r.from.(*cells)
+	if styles[comma] > styles[point] || styles[comma]+styles[point] == 0 && (translated || isCSV && csv.comma == ';') {
+		r.numbers = comma
+	}
+	if orders[dayFirst] > orders[monthFirst] || orders[dayFirst]+orders[monthFirst] == 0 && r.numbers == comma {
+		r.dates = dayFirst
+	}
+	r.currency = map[string]money.Currency{}
+	for account, by := range votes {
+		var best money.Currency
+		for code, n := range by {
+			if n > by[best] || n == by[best] && code < best {
+				best = code
+			}
+		}
+		r.currency[account] = best
+	}
+}
+
+// row is a row's cells, and the first error of reading them.
+type row struct {
+	*Reader
+	fields []string
+	err    error
+}
+
+// text is a cell, "" where there is no such column.
+func (c *row) text(f field) string {
+	if at := c.at[f]; at >= 0 && at < len(c.fields) {
+		return strings.ToValidUTF8(strings.TrimSpace(c.fields[at]), "\uFFFD")
+	}
+	return ""
+}
+
+// fail keeps the first error, with the column that it is of.
+func (c *row) fail(f field, err error) {
+	if c.err == nil && err != nil {
+		c.err = fmt.Errorf("%s: %w", c.header[c.at[f]], err)
+	}
+}
+
+// number reads a cell; one that is empty is unknown.
+func (c *row) number(f field, bound decimal.Decimal) Number {
+	n, err := c.numbers.read(c.text(f))
+	if err == nil && n.Known && (n.Value.Cmp(bound) > 0 || n.Value.Cmp(bound.Neg()) < 0) {
+		err = fmt.Errorf("%.40q is beyond %.60s", c.text(f), bound)
+	}
+	c.fail(f, err)
+	return n
+}
+
+func (c *row) moment(f field) (t time.Time, day bool) {
+	text := c.text(f)
+	if text == "" {
+		return t, false
+	}
+	t, day, err := c.dates.read(text)
+	c.fail(f, err)
+	return t, day
+}
+
+// account tells accounts apart that may have currencies of their own.
+func (c *row) account() string { return c.provider() + "\x00" + c.text(fieldAccount) }
+
+func (c *row) provider() string {
+	if p := c.text(fieldProvider); p != "" {
+		return p
+	}
+	return c.form.provider
+}
+
+// amount is what the row bills, as far as its cells can be read.
+func (c *row) amount() (Number, money.Currency) {
+	code := money.Currency(c.text(fieldCurrency))
+	if !known(code) {
+		code = ""
+	}
+	n, _ := c.numbers.read(c.text(fieldBilled)) // a value with an error is clear
+	if n.Known && c.at[fieldCredits] >= 0 {
+		list, err := creditsOf(c.text(fieldCredits))
+		if err != nil {
+			return Number{}, code
+		}
+		for _, l := range list {
+			n.Value = n.Value.Add(l.amount)
+		}
+	}
+	return n, code
+}
+
+// understand turns a record into lines, or a problem.
+func (r *Reader) understand(c record) Row {
+	cells := &row{Reader: r, fields: c.fields}
+	fault := c.fault
+	if extra := len(c.fields) - len(r.header); fault == "" && extra != 0 {
+		if extra < 0 || slices.ContainsFunc(c.fields[len(r.header):], func(s string) bool { return s != "" }) {
+			fault = fmt.Sprintf("the row is torn: it has %d fields, and the header has %d", len(c.fields), len(r.header))
+		}
+	}
+	if fault != "" {
+		p := &Problem{File: r.file, Line: c.line, Reason: fault}
+		// The last field may be cut off. Of a row with too many, nobody knows which is which.
+		if n := len(c.fields); n > 0 && n <= len(r.header) {
+			cells.fields = c.fields[:n-1]
+			p.Amount, p.Currency = cells.amount()
+		}
+		return Row{Problem: p}
+	}
+	if at := r.seen.first(c.sum, c.line); at > 0 {
+		cells.err = fmt.Errorf("the row is the same as line %d", at)
+	}
+	if slices.ContainsFunc(c.fields, func(s string) bool { return strings.IndexByte(s, 0) >= 0 }) && cells.err == nil {
+		cells.err = fmt.Errorf("the row has a NUL byte")
+	}
+	if cells.err == nil {
+		if list := cells.lines(c.line); cells.err == nil {
+			return Row{Lines: list}
+		}
+	}
+	p := &Problem{File: r.file, Line: c.line, Reason: cells.err.Error()}
+	p.Amount, p.Currency = cells.amount()
+	return Row{Problem: p}
+}
+
+// lines reads every cell. It sets err where one cannot be read.
+func (c *row) lines(at int) []Line {
+	l := Line{At: at, Provider: c.provider(), Account: c.text(fieldAccount), Invoice: c.text(fieldInvoice),
+		Service: c.text(fieldService), SKU: c.text(fieldSKU), Description: c.text(fieldDescription),
+		Region: c.text(fieldRegion), Resource: c.text(fieldResource), Unit: c.text(fieldUnit),
+		Correction: strings.EqualFold(c.text(fieldClass), "correction") || c.text(fieldClass) == "true"}
+	l.Currency = c.currencyOf()
+	billed := c.number(fieldBilled, most)
+	if !billed.Known {
+		c.fail(fieldBilled, fmt.Errorf("the cell is empty"))
+	}
+	l.Billed = billed.Value
+	l.ListCost, l.Effective = c.number(fieldList, most), c.number(fieldEffective, most)
+	l.Quantity, l.UnitPrice = c.number(fieldQuantity, mostNumber), c.number(fieldUnitPrice, mostNumber)
+	c.times(&l)
+	c.tags(&l)
+	more := c.form.line(c, &l)
+	if c.err != nil {
+		return nil
+	}
+	return append([]Line{l}, more...)
+}
+
+// currencyOf is the row's currency, which is that of other rows of the account.
+func (c *row) currencyOf() money.Currency {
+	code := money.Currency(c.text(fieldCurrency))
+	if !known(code) {
+		c.fail(fieldCurrency, fmt.Errorf("%.20q is no currency such as USD", string(code)))
+		return ""
+	}
+	account := c.account()
+	usual, is := c.currency[account]
+	switch {
+	case !is && len(c.currency) < mostAccounts:
+		c.currency[account] = code
+	case is && usual != code:
+		c.fail(fieldCurrency, fmt.Errorf("the row is in %s, and other rows of its account are in %s", code, usual))
+	}
+	return code
+}
+
+func (c *row) times(l *Line) {
+	var day bool
+	if l.Start, day = c.moment(fieldStart); l.Start.IsZero() {
+		c.fail(fieldStart, fmt.Errorf("the cell is empty"))
+	}
+	if l.End, _ = c.moment(fieldEnd); l.End.IsZero() {
+		l.End = l.Start
+		if day {
+			l.End = l.Start.AddDate(0, 0, 1)
+		}
+	}
+	if l.End.Before(l.Start) {
+		c.fail(fieldEnd, fmt.Errorf("the charge ends before it begins"))
+	}
+	l.PeriodStart, _ = c.moment(fieldPeriodStart)
+	l.PeriodEnd, _ = c.moment(fieldPeriodEnd)
+}

@@ -1,0 +1,167 @@
+package bill
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// record is a row that is not understood yet.
+type record struct {
+	line   int
+	fields []string
+	object map[string]string // instead of fields, until the columns are known
+	fault  string            // why the row is none
+	sum    hash              // of the whole row
+}
+
+// source gives the rows of a file one after the other. An error other than io.EOF is the end of the file too.
+type source interface{ next() (record, error) }
+
+// table is rows that came in fields.
+type table struct {
+	line int
+	rows func() ([]string, error)
+}
+
+// Errors of files that are no bill in a form that is read.
+var (
+	errEmpty  = errors.New("the file is empty")
+	errZIP    = errors.New("the file is a ZIP archive: unpack it, and name the CSV file that was in it")
+	errUTF16  = errors.New("the file is UTF-16: save it as CSV in UTF-8")
+	errArray  = errors.New("the file is one JSON array: write JSON lines, one object a line")
+	errBinary = errors.New("the file is no text: a bill is CSV, JSON lines, or one of them packed with gzip")
+	errSwells = errors.New("it unpacks to far more than a bill does")
+)
+
+// ErrParquet says that the file is Parquet, which New does not read.
+var ErrParquet = errors.New("the file is Parquet")
+
+// open recognises the form of a file by its first bytes. The header of JSON lines is nil.
+func open(in io.Reader, limits Limits) (source, []string, error) {
+	packed := &counted{from: in}
+	text := bufio.NewReaderSize(packed, 1<<16)
+	if start, _ := text.Peek(2); bytes.Equal(start, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("unpack: %w", err)
+		}
+		text = bufio.NewReaderSize(&unpacked{counted{from: z}, packed, limits}, 1<<16)
+	}
+	start, err := text.Peek(1 << 10)
+	switch {
+	case len(start) == 0 && err != nil && !errors.Is(err, io.EOF):
+		return nil, nil, err
+	case len(bytes.TrimSpace(start)) == 0:
+		return nil, nil, errEmpty
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		return nil, nil, errZIP
+	case bytes.HasPrefix(start, []byte("PAR1")):
+		return nil, nil, ErrParquet
+	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}):
+		return nil, nil, errUTF16
+	}
+	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(start, mark) {
+		_, _ = text.Discard(len(mark))
+		start = start[len(mark):]
+	}
+	lines := &lines{in: text, most: limits.Record}
+	switch first := bytes.TrimLeftFunc(start, unicode.IsSpace); {
+	case len(first) == 0:
+		return nil, nil, errEmpty
+	case first[0] == '{':
+		return &objects{lines: lines}, nil, nil
+	case first[0] == '[':
+		return nil, nil, errArray
+	}
+	c := &cells{lines: lines}
+	header, err := c.header()
+	return c, header, err
+}
+
+// counted counts the bytes that were read.
+type counted struct {
+	from io.Reader
+	n    int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// unpacked ends a file that unpacks to far more than it is.
+type unpacked struct {
+	counted
+	packed *counted
+	limits Limits
+}
+
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.counted.Read(p)
+	if u.n > u.limits.Unpacked && u.n > u.limits.Ratio*u.packed.n {
+		return 0, fmt.Errorf("%w: %d bytes of %d", errSwells, u.n, u.packed.n)
+	}
+	return n, err
+}
+
+// lines gives a text line by line. It holds no more than one line, and those that were given back.
+type lines struct {
+	in   *bufio.Reader
+	most int // bytes of a line
+	n    int // lines that were read
+	back []line
+}
+
+type line struct {
+	n    int
+	text string
+	cut  bool // the line is longer than most
+}
+
+// next returns the next line without its end.
+func (l *lines) next() (line, error) {
+	if len(l.back) > 0 {
+		first := l.back[0]
+		l.back = l.back[1:]
+		return first, nil
+	}
+	var text []byte
+	cut := false
+	for {
+		part, err := l.in.ReadSlice('\n')
+		if room := l.most - len(text); !cut && len(part) > room {
+			part, cut = part[:room], true
+			text = append(text, part...)
+		} else if !cut {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return line{n: l.n + 1}, err
+		case err != nil && len(text) == 0:
+			return line{n: l.n + 1}, io.EOF
+		}
+		l.n++
+		text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+		return line{l.n, string(text), cut}, nil
+	}
+}
+
+// giveBack lets next return the lines again.
+func (l *lines) giveBack(list []line) { l.back = slices.Concat(list, l.back) }
+
+func (t *table) next() (record, error) {
+	fields, err := t.rows()
+	t.line++
+	return record{line: t.line, fields: fields, sum: hashOf(strings.Join(fields, "\x1f"))}, err
+}

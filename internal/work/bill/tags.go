@@ -1,0 +1,59 @@
+package bill
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// tags reads the tags that scrimp gives to machines. Tags that cannot be read leave the line without them, and are
+// counted.
+func (c *row) tags(l *Line) {
+	l.Job, l.Attempt = c.text(fieldJob), c.text(fieldAttempt)
+	text := c.text(fieldTags)
+	if text == "" || !strings.Contains(text, "crimp") && text[0] != '"' {
+		return // most rows: they have no tag of ours
+	}
+	if text != c.lastTags {
+		c.lastTags = text
+		c.lastRead, c.lastOK = tagsOf(text)
+	}
+	l.TagsUnread = !c.lastOK
+	for name, value := range c.lastRead {
+		switch strings.TrimPrefix(key(name), "user") {
+		case "scrimpjob":
+			l.Job = value
+		case "scrimpattempt":
+			l.Attempt = value
+		}
+	}
+}
+
+// tagsOf reads an object {"name": "value"}, the same without its braces as Azure writes it, or a list of objects
+// {"key": …, "value": …} as Google writes it.
+func tagsOf(text string) (map[string]string, bool) {
+	if text[0] == '[' {
+		var list []struct{ Key, Value string }
+		if json.Unmarshal([]byte(text), &list) != nil {
+			return nil, false
+		}
+		tags := map[string]string{}
+		for _, t := range list {
+			tags[t.Key] = t.Value
+		}
+		return tags, true
+	}
+	if text[0] != '{' {
+		text = "{" + text + "}"
+	}
+	var object map[string]any
+	if json.Unmarshal([]byte(text), &object) != nil {
+		return nil, false
+	}
+	tags := map[string]string{}
+	for name, value := range object {
+		if s, ok := value.(string); ok {
+			tags[name] = s
+		}
+	}
+	return tags, true
+}

@@ -1,0 +1,156 @@
+package bill
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/decimal"
+)
+
+// numbers is how a file writes its numbers.
+type numbers int
+
+// The ways to write a number. Unsure is one that may be read either way: "1.234", "15".
+const (
+	unsure numbers = iota
+	point          // 1,234.56
+	comma          // 1.234,56
+)
+
+// Errors of cells.
+var (
+	errNoNumber  = errors.New("is no number")
+	errAmbiguous = errors.New("may be read in two ways")
+)
+
+// mantissa is a number without its exponent.
+func mantissa(s string) string {
+	if at := strings.IndexAny(s, "eE"); at >= 0 {
+		return s[:at]
+	}
+	return s
+}
+
+// styleOf says how a number is written, as far as it shows.
+func styleOf(s string) numbers {
+	s = strings.TrimLeft(mantissa(s), "+-")
+	points, commas := strings.Count(s, "."), strings.Count(s, ",")
+	switch {
+	case points > 0 && commas > 0:
+		if strings.LastIndex(s, ".") > strings.LastIndex(s, ",") {
+			return point
+		}
+		return comma
+	case points > 1:
+		return comma
+	case commas > 1:
+		return point
+	case points+commas == 0:
+		return unsure
+	}
+	whole, part, _ := strings.Cut(strings.ReplaceAll(s, ",", "."), ".")
+	if len(part) == 3 && whole != "" && len(whole) < 4 && whole[0] != '0' {
+		return unsure
+	}
+	if points == 1 {
+		return point
+	}
+	return comma
+}
+
+// read reads a number of a file that writes its numbers so. An error may come with a value: the number is clear, but
+// not written as the others are.
+func (n numbers) read(s string) (Number, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return Number{}, nil
+	}
+	style := styleOf(s)
+	m := mantissa(s)
+	if style == unsure {
+		single := strings.Count(m, ",")+strings.Count(m, ".") == 1
+		if single && strings.Contains(m, ",") != (n == comma) {
+			return Number{}, fmt.Errorf("%.40q %w: write it as the file writes other numbers", s, errAmbiguous)
+		}
+		style = n
+	}
+	group, mark := ",", "."
+	if style == comma {
+		group, mark = ".", ","
+	}
+	whole, part, has := strings.Cut(m, mark)
+	if strings.Contains(part, mark) || strings.Contains(part, group) || !grouped(strings.TrimLeft(whole, "+-"), group) {
+		return Number{}, fmt.Errorf("%.40q %w", s, errNoNumber)
+	}
+	plain := strings.ReplaceAll(whole, group, "")
+	if has {
+		plain += "." + part
+	}
+	d, err := decimal.Parse(plain + s[len(m):])
+	if err != nil {
+		return Number{}, fmt.Errorf("%.40q %w", s, errNoNumber)
+	}
+	if style != n {
+		return Number{d, true}, fmt.Errorf("%.40q is not written as the other numbers of the file are (decimal %s)", s,
+			map[numbers]string{point: "point", comma: "comma"}[n])
+	}
+	return Number{d, true}, nil
+}
+
+// grouped reports whether what stands between marks of thousands are three digits each.
+func grouped(whole, group string) bool {
+	for i, part := range strings.Split(whole, group) {
+		if i > 0 && len(part) != 3 || i == 0 && len(part) > 3 && strings.Contains(whole, group) {
+			return false
+		}
+	}
+	return true
+}
+
+// dates is how a file writes days with slashes.
+type dates int
+
+// The ways to write a day. Azure writes 11/30/2026 in English, and 30/11/2026 in most other languages.
+const (
+	monthFirst dates = iota
+	dayFirst
+)
+
+var layouts = []string{time.RFC3339Nano, "2006-01-02", "2006-01-02 15:04:05", "2006-01-02 15:04:05 UTC",
+	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05", "2006-01-02T15:04Z", "2006-01-02 15:04:05Z07:00",
+	"20060102", "2.1.2006", "2006/1/2", "2.1.2006 15:04:05"}
+
+var slashed = map[dates][]string{
+	monthFirst: {"1/2/2006", "1/2/2006 15:04:05", "1/2/2006 3:04:05 PM", "1/2/2006 15:04"},
+	dayFirst:   {"2/1/2006", "2/1/2006 15:04:05", "2/1/2006 15:04"},
+}
+
+// read reads a time; day says that the text names a day and no time of it.
+func (d dates) read(s string) (t time.Time, day bool, err error) {
+	s = strings.TrimSpace(s)
+	if len(s) <= 40 {
+		for _, list := range [][]string{layouts, slashed[d]} {
+			for _, layout := range list {
+				if t, err := time.Parse(layout, s); err == nil && t.Year() >= 2000 && t.Year() < 2200 {
+					return t.UTC(), !strings.Contains(layout, ":"), nil
+				}
+			}
+		}
+	}
+	return time.Time{}, false, fmt.Errorf("%.40q is no time such as 2026-11-30T00:00:00Z", s)
+}
+
+// datesOf says how a day is written, where it shows.
+func datesOf(s string) (d dates, sure bool) {
+	first, rest, ok := strings.Cut(s, "/")
+	second, _, _ := strings.Cut(rest, "/")
+	switch {
+	case !ok || len(first) > 2 || len(second) > 2:
+		return monthFirst, false
+	case first > "12" && len(first) == 2:
+		return dayFirst, true
+	}
+	return monthFirst, second > "12" && len(second) == 2
+}
