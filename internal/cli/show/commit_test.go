@@ -17,7 +17,7 @@ var firstHour = commit.Calendar{Zero: time.Date(2021, 2, 1, 0, 0, 0, 0, time.UTC
 
 func replayed(t *testing.T) show.CommitReplay {
 	t.Helper()
-	p := commit.Policy{Price: 7200, Months: 12, Insure: 0.1, Fall: 5000}
+	p := commit.Policy{Price: commit.Share(7200), Months: 12, Insure: 0.1, Fall: 5000}
 	play := func() show.CommitReplay {
 		var results []commit.Result
 		for i, shape := range []string{"growth", "from-zero"} {
@@ -116,8 +116,8 @@ func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 	}
 	f := v.Falls[0]
 	near := func(a *float64, b float64) bool { return a != nil && *a > b-0.005 && *a < b+0.005 }
-	if !near(f.Cost, 144) || !near(f.Regret, 72) || !near(f.RegretUSD, 1_261_440) {
-		t.Errorf("%v %%, regret %v %%, $%v", *f.Cost, *f.Regret, *f.RegretUSD)
+	if !near(f.Cost, 144) || !near(f.Regret, 72) || f.RegretAmount.String() != "1261440" {
+		t.Errorf("%v %%, regret %v %%, $%v", *f.Cost, *f.Regret, *f.RegretAmount)
 	}
 	for _, text := range []string{"$2,522,880.00", "month 9", "144 %", "$1,261,440.00"} {
 		if !strings.Contains(string(page), text) {
