@@ -206,7 +206,7 @@ func TestROI_SaysThatItBreaksEven(t *testing.T) {
 		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 36}]": "It breaks even:",
 		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 37}]": "It does not pay.",
 		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 35}]": "It pays.",
-		"before: []\nafter: []\ninvestment: []":                                        "It neither saves nor costs money.",
+		"before: []\nafter: []\ninvestment: []":                                         "It neither saves nor costs money.",
 	} {
 		roi, err := ownership.ParseROI("a.yaml", []byte("name: n\nmonths: 12\n"+text))
 		if err != nil {

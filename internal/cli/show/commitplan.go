@@ -42,9 +42,9 @@ type CommitPlan struct {
 	Fall      float64        `json:"fall"`
 	BuyNow    int64          `json:"buy_now"`
 	Currency  money.Currency `json:"currency,omitempty"`
-	Owed      *money.Amount  `json:"owed"`     // for what is bought now, over the term; null: no price is known
-	Upfront   *money.Amount  `json:"upfront"`  // of it at once
-	AnHour    *money.Amount  `json:"per_hour"` // and the rest of it in each hour
+	Owed      *money.Amount  `json:"owed"`             // for what is bought now, over the term; null: no price is known
+	Upfront   *money.Amount  `json:"upfront"`          // of it at once
+	AnHour    *money.Amount  `json:"per_hour"`         // and the rest of it in each hour
 	BreakEven *int           `json:"break_even_month"` // null: not within the term, or nothing is bought
 	Months    []CommitMonth  `json:"months"`
 	Year      CommitDrop     `json:"year"` // the twelve months with all purchases of the plan

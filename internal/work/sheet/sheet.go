@@ -267,7 +267,9 @@ type Figure struct {
 	Sign  rune
 }
 
-func (f Figure) inRange() bool { return f.Value.Sign() >= 0 && f.Value.Cmp(big.NewRat(MaxNumber, 1)) <= 0 }
+func (f Figure) inRange() bool {
+	return f.Value.Sign() >= 0 && f.Value.Cmp(big.NewRat(MaxNumber, 1)) <= 0
+}
 
 // Number reads an exact decimal, a percentage such as 28%, or dollars such as $3.06.
 func Number(text string) (f Figure, ok bool) {
