@@ -52,7 +52,8 @@ With --json: one object for each region and term. Exit status: 0 done, 1 a file 
 		"(default: --terms says it)")
 	cmd.Flags().StringVar(&f.terms, "terms", "", "YAML `file` of prices and terms (default: --discount and --years say "+
 		"them)")
-	cmd.Flags().StringVar(&f.term, "term", "", "`name` of a term in the --terms file: plan with it alone (default: compare all)")
+	cmd.Flags().StringVar(&f.term, "term", "", "`name` of a term in the --terms file: plan with it alone "+
+		"(default: compare all)")
 	cmd.Flags().StringSliceVar(&f.held, "held", nil, "`REGION=UNITS:DAY` that is committed already, until the start of "+
 		"that day in UTC; may be repeated (default: nothing is)")
 	_ = cmd.MarkFlagFilename("terms", "yaml", "yml")

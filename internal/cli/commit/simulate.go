@@ -56,8 +56,8 @@ or a flag cannot be used.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&discount, "discount", "", "`share` by which a committed hour is cheaper: 28% or 0.28")
 	cmd.Flags().IntVar(&history, "history", 12, "`months` of demand before the first purchase")
-	cmd.Flags().BoolVar(&curve, "curve", false, "show what more and less insurance costs and saves (default: only that of "+
-		"--insure)")
+	cmd.Flags().BoolVar(&curve, "curve", false, "show what more and less insurance costs and saves (default: only that "+
+		"of --insure)")
 	_ = cmd.MarkFlagRequired("discount")
 	return cmd
 }

@@ -134,8 +134,8 @@ func (v TCO) Text(p Place) string {
 	return b.String()
 }
 
-// table has a row for each option where there are more than three and their phases fit beside each other, and otherwise a
-// row for each phase.
+// table has a row for each option where there are more than three and their phases fit beside each other, and
+// otherwise a row for each phase.
 func (v TCO) table(p Place) string {
 	columns := []draw.Column{{Name: "OPTION"}}
 	for _, phase := range own.Phases {

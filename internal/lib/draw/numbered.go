@@ -24,8 +24,8 @@ func NumberedGrid(columns []Column, rows [][]string, width int) string {
 // longHead is the width of a name above which columns that do not fit are numbered.
 const longHead = 16
 
-// Blocks is Grid for rows that the first column names and columns of which none may be left out: where not all fit beside
-// each other, they stand in blocks below each other. Columns with long names are then numbered, and lines below the table
+// Blocks is Grid for rows that the first column names, where no column may be left out. Columns that do not fit beside
+// each other stand in blocks below each other. Columns with long names are then numbered, and lines below the table
 // say which name each number stands for.
 func Blocks(columns []Column, rows [][]string, width int) string {
 	if whole := Grid(columns, rows, 0); Fits(whole, width) {

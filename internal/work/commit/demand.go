@@ -199,7 +199,8 @@ func (r *reader) hour(text string) error {
 		if n > r.d.Hours+1 {
 			missing = fmt.Sprintf("%d hours are missing", n-r.d.Hours)
 		}
-		return r.wrong("hour", fmt.Sprintf("%s stands where hour %d is expected, so %s", text, r.d.Hours, missing), "write each hour; one without machines is 0")
+		return r.wrong("hour", fmt.Sprintf("%s stands where hour %d is expected, so %s", text, r.d.Hours,
+			missing), "write each hour; one without machines is 0")
 	case n < r.d.Hours:
 		return r.wrong("hour", fmt.Sprintf("%s stands where hour %d is expected", text, r.d.Hours),
 			"sort the file by hour, and write each hour once")

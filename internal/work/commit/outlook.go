@@ -41,8 +41,8 @@ type Drop struct {
 	Saved     float64 // of these, the unit-hours that are used
 }
 
-// Regret returns what a drop costs more than the best level of each month, in money: that of the unit-hours beyond, less
-// what their use saves on demand.
+// Regret returns what a drop costs more than the best level of each month, in money: the price of the unit-hours
+// beyond, less what their use saves on demand.
 func (d Drop) Regret(onDemand, price *big.Rat) *big.Rat {
 	beyond, saved := new(big.Rat), new(big.Rat)
 	if beyond.SetFloat64(d.Beyond) == nil || saved.SetFloat64(d.Saved) == nil {

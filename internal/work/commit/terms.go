@@ -70,8 +70,8 @@ func ReadTerms(file string, text []byte) (Terms, error) {
 		t.Offers = append(t.Offers, o)
 	}
 	if len(t.Offers) == 0 || len(t.Offers) > 50 {
-		f["terms"].Wrong(fmt.Sprintf("lists %s", draw.Count(len(t.Offers), "term")), "list 1 to 50, each with name, kind, years, upfront or "+
-			"hourly, and source")
+		f["terms"].Wrong("lists "+draw.Count(len(t.Offers), "term"), "list 1 to 50, each with name, kind, years, "+
+			"upfront or hourly, and source")
 	}
 	return t, r.Err()
 }

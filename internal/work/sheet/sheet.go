@@ -250,7 +250,8 @@ func (n Node) Price(c money.Currency) (*big.Rat, bool) {
 	case !ok || n.y.Kind != yaml.ScalarNode || !v.inRange():
 		n.unreadable(fmt.Sprintf("is %.40q", n.y.Value), "write an amount such as 12.34, "+rangeFix)
 	case v.Sign == '%':
-		n.unreadable(fmt.Sprintf("is %.40q, and a percentage is no price", n.y.Value), "write the amount itself, such as 12.34")
+		n.unreadable(fmt.Sprintf("is %.40q, and a percentage is no price", n.y.Value),
+			"write the amount itself, such as 12.34")
 	case v.Sign == '$' && c != money.USD:
 		n.unreadable(fmt.Sprintf("is %.40q, and the currency is %s", n.y.Value, c), "write the amount without $")
 	default:
@@ -261,7 +262,8 @@ func (n Node) Price(c money.Currency) (*big.Rat, bool) {
 
 const rangeFix = "from 0 to 10^12, with at most 12 decimals and no exponent"
 
-// A Figure is an exact decimal and the sign that it was written with: % divides it by 100, $ makes it dollars, 0 is none.
+// A Figure is an exact decimal and the sign that it was written with: % has divided it by 100, $ makes it dollars, and 0
+// is none.
 type Figure struct {
 	Value *big.Rat
 	Sign  rune
