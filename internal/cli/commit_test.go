@@ -58,10 +58,16 @@ func TestCommit_SaysWhatIsWrong(t *testing.T) {
 		"simulate --demand demand.csv --discount 28% --years 2":            "--years 2: terms are sold for 1 and 3 years",
 		"simulate --demand demand.csv --discount 28% --start May":          "--start \"May\" is no day",
 		"simulate --demand gap.csv --discount 28%":                         "gap.csv: line 3: hour: 2 stands where hour 1 is expected",
-		"plan --demand zero.csv --discount 28%":                            "zero.csv: a: the demand of all 1 hours is zero",
-		"plan --demand short.csv --discount 28%":                           "short.csv: has 1 hours: a plan needs 28 days",
+		"plan --demand zero.csv --discount 28%":                            "zero.csv: a: the demand is zero in every hour",
+		"plan --demand short.csv --discount 28%":                           "short.csv: has 1 hour: a plan needs 28 days",
 		"plan --demand nowhere.csv --discount 28%":                         "read --demand: open nowhere.csv",
-		"plan --demand demand.csv":                                         "at least one of the flags in the group [discount terms]",
+		"plan --demand demand.csv":                                         "say what a commitment costs: --discount SHARE, or --terms FILE",
+		"plan --demand demand.csv --discount 28% --terms good.yaml":        "--discount and --terms do not go together",
+		"plan --demand demand.csv --years 3 --terms good.yaml":             "--years and --terms do not go together",
+		"plan --demand demand.csv --discount 28% --term a":                 "give --terms too",
+		"demand flat --months 1e300":                                       `--months "1e300" is no whole number: scrimp commit demand --help`,
+		"demand flat --base 99999999999999999999":                          "is too large or too small",
+		"demand flat --seed -1":                                            "is no whole number from 0 on",
 		"plan --demand demand.csv --terms terms.yaml":                      "terms.yaml:3: `terms[0]` costs 125% of on-demand",
 		"plan --demand demand.csv --terms good.yaml --term b":              "--term \"b\" is none of a",
 		"plan --demand demand.csv --discount 28% --held flat=3":            "--held \"flat=3\": write REGION=UNITS:DAY",
@@ -77,6 +83,17 @@ func TestCommit_SaysWhatIsWrong(t *testing.T) {
 	}
 	if text := h.do("commit", "plan", "--demand", "demand.csv", "--terms", "good.yaml", "--held", "flat=30:2021-06-01", "--insure", "0"); !strings.Contains(text, "Buy 70 units now") {
 		t.Errorf("of 100 machines 30 are held: %s", text)
+	}
+}
+
+// A plan with a discount alone is named by it once; the first purchase of flat demand is all of it.
+func TestCommitPlan_SaysTheDiscountOnce(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2", "--base", "10000"))
+	text := h.do("commit", "plan", "--demand", "demand.csv", "--discount", "0.001", "--insure", "0")
+	if !strings.Contains(text, "flat: 1 year at 0.1 % below on-demand\n") || !strings.Contains(text, "Buy 10000 units now.") {
+		t.Errorf("%s", text)
 	}
 }
 

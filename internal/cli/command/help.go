@@ -1,10 +1,13 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"scrimp/internal/lib/draw"
 )
@@ -37,7 +40,7 @@ func Help(root *cobra.Command) {
 	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d ", HelpWidth)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", wrapped))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %s --help lists the flags", err, cmd.CommandPath())
+		return fmt.Errorf("%w: %s --help lists the flags", plainFlag(err), cmd.CommandPath())
 	})
 	var each func(*cobra.Command)
 	each = func(c *cobra.Command) {
@@ -51,6 +54,28 @@ func Help(root *cobra.Command) {
 		}
 	}
 	each(root)
+}
+
+// plainFlag says in plain words what is wrong with the number of a flag.
+func plainFlag(err error) error {
+	bad, is := errors.AsType[*pflag.InvalidValueError](err)
+	number, isNumber := errors.AsType[*strconv.NumError](err)
+	if !is || !isNumber || bad.GetFlag() == nil {
+		return err
+	}
+	flag := bad.GetFlag()
+	cause := "is no " + flag.Value.Type()
+	switch {
+	case errors.Is(number, strconv.ErrRange):
+		cause = "is too large or too small"
+	case strings.HasPrefix(flag.Value.Type(), "int"):
+		cause = "is no whole number"
+	case strings.HasPrefix(flag.Value.Type(), "uint"):
+		cause = "is no whole number from 0 on"
+	case strings.HasPrefix(flag.Value.Type(), "float"):
+		cause = "is no number"
+	}
+	return fmt.Errorf("--%s %q %s", flag.Name, bad.GetValue(), cause)
 }
 
 // Takes checks a command's arguments against their names: [NAME] may be left

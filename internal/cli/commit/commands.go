@@ -70,7 +70,7 @@ func (f *flags) policy() (p commit.Policy, err error) {
 	return commit.Policy{Months: 12 * f.years, Insure: float64(insure) / commit.One, Fall: fall}, nil
 }
 
-// price returns what a committed hour costs of one on demand.
+// price returns what a committed hour costs of one on demand, in ten thousandths.
 func price(discount string) (int64, error) {
 	d, err := commit.ParseShare(discount, 1, commit.One-1)
 	if err != nil {

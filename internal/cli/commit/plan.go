@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/work/commit"
 )
 
@@ -51,17 +52,23 @@ With --json: one object for each region and term. Exit status: 0 done, 1 a file 
 		"(default: --terms says it)")
 	cmd.Flags().StringVar(&f.terms, "terms", "", "YAML `file` of prices and terms (default: --discount and --years say "+
 		"them)")
-	cmd.Flags().StringVar(&f.term, "term", "", "plan with this `name` of --terms alone (default: compare all)")
+	cmd.Flags().StringVar(&f.term, "term", "", "`name` of a term in the --terms file: plan with it alone "+
+		"(default: compare all)")
 	cmd.Flags().StringSliceVar(&f.held, "held", nil, "`REGION=UNITS:DAY` that is committed already, until the start of "+
 		"that day in UTC; may be repeated (default: nothing is)")
-	cmd.MarkFlagsMutuallyExclusive("discount", "terms")
-	cmd.MarkFlagsOneRequired("discount", "terms")
-	cmd.MarkFlagsMutuallyExclusive("years", "terms")
 	_ = cmd.MarkFlagFilename("terms", "yaml", "yml")
 	return cmd
 }
 
 func (a *app) plan(cmd *cobra.Command, f planFlags) error {
+	switch given := cmd.Flags().Changed; {
+	case given("discount") && given("terms"):
+		return errors.New("--discount and --terms do not go together: the prices in the --terms file say the discount")
+	case !given("discount") && !given("terms"):
+		return errors.New("say what a commitment costs: --discount SHARE, or --terms FILE with prices")
+	case given("years") && given("terms"):
+		return errors.New("--years and --terms do not go together: each term in the --terms file says its years")
+	}
 	p, err := f.policy()
 	if err != nil {
 		return err
@@ -75,7 +82,8 @@ func (a *app) plan(cmd *cobra.Command, f planFlags) error {
 		return err
 	}
 	if d.Hours < commit.HistoryDays*24 {
-		return fmt.Errorf("%s: has %d hours: a plan needs %d days of demand", f.demand, d.Hours, commit.HistoryDays)
+		return fmt.Errorf("%s: has %s: a plan needs %d days of demand", f.demand, draw.Count(d.Hours, "hour"),
+			commit.HistoryDays)
 	}
 	held, err := f.holdings(d)
 	if err != nil {
@@ -132,10 +140,14 @@ const maxTerms = 1<<20 + 1
 func (f planFlags) offers() (*commit.Terms, []commit.Offer, error) {
 	if f.terms == "" {
 		if f.term != "" {
-			return nil, nil, errors.New("--term goes with --terms")
+			return nil, nil, errors.New("--term names a term of the --terms file: give --terms too")
 		}
 		n, err := price(f.discount)
-		return nil, []commit.Offer{{Name: f.discount + " below on-demand", Years: f.years, Price: n}}, err
+		if err != nil {
+			return nil, nil, err
+		}
+		name := commit.FormatShare(commit.One-n) + " below on-demand"
+		return nil, []commit.Offer{{Name: name, Years: f.years, Price: commit.Share(n)}}, nil
 	}
 	in, err := os.Open(f.terms)
 	if err != nil {

@@ -38,9 +38,11 @@ or a flag cannot be used.`,
 			if err != nil {
 				return err
 			}
-			if p.Price, err = price(discount); err != nil {
+			n, err := price(discount)
+			if err != nil {
 				return err
 			}
+			p.Price = commit.Share(n)
 			if history < 1 || history > 120 {
 				return fmt.Errorf("--history %d: give 1 to 120 months", history)
 			}
@@ -54,8 +56,8 @@ or a flag cannot be used.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&discount, "discount", "", "`share` by which a committed hour is cheaper: 28% or 0.28")
 	cmd.Flags().IntVar(&history, "history", 12, "`months` of demand before the first purchase")
-	cmd.Flags().BoolVar(&curve, "curve", false, "show what more and less insurance costs and saves (default: the one "+
-		"that --insure says)")
+	cmd.Flags().BoolVar(&curve, "curve", false, "show what more and less insurance costs and saves (default: only that "+
+		"of --insure)")
 	_ = cmd.MarkFlagRequired("discount")
 	return cmd
 }

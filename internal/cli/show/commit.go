@@ -67,7 +67,7 @@ func (r CommitReplay) Text(p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("Purchases from %s to %s, each for %s at %s below on-demand. Insured: a "+
 		"chance of %s within twelve months that demand falls by %s.", r.FirstMonth, r.LastMonth, draw.Count(r.Years, "year"),
-		wholePercent(r.Discount), wholePercent(r.Insure), wholePercent(r.Fall)), p.width()))
+		below(r.Discount), wholePercent(r.Insure), wholePercent(r.Fall)), p.width()))
 	regions := r.Regions
 	if len(regions) > 1 {
 		regions = append(regions[:len(regions):len(regions)], r.Mean)
@@ -84,9 +84,14 @@ func (r CommitReplay) Text(p Place) string {
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "REGION", Least: 8, Key: true}, {Name: "COST", Right: true},
 		{Name: "LAST YEAR", Right: true}, {Name: "WORST REGRET", Right: true}}, rows, p.width()))
-	b.WriteString("\n" + draw.Wrap("", "COST is a percentage of on-demand, COVERAGE the share of the demand that "+
-		"commitments serve, USED the share of the committed hours that is used. HINDSIGHT is the best level of "+
-		"each month, REGRET what COST is above it.", p.width()))
+	says := "COST is a percentage of on-demand, COVERAGE the share of the demand that commitments serve, USED the share " +
+		"of the committed hours that is used. HINDSIGHT is the best level of each month, REGRET what COST is above it, " +
+		"WORST REGRET the largest regret of these falls."
+	if len(r.Regions) > 1 {
+		says += " The row mean gives each region the same weight, whatever its size; its WORST REGRET is the largest of " +
+			"all regions."
+	}
+	b.WriteString("\n" + draw.Wrap("", says, p.width()))
 	if len(r.Curve) > 0 {
 		b.WriteString("\n" + r.curve(p))
 	}
@@ -142,7 +147,7 @@ func wholePercent(v float64) string {
 
 // CommitReplayOf sums up what a policy would have done.
 func CommitReplayOf(p commit.Policy, results []commit.Result, cal commit.Calendar, first, end int) CommitReplay {
-	r := CommitReplay{Purchases: []CommitPurchase{}, Discount: commitFraction(commit.One - p.Price), Years: p.Months / 12,
+	r := CommitReplay{Purchases: []CommitPurchase{}, Discount: commitDiscount(p), Years: p.Months / 12,
 		Insure: p.Insure, Fall: commitFraction(p.Fall), FirstMonth: cal.Name(first), LastMonth: cal.Name(end - 1)}
 	for _, one := range results {
 		region := CommitRegion{Region: one.Region, All: commitFigures(one.All, one.AllBest),

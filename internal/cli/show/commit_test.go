@@ -1,6 +1,7 @@
 package show_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/commit"
 	ownership "scrimp/internal/work/own"
@@ -17,7 +19,7 @@ var firstHour = commit.Calendar{Zero: time.Date(2021, 2, 1, 0, 0, 0, 0, time.UTC
 
 func replayed(t *testing.T) show.CommitReplay {
 	t.Helper()
-	p := commit.Policy{Price: 7200, Months: 12, Insure: 0.1, Fall: 5000}
+	p := commit.Policy{Price: commit.Share(7200), Months: 12, Insure: 0.1, Fall: 5000}
 	play := func() show.CommitReplay {
 		var results []commit.Result
 		for i, shape := range []string{"growth", "from-zero"} {
@@ -116,8 +118,8 @@ func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 	}
 	f := v.Falls[0]
 	near := func(a *float64, b float64) bool { return a != nil && *a > b-0.005 && *a < b+0.005 }
-	if !near(f.Cost, 144) || !near(f.Regret, 72) || !near(f.RegretUSD, 1_261_440) {
-		t.Errorf("%v %%, regret %v %%, $%v", *f.Cost, *f.Regret, *f.RegretUSD)
+	if !near(f.Cost, 144) || !near(f.Regret, 72) || f.RegretAmount.String() != "1261440" {
+		t.Errorf("%v %%, regret %v %%, $%v", *f.Cost, *f.Regret, *f.RegretAmount)
 	}
 	for _, text := range []string{"$2,522,880.00", "month 9", "144 %", "$1,261,440.00"} {
 		if !strings.Contains(string(page), text) {
@@ -126,5 +128,104 @@ func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 	}
 	if z := commitPlans(t, "from-zero")[1]; z.BuyNow != 0 || z.BreakEven != nil || z.Months[0].Cost != nil {
 		t.Errorf("without demand: %+v", z)
+	}
+}
+
+// The hourly payment does not contain what is paid at once: with 100 units at $1 an hour and $26,280 each at once over three
+// years, $5,256,000 are owed. A term that is paid at once has no hourly payment.
+func TestCommitPlan_SaysWhenWhatIsOwedIsPaid(t *testing.T) {
+	v := commitPlans(t, "flat")[1]
+	if v.Owed.String() != "5256000" || v.Upfront.String() != "2628000" || v.AnHour.String() != "100" {
+		t.Errorf("owed %s, %s of it at once, %s an hour", v.Owed, v.Upfront, v.AnHour)
+	}
+	if text := v.Text(show.Place{}); !strings.Contains(text, "$5256000.00 owed in all, $2628000.00 of it at once and $100.0000 an hour.") {
+		t.Errorf("%s", text)
+	}
+	none := money.Amount{}
+	v.AnHour, v.Upfront = &none, v.Owed
+	if text := v.Text(show.Place{}); !strings.Contains(text, "$5256000.00 owed, all of it at once.") {
+		t.Errorf("%s", text)
+	}
+}
+
+// What is lost if all demand goes is never more than what is owed, also at a discount that is no round percentage: 1.50 of 3.06.
+func TestCommitPlan_RegretIsNoMoreThanIsOwed(t *testing.T) {
+	terms, err := commit.ReadTerms("terms.yaml", []byte("on_demand: {price: 3.06, source: example}\nterms:\n"+
+		"  - {name: a, kind: savings-plan, years: 3, hourly: 1.50, source: example}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := commit.Generate("flat", firstHour.Month(14), 100, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := commit.Policy{Price: terms.Offers[0].Price, Months: 36, Fall: 5000}
+	v := show.CommitPlanOf(p.Outlook(r, firstHour, nil, []int64{10_000}), p, terms.Offers[0], &terms)
+	if got := v.Falls[0].RegretAmount; v.Owed.String() != "3942000" || got == nil || got.String() != "3942000" {
+		t.Errorf("owed %s, regret %s", v.Owed, got)
+	}
+}
+
+// No option is lost at 80 columns, however long its name is and however many there are; a line says what costs less than what,
+// one for each option; options that cost the same are both the cheapest.
+func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
+	text := "name: n\nmonths: 12\noptions:\n"
+	for i := range 6 {
+		text += fmt.Sprintf("  a-way-to-run-the-model-whose-name-is-long-number-%d: [{phase: training, what: a, monthly: %d}]\n", i, 100+max(i, 1))
+	}
+	tco, err := ownership.ParseTCO("a.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := show.TCOOf(tco, "").Text(show.Place{Width: 80, Now: now})
+	for i := range 6 {
+		if total := fmt.Sprintf("$%d.00", 12*(100+max(i, 1))); !strings.Contains(got, total) || !strings.Contains(got, fmt.Sprintf("\n%d: a-way", i+1)) {
+			t.Errorf("option %d, %s, is not there", i, total)
+		}
+	}
+	if n := strings.Count(got, "costs less in all than"); n != 5 { // those but the dearest
+		t.Errorf("%d lines say what costs less", n)
+	}
+	if !strings.Contains(strings.ReplaceAll(got, "\n", " "), "Cheapest: a-way-to-run-the-model-whose-name-is-long-number-0 and "+
+		"a-way-to-run-the-model-whose-name-is-long-number-1, which cost the same.") {
+		t.Error("the tie is not said")
+	}
+	for line := range strings.Lines(got) {
+		if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > 80 {
+			t.Errorf("a line is wider than 80 columns: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(got)
+	}
+}
+
+// A change that is paid back exactly at the end neither pays nor loses.
+func TestROI_SaysThatItBreaksEven(t *testing.T) {
+	for text, says := range map[string]string{
+		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 36}]": "It breaks even:",
+		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 37}]": "It does not pay.",
+		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 35}]": "It pays.",
+		"before: []\nafter: []\ninvestment: []":                                         "It neither saves nor costs money.",
+	} {
+		roi, err := ownership.ParseROI("a.yaml", []byte("name: n\nmonths: 12\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := show.ROIOf(roi).Text(show.Place{}); !strings.Contains(got, "\n"+says) {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+// Below the table of a simulation stands what the row of means is.
+func TestCommitSimulate_SaysWhatTheMeanIs(t *testing.T) {
+	v := replayed(t)
+	if got := v.Text(show.Place{}); !strings.Contains(got, "mean gives each region the same weight") {
+		t.Errorf("%s", got)
+	}
+	v.Regions = v.Regions[:1]
+	if got := v.Text(show.Place{}); strings.Contains(got, "same weight") {
+		t.Errorf("there is no mean of one region: %s", got)
 	}
 }

@@ -23,11 +23,11 @@ type CommitMonth struct {
 
 // CommitDrop is what the purchase of this month costs over its term if demand falls right after it.
 type CommitDrop struct {
-	Fall        float64  `json:"fall"`
-	Cost        *float64 `json:"cost_percent"` // null: nothing is left to run
-	Regret      *float64 `json:"regret"`
-	RegretUSD   *float64 `json:"regret_amount"` // null: no price is known
-	Utilisation *float64 `json:"utilisation"`
+	Fall         float64       `json:"fall"`
+	Cost         *float64      `json:"cost_percent"` // null: nothing is left to run
+	Regret       *float64      `json:"regret"`
+	RegretAmount *money.Amount `json:"regret_amount"` // an estimate, in whole cents; null: no price is known
+	Utilisation  *float64      `json:"utilisation"`
 }
 
 // CommitPlan is the answer of scrimp commit plan for one region and one term.
@@ -42,9 +42,9 @@ type CommitPlan struct {
 	Fall      float64        `json:"fall"`
 	BuyNow    int64          `json:"buy_now"`
 	Currency  money.Currency `json:"currency,omitempty"`
-	Owed      *money.Amount  `json:"owed"`    // for what is bought now, over the term; null: no price is known
-	Upfront   *money.Amount  `json:"upfront"` // of it at once
-	AnHour    *money.Amount  `json:"per_hour"`
+	Owed      *money.Amount  `json:"owed"`             // for what is bought now, over the term; null: no price is known
+	Upfront   *money.Amount  `json:"upfront"`          // of it at once
+	AnHour    *money.Amount  `json:"per_hour"`         // and the rest of it in each hour
 	BreakEven *int           `json:"break_even_month"` // null: not within the term, or nothing is bought
 	Months    []CommitMonth  `json:"months"`
 	Year      CommitDrop     `json:"year"` // the twelve months with all purchases of the plan
@@ -54,12 +54,12 @@ type CommitPlan struct {
 // CommitPlanOf sums up an outlook. Without terms no price is known.
 func CommitPlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *commit.Terms) CommitPlan {
 	v := CommitPlan{Region: o.Region, Term: offer.Name, Kind: offer.Kind, Years: p.Months / 12, Source: offer.Source,
-		Discount: commitFraction(commit.One - p.Price), Insure: p.Insure, Fall: commitFraction(p.Fall),
+		Discount: commitDiscount(p), Insure: p.Insure, Fall: commitFraction(p.Fall),
 		BuyNow: o.Months[0].Buy, Falls: []CommitDrop{}}
 	if o.BreakEven > 0 {
 		v.BreakEven = &o.BreakEven
 	}
-	price := commitFraction(p.Price)
+	price, _ := p.Price.Float64()
 	var demand, served, committed, cost float64
 	for _, m := range o.Months {
 		level, hours := float64(m.Level()), float64(m.Hours)
@@ -83,29 +83,69 @@ func CommitPlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *
 			d.Cost, d.Regret = &c, &r
 		}
 		if terms != nil {
-			rate, _ := terms.OnDemand.Float64()
-			d.RegretUSD = orNull((f.Cost-f.Best)*rate, true)
+			regret := wholeCents(f.Regret(terms.OnDemand, p.Price))
+			d.RegretAmount = &regret
 		}
 		v.Falls = append(v.Falls, d)
 	}
 	if terms != nil {
-		all, upfront := offer.Owed(v.BuyNow)
-		owed, once := amount(all), amount(upfront)
-		hour := amount(new(big.Rat).Quo(all, big.NewRat(int64(offer.Hours()), 1)))
+		all, upfront, hourly := offer.Owed(v.BuyNow)
+		owed, once, hour := amount(all), amount(upfront), amount(hourly)
 		v.Currency, v.Owed, v.Upfront, v.AnHour = terms.Currency, &owed, &once, &hour
 	}
 	return v
 }
 
+// commitDiscount returns by which share a committed hour is cheaper.
+func commitDiscount(p commit.Policy) float64 {
+	v, _ := new(big.Rat).Sub(big.NewRat(1, 1), p.Price).Float64()
+	return v
+}
+
+// wholeCents rounds an estimate to cents: it has no more digits that count.
+func wholeCents(v *big.Rat) money.Amount {
+	hundred := big.NewRat(100, 1)
+	cents, _ := new(big.Rat).SetString(new(big.Rat).Mul(v, hundred).FloatString(0))
+	return amount(cents.Quo(cents, hundred))
+}
+
+// below writes a discount, which is never all or nothing.
+func below(discount float64) string {
+	switch text := wholePercent(discount); text {
+	case "0 %":
+		return "under 0.01 %"
+	case "100 %":
+		return "over 99.99 %"
+	default:
+		return text
+	}
+}
+
+// payments says what is owed for what is bought now, and when.
+func (v CommitPlan) payments() string {
+	owed, once := money.Format(*v.Owed, v.Currency, 2), money.Format(*v.Upfront, v.Currency, 2)
+	hour := money.Format(*v.AnHour, v.Currency, 4)
+	switch {
+	case v.AnHour.IsZero():
+		return owed + " owed, all of it at once"
+	case v.Upfront.IsZero():
+		return owed + " owed in all, " + hour + " an hour"
+	}
+	return owed + " owed in all, " + once + " of it at once and " + hour + " an hour"
+}
+
 // Text is the plan for people.
 func (v CommitPlan) Text(p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s, %s: %s at %s below on-demand", v.Region, v.Term,
-		draw.Count(v.Years, "year"), wholePercent(v.Discount)), p.width()) + "\n")
+	title := v.Region
+	if v.Kind != "" { // otherwise the term is no more than the discount
+		title += ", " + v.Term
+	}
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s at %s below on-demand", title, draw.Count(v.Years, "year"),
+		below(v.Discount)), p.width()) + "\n")
 	now := fmt.Sprintf("Buy %s now", draw.Count(int(v.BuyNow), "unit"))
 	if v.Owed != nil && v.BuyNow > 0 {
-		now += fmt.Sprintf(": %s owed in all, %s of it at once, %s an hour", money.Format(*v.Owed, v.Currency, 2),
-			money.Format(*v.Upfront, v.Currency, 2), money.Format(*v.AnHour, v.Currency, 4))
+		now += ": " + v.payments()
 	}
 	now += "."
 	switch {
@@ -126,8 +166,8 @@ func (v CommitPlan) Text(p Place) string {
 	rows = nil
 	for _, d := range v.Falls {
 		dollars := "-"
-		if d.RegretUSD != nil {
-			dollars = money.ShortFloat(*d.RegretUSD, v.Currency)
+		if d.RegretAmount != nil {
+			dollars = money.Format(*d.RegretAmount, v.Currency, 2)
 		}
 		rows = append(rows, []string{wholePercent(d.Fall), percentOf(d.Cost, 1), percentOf(d.Utilisation, 100),
 			percentOf(d.Regret, 1), dollars})
@@ -140,7 +180,7 @@ func (v CommitPlan) Text(p Place) string {
 	return b.String()
 }
 
-// CommitTerms compares the plans of one region, the cheapest first.
+// CommitTerms compares the plans of one region, the cheapest first. Terms whose names have no room are numbered.
 func CommitTerms(list []CommitPlan, p Place) string {
 	var rows [][]string
 	for _, v := range list {
@@ -156,11 +196,11 @@ func CommitTerms(list []CommitPlan, p Place) string {
 		if v.Owed != nil {
 			owed = money.Short(*v.Owed, v.Currency)
 		}
-		rows = append(rows, []string{v.Term, fmt.Sprint(v.Years), wholePercent(v.Discount), fmt.Sprint(v.BuyNow), owed,
+		rows = append(rows, []string{v.Term, fmt.Sprint(v.Years), below(v.Discount), fmt.Sprint(v.BuyNow), owed,
 			percentOf(v.Year.Cost, 1), even, half})
 	}
-	return draw.Grid([]draw.Column{{Name: "TERM", Key: true, Least: 10}, {Name: "YEARS", Right: true, Leaves: 2},
+	return draw.NumberedGrid([]draw.Column{{Name: "TERM", Key: true}, {Name: "YEARS", Right: true, Leaves: 2},
 		{Name: "BELOW", Right: true, Leaves: 1}, {Name: "BUY NOW", Right: true}, {Name: "OWED", Right: true},
-		{Name: "COST", Right: true}, {Name: "PAID OFF", Right: true}, {Name: "REGRET AT -50 %", Right: true}}, rows,
+		{Name: "COST", Right: true}, {Name: "PAID OFF", Right: true}, {Name: "REGRET -50 %", Right: true}}, rows,
 		p.width())
 }

@@ -55,6 +55,7 @@ type TCO struct {
 	Swings   []OwnSwing     `json:"sensitivity"`
 	Switches []OwnSwitch    `json:"switches"`
 	shown    string         // the option whose sensitivity is drawn
+	ties     []string       // the options that cost least
 }
 
 // amount rounds an exact sum to 1e-12 units. Files are bounded, so that every sum fits.
@@ -74,7 +75,7 @@ func ownSwings(option string, list []own.Swing) (out []OwnSwing) {
 // TCOOf computes the answer; shown is the option whose sensitivity is drawn, "" the cheapest.
 func TCOOf(t own.TCO, shown string) TCO {
 	v := TCO{Name: t.Name, Currency: t.Currency, Months: t.Months, Cheapest: t.Options[t.Cheapest()].Name,
-		Below: []OwnBelow{}, Swings: []OwnSwing{}, Switches: []OwnSwitch{}, shown: shown}
+		Below: []OwnBelow{}, Swings: []OwnSwing{}, Switches: []OwnSwitch{}, shown: shown, ties: t.CheapestOnes()}
 	if shown == "" {
 		v.shown = v.Cheapest
 	}
@@ -104,30 +105,23 @@ func (v TCO) Text(p Place) string {
 	var b strings.Builder
 	head := fmt.Sprintf("%s: %s, %s", v.Name, draw.Count(v.Months, "month"), v.Currency)
 	b.WriteString(draw.Wrap("", head, p.width()) + "\n")
-	// One row for each option while phases fit beside each other, else one for each phase.
-	columns := []draw.Column{{Name: "OPTION", Key: true, Least: 8}}
-	for _, phase := range own.Phases {
-		columns = append(columns, draw.Column{Name: strings.ToUpper(phase), Right: true, Leaves: 1})
+	b.WriteString(v.table(p))
+	cheapest := "Cheapest: " + v.Cheapest + "."
+	if n := len(v.ties); n > 1 {
+		cheapest = "Cheapest: " + strings.Join(v.ties[:n-1], ", ") + " and " + v.ties[n-1] + ", which cost the same."
 	}
-	columns = append(columns, draw.Column{Name: "TOTAL", Right: true, Key: true},
-		draw.Column{Name: "A MONTH", Right: true})
-	var rows [][]string
-	cents := func(a money.Amount) string { return money.Format(a, v.Currency, 2) }
+	b.WriteString("\n" + draw.Wrap("", cheapest, p.width()))
 	for _, o := range v.Options {
-		row := []string{o.Name}
-		for _, phase := range own.Phases {
-			row = append(row, cents(o.Phases[phase]))
+		var than []string
+		for _, l := range v.Below {
+			if l.Option == o.Name {
+				than = append(than, fmt.Sprintf("%s from month %d", l.Than, l.Month))
+			}
 		}
-		rows = append(rows, append(row, cents(o.Total), cents(o.PerMonth)))
-	}
-	if len(v.Options) <= 3 {
-		columns, rows = turned(columns, rows)
-	}
-	b.WriteString(draw.Grid(columns, rows, p.width()))
-	b.WriteString("\n" + draw.Wrap("", "Cheapest: "+v.Cheapest+".", p.width()))
-	for _, l := range v.Below {
-		text := fmt.Sprintf("%s costs less than %s in all from month %d on.", l.Option, l.Than, l.Month)
-		b.WriteString(draw.Wrap("", text, p.width()))
+		if len(than) > 0 {
+			text := o.Name + " costs less in all than " + strings.Join(than, ", ") + " on."
+			b.WriteString(draw.Wrap("", text, p.width()))
+		}
 	}
 	for _, s := range v.Switches {
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%s is the cheapest if %s is %s.", s.To, s.Value, s.At), p.width()))
@@ -138,6 +132,32 @@ func (v TCO) Text(p Place) string {
 		}
 	}
 	return b.String()
+}
+
+// table has a row for each option where there are more than three and their phases fit beside each other, and
+// otherwise a row for each phase.
+func (v TCO) table(p Place) string {
+	columns := []draw.Column{{Name: "OPTION"}}
+	for _, phase := range own.Phases {
+		columns = append(columns, draw.Column{Name: strings.ToUpper(phase), Right: true})
+	}
+	columns = append(columns, draw.Column{Name: "TOTAL", Right: true}, draw.Column{Name: "A MONTH", Right: true})
+	var rows [][]string
+	cents := func(a money.Amount) string { return money.Format(a, v.Currency, 2) }
+	for _, o := range v.Options {
+		row := []string{o.Name}
+		for _, phase := range own.Phases {
+			row = append(row, cents(o.Phases[phase]))
+		}
+		rows = append(rows, append(row, cents(o.Total), cents(o.PerMonth)))
+	}
+	if len(v.Options) > 3 {
+		if whole := draw.Grid(columns, rows, 0); draw.Fits(whole, p.width()) {
+			return whole
+		}
+	}
+	columns, rows = turned(columns, rows)
+	return draw.Blocks(columns, rows, p.width())
 }
 
 // turned makes a row of each column.
@@ -253,10 +273,17 @@ func (v ROI) Text(p Place) string {
 		p.fact(&b, "holds until", "a unit of %s is worth %s a month", v.Metric, cents(*v.MostWorth))
 	}
 	verdict := "It pays."
-	if !v.Pays {
+	switch {
+	case v.Pays:
+	case v.Gain.IsZero():
+		verdict = "It breaks even: the investment is paid back at the end of the last month, and nothing is gained."
+		if v.Investment.IsZero() {
+			verdict = "It neither saves nor costs money."
+		}
+	default:
 		verdict = "It does not pay."
 	}
-	b.WriteString("\n" + verdict + "\n")
+	b.WriteString("\n" + draw.Wrap("", verdict, p.width()))
 	b.WriteString(tornado("What the gain becomes", v.Swings, "", v.Gain, v.Currency, p))
 	return b.String()
 }

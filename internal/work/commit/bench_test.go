@@ -38,7 +38,7 @@ func TestBenchmark_ReachesItsTargets(t *testing.T) {
 			var cost, fallen, august, year, best float64
 			for _, r := range d.Regions {
 				n := float64(len(d.Regions))
-				res := commit.Policy{Price: c.price, Months: 12, Insure: insure, Fall: 5000}.Simulate(r, d.Calendar, 12, 36, true)
+				res := commit.Policy{Price: commit.Share(c.price), Months: 12, Insure: insure, Fall: 5000}.Simulate(r, d.Calendar, 12, 36, true)
 				cost, year, best = cost+is(res.All)/n, year+is(res.Year)/n, best+is(res.YearBest.Tally)/n
 				for i, f := range res.Falls {
 					fallen += is(f.All) / n / 12

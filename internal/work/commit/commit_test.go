@@ -2,6 +2,7 @@ package commit_test
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,16 +35,17 @@ func TestReadDemand_NamesFileLineAndFix(t *testing.T) {
 		"empty":         {"", "demand.csv: line 1: the file is empty"},
 		"no CSV":        {"\x7fELF\x00\x01\n", "line 1: the header does not begin with hour"},
 		"no region":     {"hour\n0\n", "line 1: has 0 regions"},
-		"same region":   {"hour,a,a\n0,1,1\n", `line 1: column 3: the region "a" has no name of its own`},
+		"same region":   {"hour,a,a\n0,1,1\n", `line 1: column 3: two columns have the name "a"`},
+		"no name":       {"hour,,a\n0,1,1\n", "line 1: column 2: the column has no name"},
 		"no rows":       {"hour,a\n", "no hour stands below the header"},
-		"gap":           {"hour,a\n0,1\n1,1\n3,1\n", "line 4: hour: 3 stands where hour 2 is expected, so 1 hours are missing"},
+		"gap":           {"hour,a\n0,1\n1,1\n3,1\n", "line 4: hour: 3 stands where hour 2 is expected, so 1 hour is missing"},
 		"twice":         {"hour,a\n0,1\n0,1\n", "line 3: hour: 0 stands where hour 1 is expected: sort the file"},
 		"negative":      {"hour,a,b\n0,1,-4\n", `line 2: b: "-4" is no demand: write a whole number from 0 to 1000000000`},
 		"NaN":           {"hour,a\n0,NaN\n", `line 2: a: "NaN" is no demand`},
 		"1e300":         {"hour,a\n0,1e300\n", `line 2: a: "1e300" is no demand`},
 		"beyond":        {"hour,a\n0,1000000001\n", "is no demand"},
 		"beyond 64 bit": {"hour,a\n0,99999999999999999999\n", "is no demand"},
-		"all zero":      {"hour,a,b\n0,1,0\n1,0,0\n", "demand.csv: b: the demand of all 2 hours is zero"},
+		"all zero":      {"hour,a,b\n0,1,0\n1,0,0\n", "demand.csv: b: the demand is zero in every hour"},
 		"fields":        {"hour,a\n0,1,2\n", "line 2: has 3 fields, and the header 2"},
 		"half an hour":  {"hour,a\n2024-03-01T13:30:00Z,1\n", "is no hour"},
 		"mixed":         {"hour,a\n2024-03-01T13:00:00Z,1\n1,1\n", "line 3: hour: 1 is a number, and the hours before are times"},
@@ -177,7 +179,7 @@ func TestCalendar_CountsMonthsInHours(t *testing.T) {
 }
 
 func policy(insure float64) commit.Policy {
-	return commit.Policy{Price: 7200, Months: 12, Insure: insure, Fall: 5000}
+	return commit.Policy{Price: commit.Share(7200), Months: 12, Insure: insure, Fall: 5000}
 }
 
 // simulated is a region in per cent of on-demand: as it is, and the mean over falls in each of the last months.
@@ -265,12 +267,12 @@ func TestPlan_ScalesWithTheDemand(t *testing.T) {
 	for i := range r.Units {
 		r.Units[i] = commit.MaxUnits * int64(i%2)
 	}
-	simulated(t, commit.Policy{Price: 1, Months: 36, Insure: 0.999, Fall: 9999}, r)
+	simulated(t, commit.Policy{Price: commit.Share(1), Months: 36, Insure: 0.999, Fall: 9999}, r)
 }
 
 // A purchase for three years is owed for three years.
 func TestPlan_OfThreeYears(t *testing.T) {
-	p := commit.Policy{Price: 5000, Months: 36, Fall: 5000}
+	p := commit.Policy{Price: commit.Share(5000), Months: 36, Fall: 5000}
 	r := shaped(t, "flat")
 	got := p.Play(r.Units, commit.Calendar{Zero: zero}, nil, 12, 36)
 	if len(got) != 1 || got[0].Hours != 3*8760 || got[0].Units != 400 {
@@ -312,6 +314,62 @@ func TestPlan_FillsWhatEnds(t *testing.T) {
 			if m.Held <= 400 && m.Level() != 400 || m.Held > 400 && m.Buy != 0 {
 				t.Fatalf("%+v held: %s has %d and buys %d", held, m.Name, m.Held, m.Buy)
 			}
+		}
+	}
+}
+
+// Flat demand of any size is bought whole and no unit more, in one purchase now or beside what is held.
+func TestPlan_BuysFlatDemandToTheUnit(t *testing.T) {
+	cal := commit.Calendar{Zero: zero}
+	for _, units := range []int64{1, 7, 4096, 4097, 10_000, 65_537, 100_003, 1_000_003, 999_999_999, commit.MaxUnits} {
+		demand := slices.Repeat([]int64{units}, 8760)
+		for _, months := range []int{12, 36} {
+			p := policy(0)
+			p.Months = months
+			if n := p.Plan(demand, cal, 12, nil)[0]; n != units {
+				t.Errorf("flat demand of %d, %d months: bought %d", units, months, n)
+			}
+			held := []commit.Purchase{{Units: units / 3, Hours: 8 * 8760}}
+			if n := p.Plan(demand, cal, 12, held)[0]; n != units-units/3 {
+				t.Errorf("flat demand of %d with %d held: bought %d", units, units/3, n)
+			}
+		}
+	}
+}
+
+// However little a commitment costs, no plan commits to more than the largest demand of the forecast, which is the largest
+// one seen times its growth (at most 1 in 168 days, of which 0.7 goes on for 380 days).
+func TestPlan_BuysNoMoreThanIsEverUsed(t *testing.T) {
+	for _, name := range []string{"growth", "season", "fall", "flat", "batch", "from-zero"} {
+		r := shaped(t, name)
+		for _, price := range []*big.Rat{commit.Share(1), commit.Share(7200), big.NewRat(1, 1e18)} {
+			for _, insure := range []float64{0, 0.5} {
+				p := commit.Policy{Price: price, Months: 12, Insure: insure, Fall: 5000}
+				past := r.Units[:commit.Calendar{Zero: zero}.Month(24)]
+				n := p.Plan(past, commit.Calendar{Zero: zero}, 24, nil)[0]
+				if most := float64(slices.Max(past)) * (1 + 0.7*380/168) * (1 + 0.7*56/168); float64(n) > most {
+					t.Errorf("%s at %v: bought %d of at most %.0f", name, price, n, most)
+				}
+				if name == "flat" && n > 400 {
+					t.Errorf("flat at %v: bought %d of 400", price, n)
+				}
+			}
+		}
+	}
+}
+
+// Half of a flat demand falls, at a price that is no count of ten thousandths: the regret is exact, and never above what is
+// owed. 100 × $1.50 × 26,280 h are owed; with half gone 50 stand idle for the whole term.
+func TestOutlook_RegretIsExact(t *testing.T) {
+	p := commit.Policy{Price: big.NewRat(150, 306), Months: 36, Fall: 5000}
+	r := commit.Region{Name: "flat", Units: slices.Repeat([]int64{100}, 8760)}
+	o := p.Outlook(r, commit.Calendar{Zero: zero}, nil, []int64{5000, 10_000})
+	if o.Months[0].Buy != 100 {
+		t.Fatalf("bought %d", o.Months[0].Buy)
+	}
+	for i, want := range []string{"1971000.00", "3942000.00"} {
+		if got := o.Falls[i].Regret(big.NewRat(306, 100), p.Price).FloatString(2); got != want {
+			t.Errorf("fall of %d: regret %s, by hand %s", o.Falls[i].Share, got, want)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/lib/draw"
 )
 
 // Limits of a demand file. With them every cost fits a signed 64-bit count (see Window.Cost).
@@ -116,15 +118,23 @@ func (r *reader) head(fields []string) error {
 		return r.wrong("", "the header does not begin with hour", "write hour,REGION,… and a line for each hour below it")
 	}
 	if len(fields) == 1 || len(fields) > MaxRegions+1 {
-		return r.wrong("", fmt.Sprintf("has %d regions", len(fields)-1),
+		return r.wrong("", "has "+draw.Count(len(fields)-1, "region"),
 			fmt.Sprintf("give 1 to %d columns behind hour", MaxRegions))
 	}
 	seen := map[string]bool{}
 	for i, f := range fields[1:] {
 		name := plain(f)
-		if name == "" || seen[name] || len(name) > 100 {
-			return r.wrong(fmt.Sprintf("column %d", i+2), fmt.Sprintf("the region %q has no name of its own", name),
-				"give each region another name of 1 to 100 bytes")
+		cause := ""
+		switch {
+		case name == "":
+			cause = "the column has no name"
+		case len(name) > 100:
+			cause = "the name is longer than 100 bytes"
+		case seen[name]:
+			cause = fmt.Sprintf("two columns have the name %q", name)
+		}
+		if cause != "" {
+			return r.wrong(fmt.Sprintf("column %d", i+2), cause, "give each region a different name of 1 to 100 bytes")
 		}
 		seen[name] = true
 		r.d.Regions = append(r.d.Regions, Region{Name: name})
@@ -138,7 +148,7 @@ func plain(field string) string { return strings.Trim(strings.TrimSpace(field), 
 func (r *reader) row(fields []string) error {
 	regions := r.d.Regions
 	if len(fields) != len(regions)+1 {
-		return r.wrong("", fmt.Sprintf("has %d fields, and the header %d", len(fields), len(regions)+1),
+		return r.wrong("", fmt.Sprintf("has %s, and the header %d", draw.Count(len(fields), "field"), len(regions)+1),
 			"write one whole number for each region")
 	}
 	if r.d.Hours >= MaxHours || r.d.Hours*len(regions) >= MaxCells {
@@ -185,8 +195,12 @@ func (r *reader) hour(text string) error {
 	}
 	switch {
 	case n > r.d.Hours:
-		return r.wrong("hour", fmt.Sprintf("%s stands where hour %d is expected, so %d hours are missing", text, r.d.Hours,
-			n-r.d.Hours), "write each hour; one without machines is 0")
+		missing := "1 hour is missing"
+		if n > r.d.Hours+1 {
+			missing = fmt.Sprintf("%d hours are missing", n-r.d.Hours)
+		}
+		return r.wrong("hour", fmt.Sprintf("%s stands where hour %d is expected, so %s", text, r.d.Hours,
+			missing), "write each hour; one without machines is 0")
 	case n < r.d.Hours:
 		return r.wrong("hour", fmt.Sprintf("%s stands where hour %d is expected", text, r.d.Hours),
 			"sort the file by hour, and write each hour once")
@@ -212,8 +226,8 @@ func (r *reader) whole() error {
 	}
 	for _, region := range r.d.Regions {
 		if sum(region.Units) == 0 {
-			return fmt.Errorf("%s: %s: the demand of all %d hours is zero, so there is nothing to commit to: leave the "+
-				"region out", r.file, region.Name, r.d.Hours)
+			return fmt.Errorf("%s: %s: the demand is zero in every hour, so there is nothing to commit to: leave the "+
+				"region out", r.file, region.Name)
 		}
 	}
 	return nil

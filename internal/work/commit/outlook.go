@@ -1,6 +1,9 @@
 package commit
 
-import "math"
+import (
+	"math"
+	"math/big"
+)
 
 // An Outlook is a plan of purchases for the coming twelve months of one region, and what it is expected to do. It knows
 // only the forecast, so its figures are estimates.
@@ -34,6 +37,18 @@ type Drop struct {
 	Best      float64 // the least in hindsight: the best level of each month
 	Committed float64 // unit-hours held and bought now
 	Used      float64 // of these
+	Beyond    float64 // unit-hours that are committed above the best level
+	Saved     float64 // of these, the unit-hours that are used
+}
+
+// Regret returns what a drop costs more than the best level of each month, in money: the price of the unit-hours
+// beyond, less what their use saves on demand.
+func (d Drop) Regret(onDemand, price *big.Rat) *big.Rat {
+	beyond, saved := new(big.Rat), new(big.Rat)
+	if beyond.SetFloat64(d.Beyond) == nil || saved.SetFloat64(d.Saved) == nil {
+		return new(big.Rat) // no demand of a file is that large
+	}
+	return beyond.Mul(beyond.Mul(beyond, price), onDemand).Sub(beyond, saved.Mul(saved, onDemand))
 }
 
 // Percent returns the cost and the regret as percentages of on-demand, and false where nothing is left to run.
@@ -57,7 +72,7 @@ func (p Policy) Outlook(r Region, cal Calendar, held []Purchase, shares []int64)
 	buys := p.Plan(r.Units, cal, month, held)
 	f := newForecast(r.Units)
 	o := Outlook{Region: r.Name}
-	price := float64(p.Price) / One
+	price := p.ratio()
 	all := append([]Purchase(nil), held...)
 	for k := range horizon {
 		first, hours := monthHours(cal, month, now, k)
@@ -92,7 +107,7 @@ func heldIn(held []Purchase, first, k int) float64 {
 
 // breakEven returns the month in which the units bought now have saved what is owed for their whole term.
 func (p Policy) breakEven(f forecast, cal Calendar, month, now int, held []Purchase, bought int64) int {
-	owed := float64(bought) * float64(p.Price) / One * float64(p.TermHours())
+	owed := float64(bought) * p.ratio() * float64(p.TermHours())
 	saved, end := 0.0, now+p.TermHours()
 	for k := 0; bought > 0; k++ {
 		first, hours := monthHours(cal, month, now, k)
@@ -111,7 +126,7 @@ func (p Policy) breakEven(f forecast, cal Calendar, month, now int, held []Purch
 // drop returns what the term costs if demand falls right after this month's purchase.
 func (p Policy) drop(f forecast, cal Calendar, month, now int, held []Purchase, bought, share int64) Drop {
 	d := Drop{Share: share}
-	price, left := float64(p.Price)/One, 1-float64(share)/One
+	price, left := p.ratio(), 1-float64(share)/One
 	end := now + p.TermHours()
 	for k := 0; ; k++ {
 		first, n := monthHours(cal, month, now, k)
@@ -128,6 +143,8 @@ func (p Policy) drop(f forecast, cal Calendar, month, now int, held []Purchase, 
 		d.Cost += float64((demand - f.use(factor, 0, level) + float64(price*level)) * hours)
 		d.Best += float64((demand - f.use(factor, 0, best) + float64(price*best)) * hours)
 		d.Committed += float64(committed * hours)
+		d.Beyond += float64((level - best) * hours)
+		d.Saved += float64((f.use(factor, 0, level) - f.use(factor, 0, best)) * hours)
 		d.Used += float64(f.use(factor, 0, committed) * hours)
 	}
 }

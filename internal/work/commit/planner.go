@@ -2,18 +2,32 @@ package commit
 
 import (
 	"math"
+	"math/big"
 )
 
 // A Policy is what to buy, at which price, and which fall of demand to insure against.
 type Policy struct {
-	Price  int64   // of an hour of a committed unit, in ten thousandths of the price on demand: 1 to 9,999
-	Months int     // of a term: 12 or 36
-	Insure float64 // chance that demand falls within twelve months, 0 to below 1
-	Fall   int64   // share of the demand that this fall takes, in ten thousandths
+	Price  *big.Rat // of an hour of a committed unit, as a share of the price on demand: above 0 and below 1
+	Months int      // of a term: 12 or 36
+	Insure float64  // chance that demand falls within twelve months, 0 to below 1
+	Fall   int64    // share of the demand that this fall takes, in ten thousandths
 }
 
-// gridLevels is how many levels of demand a plan tells apart. With less demand it tells each unit apart.
-const gridLevels = 4096
+// Share returns a count of ten thousandths as a price.
+func Share(n int64) *big.Rat { return big.NewRat(n, One) }
+
+// ratio returns the price for estimates.
+func (p Policy) ratio() float64 {
+	v, _ := p.Price.Float64()
+	return v
+}
+
+// whole returns the price in ten thousandths, to the nearest. That of a discount is exact.
+func (p Policy) whole() int64 {
+	n := new(big.Rat).Mul(p.Price, big.NewRat(One, 1))
+	n.Add(n, big.NewRat(1, 2))
+	return new(big.Int).Quo(n.Num(), n.Denom()).Int64()
+}
 
 // sooner is by how much a month counts less than the one before: of two plans that cost the same, the one that saves
 // sooner is chosen.
@@ -36,51 +50,38 @@ func (p Policy) Plan(past []int64, cal Calendar, month int, held []Purchase) []i
 		return make([]int64, 2*p.Months)
 	}
 	now := len(past)
+	existingNow := level(held, now)
 	for k := range s.months {
 		// In a leap year a term ends a day before a month does: the middle of the month decides.
 		at := cal.Month(month+k) + 15*24
 		if k == 0 {
 			at = now
 		}
-		existing := int((level(held, at) + s.grain/2) / s.grain)
+		existing := level(held, at)
 		for j := range s.level {
 			s.level[j][k] = existing
 		}
 	}
 	s.descend()
-	out := make([]int64, len(s.buy))
-	for k, n := range s.buy {
-		out[k] = int64(n) * s.grain
-	}
-	return out
+	// What no hour of the forecast uses saves nothing, however little it costs.
+	s.buy[0] = min(s.buy[0], max(0, s.highest-existingNow))
+	return s.buy
 }
 
 // scenarios are the months to come: demand goes on, or falls in one of them.
 type scenarios struct {
 	months  int
 	term    int
-	grain   int64     // units of one step of a level
 	price   float64   // of an hour of a committed unit
 	on      []costs   // of each month if demand goes on
 	fallen  []costs   // of each month after a fall
 	weight  []float64 // of a month: sooner counts more
 	goes    []float64 // the same times the chance that demand has not fallen by the month's end
 	falls   []float64 // chance that it falls in a month
-	level   [][]int   // [j][k]: level in month k with the purchases of months up to j alone
-	buy     []int     // in each month
-	highest int       // level that no month's demand is above
-}
-
-// costs are the mean cost of an hour at each level, in steps.
-type costs []float64
-
-// at returns the cost at a level; above the last nothing more is served.
-func (c costs) at(level int, price float64) float64 {
-	last := len(c) - 1
-	if level <= last {
-		return c[level]
-	}
-	return c[last] + float64(price*float64(level-last))
+	level   [][]int64 // [j][k]: level in month k with the purchases of months up to j alone
+	buy     []int64   // in each month
+	highest int64     // level that no month's demand is above
+	least   float64   // by how much a move must lower the cost of an hour to be made
 }
 
 // scenarios returns the months to come with nothing bought, nil where there was no demand of late.
@@ -88,24 +89,21 @@ func (p Policy) scenarios(f forecast) *scenarios {
 	if f.top() == 0 {
 		return nil
 	}
-	s := &scenarios{months: 2 * p.Months, term: p.Months, price: float64(p.Price) / One,
-		grain: (int64(f.top()) + gridLevels - 1) / gridLevels}
-	s.grain = max(s.grain, 1)
+	c := newCurve(f.hours)
+	s := &scenarios{months: 2 * p.Months, term: p.Months, price: p.ratio()}
 	hazard := 1 - math.Pow(1-p.Insure, 1.0/12)
 	left := 1 - float64(p.Fall)/One
 	alive, weight := 1.0, 1.0
 	for k := range s.months {
-		s.on = append(s.on, s.costs(f.hours, f.factor(k)))
-		after := s.costs(f.hours, f.factor(k)*left)
+		factor := f.factor(k)
+		s.highest = max(s.highest, int64(math.Ceil(f.hours[len(f.hours)-1]*factor)))
+		s.on = append(s.on, costs{curve: c, factor: factor, price: s.price})
 		// What the lower demand still needs can be bought then, so less than the best level costs no more.
-		best := 0
-		for l, c := range after {
-			if c < after[best] {
-				best = l
-			}
-		}
-		for l := range best {
-			after[l] = after[best]
+		after := costs{curve: c, factor: factor * left, price: s.price}
+		best := f.best(after.factor, s.price)
+		low, high := int64(math.Floor(best)), int64(math.Ceil(best))
+		if after.floor = low; after.at(high) < after.at(low) {
+			after.floor = high
 		}
 		s.fallen = append(s.fallen, after)
 		s.falls = append(s.falls, alive*hazard)
@@ -113,45 +111,26 @@ func (p Policy) scenarios(f forecast) *scenarios {
 		s.goes = append(s.goes, alive*weight)
 		s.weight = append(s.weight, weight)
 		weight *= 1 - sooner
-		s.level = append(s.level, make([]int, s.months))
+		s.level = append(s.level, make([]int64, s.months))
 	}
-	s.buy = make([]int, s.months)
+	s.buy = make([]int64, s.months)
+	s.least = max(minLeast, float64(s.highest)*relativeLeast)
 	return s
 }
 
-// costs returns the mean cost of an hour at each level, for sorted demand times a factor.
-func (s *scenarios) costs(sorted []float64, factor float64) costs {
-	scale := factor / float64(s.grain)
-	n := len(sorted)
-	total := 0.0
-	for _, d := range sorted {
-		total += float64(d * scale)
-	}
-	highest := int(math.Ceil(sorted[n-1]*scale)) + 1
-	s.highest = max(s.highest, highest)
-	out := make(costs, highest+1)
-	i, below := 0, 0.0
-	for l := range out {
-		for i < n && float64(sorted[i]*scale) <= float64(l) {
-			below += float64(sorted[i] * scale)
-			i++
-		}
-		over := total - below - float64(float64(n-i)*float64(l))
-		out[l] = over/float64(n) + float64(s.price*float64(l))
-	}
-	return out
-}
+// A move must lower the cost of an hour by so much, and by so much of the highest demand, to be made: far above what
+// rounding gives, far below what one unit costs in a term.
+const (
+	minLeast      = 1e-9
+	relativeLeast = 1e-13
+)
 
-// least is by how much a move must lower the cost of an hour to be made: far above what rounding gives, far below what
-// one unit of one hour in a term costs.
-const least = 1e-9
-
-// change returns by how much the expected cost changes if n more steps are bought in month i.
-func (s *scenarios) change(i, n int) (sum float64) {
+// change returns by how much the expected cost changes if n more units are bought in month i.
+func (s *scenarios) change(i int, n int64) (sum float64) {
 	end := min(s.months, i+s.term)
 	for k := i; k < end; k++ {
 		l := s.level[k][k]
-		sum += float64(s.goes[k] * (s.on[k].at(l+n, s.price) - s.on[k].at(l, s.price)))
+		sum += float64(s.goes[k] * (s.on[k].at(l+n) - s.on[k].at(l)))
 	}
 	for j := i; j < end; j++ { // demand falls in month j, after its purchase
 		if s.falls[j] == 0 {
@@ -160,15 +139,15 @@ func (s *scenarios) change(i, n int) (sum float64) {
 		lost := 0.0
 		for k := j; k < end; k++ {
 			l := s.level[j][k]
-			lost += float64(s.weight[k] * (s.fallen[k].at(l+n, s.price) - s.fallen[k].at(l, s.price)))
+			lost += float64(s.weight[k] * (s.fallen[k].at(l+n) - s.fallen[k].at(l)))
 		}
 		sum += float64(s.falls[j] * lost)
 	}
 	return sum
 }
 
-// add buys n more steps in month i, fewer where n is below zero.
-func (s *scenarios) add(i, n int) {
+// add buys n more units in month i, fewer where n is below zero.
+func (s *scenarios) add(i int, n int64) {
 	s.buy[i] += n
 	end := min(s.months, i+s.term)
 	for j := i; j < s.months; j++ {
@@ -179,9 +158,9 @@ func (s *scenarios) add(i, n int) {
 }
 
 // descend lowers the expected cost, which is convex in the purchases, by more, fewer and later or earlier purchases, in
-// steps that become smaller.
+// steps that become smaller, down to one unit.
 func (s *scenarios) descend() {
-	step := 1
+	step := int64(1)
 	for step*64 < s.highest {
 		step *= 4
 	}
@@ -211,9 +190,9 @@ func (s *scenarios) descend() {
 	}
 }
 
-// try buys n more steps in month i if that lowers the cost.
-func (s *scenarios) try(i, n int) bool {
-	if s.change(i, n) >= -least {
+// try buys n more units in month i if that lowers the cost.
+func (s *scenarios) try(i int, n int64) bool {
+	if s.change(i, n) >= -s.least {
 		return false
 	}
 	s.add(i, n)
@@ -222,8 +201,11 @@ func (s *scenarios) try(i, n int) bool {
 
 // shift moves purchases from one month to another as long as that lowers the cost, and where renewed is set those a
 // term later with them.
-func (s *scenarios) shift(from, to, n int, renewed bool) (moved bool) {
-	type move struct{ month, n int }
+func (s *scenarios) shift(from, to int, n int64, renewed bool) (moved bool) {
+	type move struct {
+		month int
+		n     int64
+	}
 	moves := []move{{from, -n}, {to, n}}
 	if renewed {
 		moves = append(moves, move{from + s.term, -n}, move{to + s.term, n})
@@ -234,7 +216,7 @@ func (s *scenarios) shift(from, to, n int, renewed bool) (moved bool) {
 			sum += s.change(m.month, m.n)
 			s.add(m.month, m.n)
 		}
-		if sum >= -least {
+		if sum >= -s.least {
 			for _, m := range moves {
 				s.add(m.month, -m.n)
 			}

@@ -36,6 +36,10 @@ var picos = big.NewInt(1e12)
 
 // FormatShare writes ten thousandths as a percentage: 28%, 0.01%.
 func FormatShare(n int64) string {
-	text := fmt.Sprintf("%d.%02d", n/100, n%100)
+	return plainPercent(fmt.Sprintf("%d.%02d", n/100, n%100))
+}
+
+// plainPercent leaves out the zeros behind a percentage with decimals.
+func plainPercent(text string) string {
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "%"
 }

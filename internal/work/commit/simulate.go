@@ -41,11 +41,12 @@ type Fall struct {
 func (p Policy) Simulate(r Region, cal Calendar, first, end int, falls bool) Result {
 	year := max(first, end-12)
 	out := Result{Region: r.Name, Purchases: p.Play(r.Units, cal, nil, first, end)}
+	price := p.whole()
 	from, begin, stop := cal.Month(first), cal.Month(year), cal.Month(end)
-	out.All = Count(r.Units, out.Purchases, p.Price, from, stop)
-	out.AllBest = cal.Best(r.Units, p.Price, first, end)
-	out.Year = Count(r.Units, out.Purchases, p.Price, begin, stop)
-	out.YearBest = cal.Best(r.Units, p.Price, year, end)
+	out.All = Count(r.Units, out.Purchases, price, from, stop)
+	out.AllBest = cal.Best(r.Units, price, first, end)
+	out.Year = Count(r.Units, out.Purchases, price, begin, stop)
+	out.YearBest = cal.Best(r.Units, price, year, end)
 	for m := year; falls && m < end; m++ {
 		at := cal.Month(m) + fallHour
 		demand := Fallen(r.Units, at, p.Fall)
@@ -56,9 +57,9 @@ func (p Policy) Simulate(r Region, cal Calendar, first, end int, falls bool) Res
 			}
 		}
 		f := Fall{Month: m, Purchases: p.Play(demand, cal, known, m+1, end)}
-		f.All = Count(demand, f.Purchases, p.Price, from, stop)
-		f.Year = Count(demand, f.Purchases, p.Price, begin, stop)
-		f.YearBest = cal.Best(demand, p.Price, year, end)
+		f.All = Count(demand, f.Purchases, price, from, stop)
+		f.Year = Count(demand, f.Purchases, price, begin, stop)
+		f.YearBest = cal.Best(demand, price, year, end)
 		out.Falls = append(out.Falls, f)
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/sheet"
 )
@@ -17,18 +18,18 @@ type Offer struct {
 	Name, Kind, Source string
 	Years              int
 	Upfront, Hourly    *big.Rat // of one unit
-	Price              int64    // of an hour, in ten thousandths of that on demand, with the upfront spread over the term
+	Price              *big.Rat // of an hour, as a share of that on demand, with the upfront spread over the term
 }
 
 // Hours returns the hours of its term.
 func (o Offer) Hours() int { return Policy{Months: 12 * o.Years}.TermHours() }
 
-// Owed returns what so many units cost over the term, and how much of that at once.
-func (o Offer) Owed(units int64) (all, upfront *big.Rat) {
+// Owed returns what so many units cost over the term: in all, how much of that at once, and the rest in each hour.
+func (o Offer) Owed(units int64) (all, upfront, hourly *big.Rat) {
 	n := new(big.Rat).SetInt64(units)
-	upfront = new(big.Rat).Mul(o.Upfront, n)
-	all = new(big.Rat).Mul(o.Hourly, new(big.Rat).Mul(n, big.NewRat(int64(o.Hours()), 1)))
-	return all.Add(all, upfront), upfront
+	upfront, hourly = new(big.Rat).Mul(o.Upfront, n), new(big.Rat).Mul(o.Hourly, n)
+	all = new(big.Rat).Mul(hourly, big.NewRat(int64(o.Hours()), 1))
+	return all.Add(all, upfront), upfront, hourly
 }
 
 // Terms are a file of prices: that on demand, and the commitments for sale.
@@ -51,23 +52,26 @@ func ReadTerms(file string, text []byte) (Terms, error) {
 	}
 	demand := f["on_demand"].Fields("price", "source")
 	t.Source = demand["source"].Required(sourceFix)
+	const priceFix = "write what an hour of one unit costs on demand, above zero"
 	var ok bool
-	if t.OnDemand, ok = demand["price"].Decimal(0); !ok || t.OnDemand.Sign() == 0 {
-		f["on_demand"].Wrong("has no price above zero", "write what an hour of one unit costs on demand")
-		return t, r.Err()
+	switch t.OnDemand, ok = demand["price"].Price(t.Currency); {
+	case !demand["price"].There():
+		demand["price"].Wrong("is missing", priceFix)
+	case ok && t.OnDemand.Sign() == 0:
+		demand["price"].Wrong("is zero", priceFix)
 	}
 	seen := map[string]bool{}
 	for _, item := range f["terms"].List() {
 		o := t.offer(item)
-		if seen[o.Name] {
-			item.Wrong(fmt.Sprintf("has the name %q of another", o.Name), "give each a name of its own")
+		if o.Name != "" && seen[o.Name] {
+			item.Wrong(fmt.Sprintf("has the same name as another term: %q", o.Name), "give each a name of its own")
 		}
 		seen[o.Name] = true
 		t.Offers = append(t.Offers, o)
 	}
 	if len(t.Offers) == 0 || len(t.Offers) > 50 {
-		f["terms"].Wrong(fmt.Sprintf("are %d", len(t.Offers)), "write 1 to 50, each with name, kind, years, upfront or "+
-			"hourly, and source")
+		f["terms"].Wrong("lists "+draw.Count(len(t.Offers), "term"), "list 1 to 50, each with name, kind, years, "+
+			"upfront or hourly, and source")
 	}
 	return t, r.Err()
 }
@@ -84,36 +88,39 @@ func (t Terms) offer(item sheet.Node) Offer {
 	if !f["kind"].There() {
 		f["kind"].Wrong("is missing", "write reserved, savings-plan or committed-use")
 	}
-	var upfront, hourly bool
-	o.Upfront, upfront = f["upfront"].Decimal(0)
-	o.Hourly, hourly = f["hourly"].Decimal(0)
 	if !f["upfront"].There() && !f["hourly"].There() {
 		item.Wrong("has no price", "write upfront, hourly or both, for one unit")
+		return o
 	}
-	if !upfront {
-		o.Upfront = new(big.Rat)
+	known := true
+	for _, part := range []struct {
+		name string
+		to   **big.Rat
+	}{{"upfront", &o.Upfront}, {"hourly", &o.Hourly}} {
+		v, ok := f[part.name].Price(t.Currency)
+		if *part.to = v; !ok {
+			*part.to = new(big.Rat)
+			known = known && !f[part.name].There()
+		}
 	}
-	if !hourly {
-		o.Hourly = new(big.Rat)
+	if !known || t.OnDemand == nil || t.OnDemand.Sign() == 0 {
+		return o // it was said what is wrong
 	}
-	hour, _ := o.Owed(1)
-	hour.Quo(hour, big.NewRat(int64(o.Hours()), 1))
-	// To the nearest ten thousandth.
-	scaled := hour.Quo(hour, t.OnDemand)
-	scaled.Mul(scaled, big.NewRat(One, 1)).Add(scaled, big.NewRat(1, 2))
-	n := new(big.Int).Quo(scaled.Num(), scaled.Denom())
-	if !n.IsInt64() || n.Int64() < 1 || n.Int64() >= One {
-		item.Wrong(fmt.Sprintf("costs %s of on-demand", percentOf(n)), "a commitment is worth it between 0.01% and 99.99%: "+
-			"correct the price, or leave it out")
-		n.SetInt64(One - 1)
+	all, _, _ := o.Owed(1)
+	o.Price = all.Quo(all, new(big.Rat).Mul(t.OnDemand, big.NewRat(int64(o.Hours()), 1)))
+	switch {
+	case o.Price.Sign() == 0:
+		item.Wrong("costs nothing", "correct the price, or leave the term out")
+	case o.Price.Cmp(big.NewRat(1, 1)) >= 0:
+		item.Wrong(fmt.Sprintf("costs %s of on-demand", percentOf(o.Price)), "a commitment must cost less than on-demand: "+
+			"correct the price, or leave the term out")
 	}
-	o.Price = n.Int64()
 	return o
 }
 
-func percentOf(n *big.Int) string {
-	if !n.IsInt64() || n.Int64() > 100*One {
+func percentOf(price *big.Rat) string {
+	if price.Cmp(big.NewRat(100, 1)) > 0 {
 		return "more than 100 times"
 	}
-	return FormatShare(n.Int64())
+	return plainPercent(new(big.Rat).Mul(price, big.NewRat(100, 1)).FloatString(2))
 }

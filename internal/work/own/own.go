@@ -24,6 +24,7 @@ const maxValues = 100
 type Value struct {
 	Name, Unit, Source string
 	Is, Low, High      *big.Rat // Low and High are nil where the file gives no range
+	percent            bool     // it is written in per cent
 }
 
 // A Line is money spent once or each month: the product of its factors.
@@ -36,8 +37,9 @@ type Line struct {
 
 // A factor is a number, or one of the file's values.
 type factor struct {
-	is    *big.Rat
-	value int // its index, where is is nil
+	is      *big.Rat
+	value   int  // its index, where is is nil
+	percent bool // it is written in per cent
 }
 
 // An Option is one way to run the model.
@@ -85,10 +87,11 @@ var most = new(big.Rat).SetInt64(sheet.MaxNumber)
 
 // reader reads the parts that both files share.
 type reader struct {
-	values []Value
-	index  map[string]int
-	months int
-	used   []bool // values that a line names
+	values   []Value
+	index    map[string]int
+	months   int
+	currency money.Currency
+	used     []bool // values that a line names
 }
 
 // head reads name, currency, months and values.
@@ -101,6 +104,7 @@ func (r *reader) head(f map[string]sheet.Node) (name string, currency money.Curr
 			f["currency"].Wrong(fmt.Sprintf("is %q", currency), "write a code of three capital letters, such as USD")
 		}
 	}
+	r.currency = currency
 	r.months = f["months"].Whole(1, MaxMonths, 12)
 	r.index = map[string]int{}
 	all := f["values"].All()
@@ -125,18 +129,19 @@ func (r *reader) value(n sheet.Named) {
 		if !node.There() {
 			n.Wrong("has no value", "write value: and a decimal below it")
 		}
-		low, okLow := f["low"].Decimal(0)
-		high, okHigh := f["high"].Decimal(0)
-		if okLow != okHigh {
+		low, okLow := r.decimal(f["low"])
+		high, okHigh := r.decimal(f["high"])
+		if f["low"].There() != f["high"].There() {
 			n.Wrong("has one end of a range", "write low and high, or neither")
-		} else if okLow {
+		} else if okLow && okHigh {
 			v.Low, v.High = low, high
 		}
 	}
-	is, ok := node.Decimal(0)
+	is, ok := r.decimal(node)
 	if !ok {
 		is = new(big.Rat)
 	}
+	v.percent = ok && node.IsPercent()
 	if v.Low != nil && ok && (v.Low.Cmp(is) > 0 || v.High.Cmp(is) < 0) {
 		n.Wrong("lies outside its range", "give low at most, and high at least, the value")
 	}
@@ -166,7 +171,7 @@ func (r *reader) lines(n sheet.Node, phased bool) (list []Line) {
 			item.Wrong("has not one of once and monthly", "write one of them, with a number or a list of factors")
 		case once.There():
 			l.Once = true
-			l.factors = r.factors(once)
+			l.factors = r.money(once)
 			l.From = f["at"].Whole(1, r.months, 1)
 			l.Until = l.From
 			for _, other := range []string{"from", "until"} {
@@ -175,7 +180,7 @@ func (r *reader) lines(n sheet.Node, phased bool) (list []Line) {
 				}
 			}
 		default:
-			l.factors = r.factors(monthly)
+			l.factors = r.money(monthly)
 			l.From, l.Until = f["from"].Whole(1, r.months, 1), f["until"].Whole(1, r.months, r.months)
 			if f["at"].There() {
 				f["at"].Wrong("goes with once", "write from and until")
@@ -208,17 +213,36 @@ func (r *reader) factors(n sheet.Node) (list []factor) {
 		text := item.Text()
 		if i, is := r.index[text]; is {
 			r.used[i] = true
-			list = append(list, factor{value: i})
+			list = append(list, factor{value: i, percent: r.values[i].percent})
 			continue
 		}
-		if v, ok := sheet.Number(text); ok && v.Sign() >= 0 && v.Cmp(most) <= 0 {
-			list = append(list, factor{is: v})
+		if _, ok := sheet.Number(text); !ok {
+			item.Wrong(fmt.Sprintf("is %.40q", text), "write a decimal from 0 to 10^12, such as 12.34, or the name of one of "+
+				"the values")
 			continue
 		}
-		item.Wrong(fmt.Sprintf("is %.40q", text), "write a decimal from 0 to 10^12, such as 12.34 or 28%, or the name of "+
-			"one of the values")
+		if v, ok := r.decimal(item); ok {
+			list = append(list, factor{is: v, percent: item.IsPercent()})
+		}
 	}
 	return list
+}
+
+// money is factors, of which one at least is an amount or a count: percentages alone are no sum of money.
+func (r *reader) money(n sheet.Node) []factor {
+	list := r.factors(n)
+	if len(list) > 0 && !slices.ContainsFunc(list, func(f factor) bool { return !f.percent }) {
+		n.Wrong("is a percentage, and of no amount", "write the amount itself such as 12.34, or a list such as [1200, 33%]")
+	}
+	return list
+}
+
+// decimal reads a decimal, a percentage or an amount in the file's currency.
+func (r *reader) decimal(n sheet.Node) (*big.Rat, bool) {
+	if n.IsPercent() {
+		return n.Decimal()
+	}
+	return n.Price(r.currency)
 }
 
 // bounded refuses a line that may cost more than 10^12.

@@ -1,12 +1,14 @@
 package own_test
 
 import (
+	"errors"
 	"math/big"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/own"
 	"scrimp/internal/work/sheet"
@@ -164,7 +166,7 @@ func TestParse_NamesFileLineAndFix(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                     "a.yaml: the file is empty",
 		"months: 12\noptions: {}":              "`name` is missing",
-		head:                                   "`options` are none",
+		head:                                   "`options` is missing: list 1 to 10",
 		head + "options:\n  cloud: []\n":       "`options.cloud` has no lines",
 		"name: n\nmonths: 0\n":                 "`months` is \"0\": write a whole number from 1 to 240",
 		"name: n\ncurrency: dollars\n":         "`currency` is \"dollars\"",
@@ -172,24 +174,28 @@ func TestParse_NamesFileLineAndFix(t *testing.T) {
 		line("{phase: fun, what: a, once: 1}"): "`options.cloud[0].phase` is \"fun\": write one of development",
 		line("{phase: training, once: 1}"):     "`options.cloud[0].what` is missing",
 		line("{phase: training, what: a}"):     "has not one of once and monthly",
-		line("{phase: training, what: a, once: 1, monthly: 2}"):                          "has not one of once and monthly",
-		line("{phase: training, what: a, once: NaN}"):                                    "is \"NaN\": write a decimal",
-		line("{phase: training, what: a, once: 1e300}"):                                  "is \"1e300\": write a decimal",
-		line("{phase: training, what: a, once: -3}"):                                     "is \"-3\": write a decimal from 0",
-		line("{phase: training, what: a, once: [rate, 2]}"):                              "`options.cloud[0].once[0]` is \"rate\"",
-		line("{phase: training, what: a, once: []}"):                                     "has 0 factors",
-		line("{phase: training, what: a, once: [1, 1, 1, 1, 1, 1, 1, 1, 1]}"):            "has 9 factors",
-		line("{phase: training, what: a, monthly: [1000000, 1000000]}"):                  "costs more than 10^12 in all",
-		line("{phase: training, what: a, monthly: 1, from: 5, until: 4}"):                "`options.cloud[0].until` is before from",
-		line("{phase: training, what: a, monthly: 1, until: 13}"):                        "`options.cloud[0].until` is \"13\"",
-		line("{phase: training, what: a, monthly: 1, at: 3}"):                            "`options.cloud[0].at` goes with once",
-		line("{phase: training, what: a, once: 1, from: 3}"):                             "`options.cloud[0].from` goes with monthly",
-		head + "values: {a: 1}\noptions: {cloud: [{phase: training, what: a, once: 1}]}": "`values.a` is used by no line",
-		head + "values: {a: {value: 1, low: 2, high: 3}}\noptions: {}":                   "`values.a` lies outside its range",
-		head + "values: {a: {value: 1, low: 0}}\noptions: {}":                            "`values.a` has one end of a range",
-		head + "values: {a: {low: 0, high: 1}}\noptions: {}":                             "`values.a` has no value",
-		head + "values: {12: 1}\noptions: {}":                                            "`values.12` has a number as its name",
-		head + "values: {a: {value: 1, low: 0, high: 1e9}}\noptions: {}":                 "`values.a.high` is \"1e9\"",
+		line("{phase: training, what: a, once: 1, monthly: 2}"):                                "has not one of once and monthly",
+		line("{phase: training, what: a, once: NaN}"):                                          "is \"NaN\": write a decimal",
+		line("{phase: training, what: a, once: 1e300}"):                                        "is \"1e300\": write a decimal",
+		line("{phase: training, what: a, once: -3}"):                                           "is \"-3\": write an amount such as 12.34, from 0",
+		line("{phase: training, what: a, once: 33%}"):                                          "`options.cloud[0].once` is a percentage, and of no amount: write the amount itself",
+		line("{phase: training, what: a, monthly: [50%, 33%]}"):                                "`options.cloud[0].monthly` is a percentage, and of no amount",
+		"currency: EUR\n" + line("{phase: training, what: a, once: $33}"):                      "`options.cloud[0].once` is \"$33\", and the currency is EUR",
+		head + "values: {share: 40%}\noptions: {c: [{phase: training, what: a, once: share}]}": "`options.c[0].once` is a percentage, and of no amount",
+		line("{phase: training, what: a, once: [rate, 2]}"):                                    "`options.cloud[0].once[0]` is \"rate\"",
+		line("{phase: training, what: a, once: []}"):                                           "has 0 factors",
+		line("{phase: training, what: a, once: [1, 1, 1, 1, 1, 1, 1, 1, 1]}"):                  "has 9 factors",
+		line("{phase: training, what: a, monthly: [1000000, 1000000]}"):                        "costs more than 10^12 in all",
+		line("{phase: training, what: a, monthly: 1, from: 5, until: 4}"):                      "`options.cloud[0].until` is before from",
+		line("{phase: training, what: a, monthly: 1, until: 13}"):                              "`options.cloud[0].until` is \"13\"",
+		line("{phase: training, what: a, monthly: 1, at: 3}"):                                  "`options.cloud[0].at` goes with once",
+		line("{phase: training, what: a, once: 1, from: 3}"):                                   "`options.cloud[0].from` goes with monthly",
+		head + "values: {a: 1}\noptions: {cloud: [{phase: training, what: a, once: 1}]}":       "`values.a` is used by no line",
+		head + "values: {a: {value: 1, low: 2, high: 3}}\noptions: {}":                         "`values.a` lies outside its range",
+		head + "values: {a: {value: 1, low: 0}}\noptions: {}":                                  "`values.a` has one end of a range",
+		head + "values: {a: {low: 0, high: 1}}\noptions: {}":                                   "`values.a` has no value",
+		head + "values: {12: 1}\noptions: {}":                                                  "`values.12` has a number as its name",
+		head + "values: {a: {value: 1, low: 0, high: 1e9}}\noptions: {}":                       "`values.a.high` is \"1e9\"",
 	} {
 		if _, err := own.ParseTCO("a.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "a.yaml:") {
 			t.Errorf("%q: %v, want %q", text, err, says)
@@ -197,16 +203,44 @@ func TestParse_NamesFileLineAndFix(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		change: "has no before: write before as a list of lines",
-		change + "before: [{what: a, once: 3}]\nafter: []\ninvestment: []":                            "`before[0]` is once, and before is paid each month: write monthly",
-		change + "before: []\nafter: []\ninvestment: [{what: a, monthly: 3}]":                         "`investment[0]` is each month, and investment is paid once",
-		change + "before: [{what: a, monthly: 3, from: 2}]\nafter: []\ninvestment: []":                "`before[0]` from has no meaning here",
-		change + "before: [{phase: training, what: a, monthly: 3}]\nafter: []":                        "`before[0].phase` is of scrimp tco",
-		change + "before: []\nafter: []\ninvestment: []\nquality: {metric: a, worth: 1}":              "`quality` has no given_up",
-		change + "before: []\nafter: []\ninvestment: []\nquality: {given_up: 1, worth: 1}":            "`quality.metric` is missing",
-		change + "before: []\nafter: []\ninvestment: []\nquality: {metric: a, given_up: x, worth: 1}": "`quality.given_up` is \"x\"",
+		change + "before: [{what: a, once: 3}]\nafter: []\ninvestment: []":                             "`before[0]` is once, and before is paid each month: write monthly",
+		change + "before: []\nafter: []\ninvestment: [{what: a, monthly: 3}]":                          "`investment[0]` is each month, and investment is paid once",
+		change + "before: [{what: a, monthly: 3, from: 2}]\nafter: []\ninvestment: []":                 "`before[0]` from has no meaning here",
+		change + "before: [{phase: training, what: a, monthly: 3}]\nafter: []":                         "`before[0].phase` is of scrimp tco",
+		change + "before: [{what: a, monthly: 28%}]\nafter: []\ninvestment: []":                        "`before[0].monthly` is a percentage, and of no amount",
+		change + "before: []\nafter: []\ninvestment: []\nquality: {metric: a, given_up: 1, worth: 2%}": "`quality.worth` is a percentage, and of no amount",
+		change + "before: []\nafter: []\ninvestment: []\nquality: {metric: a, worth: 1}":               "`quality` has no given_up",
+		change + "before: []\nafter: []\ninvestment: []\nquality: {given_up: 1, worth: 1}":             "`quality.metric` is missing",
+		change + "before: []\nafter: []\ninvestment: []\nquality: {metric: a, given_up: x, worth: 1}":  "`quality.given_up` is \"x\"",
 	} {
 		if _, err := own.ParseROI("a.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+}
+
+// A percentage of an amount, and dollars, are sums of money.
+func TestParse_TakesPercentagesOfAmountsAndDollars(t *testing.T) {
+	v, err := own.ParseTCO("a.yaml", []byte("name: n\nmonths: 1\nvalues: {share: 40%, price: $3.06}\noptions:\n  c:\n"+
+		"    - {phase: training, what: a, once: [1000, share]}\n    - {phase: training, what: b, monthly: [price, 50%, $2]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cents(t, v.Phase(v.Options[0], "")); got != "403.06" {
+		t.Errorf("400 and 3.06: %s", got)
+	}
+}
+
+// One mistake is said once.
+func TestParse_NamesEachMistakeOnce(t *testing.T) {
+	const head = "name: n\nmonths: 12\n"
+	for _, text := range []string{"name: {", "", "[]", head + "options: 3", head + "options: {c: 3}", head + "options: {c: [3]}",
+		head + "values: {a: 2}\noptions: {c: [{phase: training, what: x, monthly: [b]}]}",
+		head + "values: {a: {value: 2, low: x, high: 3}}\noptions: {c: [{phase: training, what: x, monthly: [a]}]}",
+		head + "options: {c: [{phase: training, what: [], once: 3}]}", head + "options: {c: [{phase: training, what: x, once: {}}]}"} {
+		_, err := own.ParseTCO("a.yaml", []byte(text))
+		if list, is := errors.AsType[spec.Problems](err); !is || len(list) != 1 {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -52,7 +52,9 @@ func ParseROI(file string, text []byte) (ROI, error) {
 		}
 	}
 	t.quality(r, f["quality"])
-	r.unused(f["values"])
+	if s.Err() == nil { // a line that could not be read names values too
+		r.unused(f["values"])
+	}
 	t.Values = r.values
 	return t, s.Err()
 }
@@ -71,13 +73,14 @@ func (t *ROI) quality(r *reader, n sheet.Node) {
 	for _, part := range []struct {
 		name, fix string
 		to        *factor
-	}{{"given_up", "write how many units of the metric the change gives up", &t.GivenUp},
-		{"worth", "write what one unit of the metric is worth a month", &t.Worth}} {
+		read      func(sheet.Node) []factor
+	}{{"given_up", "write how many units of the metric the change gives up", &t.GivenUp, r.factors},
+		{"worth", "write what one unit of the metric is worth a month", &t.Worth, r.money}} {
 		if !f[part.name].There() {
 			n.Wrong("has no "+part.name, part.fix)
 			continue
 		}
-		if list := r.factors(f[part.name]); len(list) == 1 {
+		if list := part.read(f[part.name]); len(list) == 1 {
 			*part.to = list[0]
 		} else if len(list) > 1 {
 			f[part.name].Wrong("is a product", "write one number, or the name of one value")

@@ -3,6 +3,7 @@ package own
 import (
 	"math/big"
 
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/sheet"
 )
@@ -24,6 +25,9 @@ func ParseTCO(file string, text []byte) (TCO, error) {
 	var t TCO
 	t.Name, t.Currency = r.head(f)
 	t.Months = r.months
+	if !f["options"].There() {
+		f["options"].Wrong("is missing", optionsFix)
+	}
 	for _, o := range f["options"].All() {
 		option := Option{Name: o.Name, Lines: r.lines(o.Node, true)}
 		if len(option.Lines) == 0 {
@@ -31,13 +35,17 @@ func ParseTCO(file string, text []byte) (TCO, error) {
 		}
 		t.Options = append(t.Options, option)
 	}
-	if len(t.Options) == 0 || len(t.Options) > MaxOptions {
-		f["options"].Wrong("are none, or more than ten", "write 1 to 10, such as cloud, on-premises and hybrid")
+	if n := len(t.Options); f["options"].There() && (n == 0 || n > MaxOptions) {
+		f["options"].Wrong("lists "+draw.Count(n, "option"), optionsFix)
 	}
-	r.unused(f["values"])
+	if s.Err() == nil { // a line that could not be read names values too
+		r.unused(f["values"])
+	}
 	t.Values = r.values
 	return t, s.Err()
 }
+
+const optionsFix = "list 1 to 10, such as cloud, on-premises and hybrid"
 
 // MaxOptions bounds the options of a file.
 const MaxOptions = 10
@@ -47,8 +55,19 @@ func (t TCO) Phase(o Option, phase string) *big.Rat {
 	return total(o.Lines, t.Values, changed{}, func(l Line) bool { return phase == "" || l.Phase == phase })
 }
 
-// Cheapest returns the index of the option that costs least.
+// Cheapest returns the index of the option that costs least, the first of those that cost the same.
 func (t TCO) Cheapest() int { return t.cheapest(changed{}) }
+
+// CheapestOnes returns the names of the options that cost least.
+func (t TCO) CheapestOnes() (names []string) {
+	least := t.Phase(t.Options[t.Cheapest()], "")
+	for _, o := range t.Options {
+		if t.Phase(o, "").Cmp(least) == 0 {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
 
 func (t TCO) cheapest(c changed) int {
 	best, least := 0, (*big.Rat)(nil)

@@ -32,6 +32,8 @@ const (
 type Reader struct {
 	file     string
 	problems spec.Problems
+	unread   bool                // the file could not be read, so nothing in it is missing
+	failed   map[*yaml.Node]bool // parts that could not be read: nothing more is said about them
 }
 
 // A Node is a part of the file.
@@ -50,7 +52,7 @@ type Named struct {
 
 // Open parses a file, whose root must be a mapping.
 func Open(file string, text []byte) (*Reader, Node) {
-	r := &Reader{file: path.Base(file)}
+	r := &Reader{file: path.Base(file), failed: map[*yaml.Node]bool{}}
 	root := Node{r: r}
 	var doc yaml.Node
 	switch err := yaml.NewDecoder(strings.NewReader(string(text[:min(len(text), maxText)]))).Decode(&doc); {
@@ -63,6 +65,7 @@ func Open(file string, text []byte) (*Reader, Node) {
 	default:
 		root.y = doc.Content[0]
 	}
+	r.unread = len(r.problems) > 0
 	return r, root
 }
 
@@ -75,8 +78,17 @@ func (r *Reader) Err() error {
 	return r.problems
 }
 
-// Wrong notes a problem of the node.
+// unreadable notes that the node is not of the form that it must have. What follows from that is not noted.
+func (n Node) unreadable(cause, fix string) {
+	n.Wrong(cause, fix)
+	n.r.failed[n.y] = true
+}
+
+// Wrong notes a problem of the node, unless the node, or what it would stand in, could not be read.
 func (n Node) Wrong(cause, fix string) {
+	if n.r.unread || n.r.failed[cmp.Or(n.y, n.at)] {
+		return
+	}
 	p := spec.Problem{File: n.r.file, Field: n.field, Cause: cause, Fix: fix}
 	if at := cmp.Or(n.y, n.at); at != nil {
 		p.Line, p.Column = at.Line, at.Column
@@ -100,9 +112,12 @@ func (n Node) All() (list []Named) {
 	if !n.There() {
 		return nil
 	}
-	if !n.IsMapping() || len(n.y.Content) > 2*MaxItems {
-		n.Wrong("is no mapping of at most "+strconv.Itoa(MaxItems)+" fields",
-			"write its fields below it, each as name: value")
+	switch {
+	case !n.IsMapping():
+		n.unreadable("has no fields", "write its fields below it, each as name: value")
+		return nil
+	case len(n.y.Content) > 2*MaxItems:
+		n.unreadable(fmt.Sprintf("has more than %d fields", MaxItems), "write fewer")
 		return nil
 	}
 	seen := map[string]bool{}
@@ -114,7 +129,7 @@ func (n Node) All() (list []Named) {
 		}
 		child := Node{r: n.r, y: n.y.Content[i+1], field: field}
 		if key.Kind != yaml.ScalarNode || seen[key.Value] || len(key.Value) > maxName || key.Value == "" {
-			Node{r: n.r, y: key, field: field}.Wrong("is no name, or is there twice", "give each field one name")
+			Node{r: n.r, y: key, field: field}.Wrong("is no name, or is there twice", "write each field once, with a short name")
 			continue
 		}
 		seen[key.Value] = true
@@ -148,8 +163,12 @@ func (n Node) List() (list []Node) {
 	if !n.There() {
 		return nil
 	}
-	if !n.IsList() || len(n.y.Content) > MaxItems {
-		n.Wrong("is no list of at most "+strconv.Itoa(MaxItems)+" items", "write one item a line, each after a dash")
+	switch {
+	case !n.IsList():
+		n.unreadable("is no list", "write one item a line, each after a dash")
+		return nil
+	case len(n.y.Content) > MaxItems:
+		n.unreadable(fmt.Sprintf("has more than %d items", MaxItems), "write fewer")
 		return nil
 	}
 	for i, item := range n.y.Content {
@@ -164,7 +183,7 @@ func (n Node) Text() string {
 		return ""
 	}
 	if n.y.Kind != yaml.ScalarNode || len(n.y.Value) > maxName {
-		n.Wrong("is no text of at most 200 bytes", "write a short text")
+		n.unreadable("is no text of at most 200 bytes", "write a short text")
 		return ""
 	}
 	return n.y.Value
@@ -202,32 +221,76 @@ func (n Node) Whole(least, most, otherwise int) int {
 	return v
 }
 
-// Decimal returns an exact decimal such as 12.34 or 28%, from least to MaxNumber, and false where there is none.
-func (n Node) Decimal(least int64) (*big.Rat, bool) {
+// Decimal returns an exact decimal such as 12.34 or 28%, from zero to MaxNumber, and false where there is none.
+func (n Node) Decimal() (*big.Rat, bool) {
 	if !n.There() {
 		return nil, false
 	}
 	v, ok := Number(n.y.Value)
-	if !ok || n.y.Kind != yaml.ScalarNode || v.Cmp(big.NewRat(least, 1)) < 0 || v.Cmp(big.NewRat(MaxNumber, 1)) > 0 {
-		n.Wrong(fmt.Sprintf("is %.40q", n.y.Value), fmt.Sprintf("write a decimal such as 12.34 or 28%%, from %d to 10^12, "+
-			"with at most 12 decimals and no exponent", least))
+	if !ok || n.y.Kind != yaml.ScalarNode || !v.inRange() || v.Sign == '$' {
+		n.unreadable(fmt.Sprintf("is %.40q", n.y.Value), "write a decimal such as 12.34 or 28%, "+rangeFix)
 		return nil, false
 	}
-	return v, true
+	return v.Value, true
 }
 
-// Number reads an exact decimal, in per cent where it says so.
-func Number(text string) (*big.Rat, bool) {
-	text, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	a, err := money.Parse(strings.TrimSpace(text))
-	if err != nil {
+// IsPercent reports whether the node is written as a percentage.
+func (n Node) IsPercent() bool {
+	return n.There() && n.y.Kind == yaml.ScalarNode && strings.HasSuffix(strings.TrimSpace(n.y.Value), "%")
+}
+
+// Price returns an amount of money such as 3.06 or, in dollars, $3.06, from zero to MaxNumber, and false where there is
+// none. A percentage is no price.
+func (n Node) Price(c money.Currency) (*big.Rat, bool) {
+	if !n.There() {
 		return nil, false
 	}
-	scale := big.NewInt(1e12)
-	if percent {
-		scale = big.NewInt(1e14)
+	v, ok := Number(n.y.Value)
+	switch {
+	case !ok || n.y.Kind != yaml.ScalarNode || !v.inRange():
+		n.unreadable(fmt.Sprintf("is %.40q", n.y.Value), "write an amount such as 12.34, "+rangeFix)
+	case v.Sign == '%':
+		n.unreadable(fmt.Sprintf("is %.40q, and a percentage is no price", n.y.Value),
+			"write the amount itself, such as 12.34")
+	case v.Sign == '$' && c != money.USD:
+		n.unreadable(fmt.Sprintf("is %.40q, and the currency is %s", n.y.Value, c), "write the amount without $")
+	default:
+		return v.Value, true
 	}
-	return new(big.Rat).SetFrac(a.Big(), scale), true
+	return nil, false
+}
+
+const rangeFix = "from 0 to 10^12, with at most 12 decimals and no exponent"
+
+// A Figure is an exact decimal and the sign that it was written with: % has divided it by 100, $ makes it dollars, and 0
+// is none.
+type Figure struct {
+	Value *big.Rat
+	Sign  rune
+}
+
+func (f Figure) inRange() bool {
+	return f.Value.Sign() >= 0 && f.Value.Cmp(big.NewRat(MaxNumber, 1)) <= 0
+}
+
+// Number reads an exact decimal, a percentage such as 28%, or dollars such as $3.06.
+func Number(text string) (f Figure, ok bool) {
+	text, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	text, dollars := strings.CutPrefix(text, "$")
+	a, err := money.Parse(strings.TrimSpace(text))
+	if err != nil || percent && dollars {
+		return f, false
+	}
+	scale := big.NewInt(1e12)
+	switch {
+	case percent:
+		f.Sign = '%'
+		scale = big.NewInt(1e14)
+	case dollars:
+		f.Sign = '$'
+	}
+	f.Value = new(big.Rat).SetFrac(a.Big(), scale)
+	return f, true
 }
 
 // Amount rounds an exact sum to 1e-12 units, half away from zero, and returns false where it is beyond what amounts

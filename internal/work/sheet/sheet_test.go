@@ -12,7 +12,7 @@ import (
 func TestSheet_NamesFileLineFieldAndFix(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                     "costs.yaml: the file is empty",
-		"- a":                                  "costs.yaml:1: is no mapping",
+		"- a":                                  "costs.yaml:1: has no fields: write its fields below it",
 		"a: 1\nb: 1":                           "costs.yaml:2: `b` is not known here: write one of a, c",
 		"a: 1\na: 2":                           "is there twice",
 		"a: .nan":                              "`a` is \".nan\": write a decimal",
@@ -29,7 +29,7 @@ func TestSheet_NamesFileLineFieldAndFix(t *testing.T) {
 	} {
 		r, n := sheet.Open("folder/costs.yaml", []byte(text))
 		f := n.Fields("a", "c")
-		f["a"].Decimal(0)
+		f["a"].Decimal()
 		f["c"].Text()
 		if err := r.Err(); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "costs.yaml:") {
 			t.Errorf("%.60q: %v, want %q", text, err, says)
@@ -41,8 +41,8 @@ func TestSheet_NamesFileLineFieldAndFix(t *testing.T) {
 func TestSheet_IsExact(t *testing.T) {
 	r, n := sheet.Open("costs.yaml", []byte("a: 0.1\nb: 28%\n"))
 	f := n.Fields("a", "b")
-	a, okA := f["a"].Decimal(0)
-	b, okB := f["b"].Decimal(0)
+	a, okA := f["a"].Decimal()
+	b, okB := f["b"].Decimal()
 	if r.Err() != nil || !okA || !okB || a.Cmp(big.NewRat(1, 10)) != 0 || b.Cmp(big.NewRat(28, 100)) != 0 {
 		t.Errorf("%v, %v, %v", a, b, r.Err())
 	}
@@ -65,7 +65,7 @@ func FuzzSheet(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		r, n := sheet.Open("costs.yaml", text)
 		for _, one := range n.All() {
-			one.Decimal(0)
+			one.Decimal()
 			one.List()
 			one.Whole(0, 9, 1)
 			one.Fields("c")["c"].Word("d")
