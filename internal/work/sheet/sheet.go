@@ -129,7 +129,8 @@ func (n Node) All() (list []Named) {
 		}
 		child := Node{r: n.r, y: n.y.Content[i+1], field: field}
 		if key.Kind != yaml.ScalarNode || seen[key.Value] || len(key.Value) > maxName || key.Value == "" {
-			Node{r: n.r, y: key, field: field}.Wrong("is no name, or is there twice", "write each field once, with a short name")
+			Node{r: n.r, y: key, field: field}.Wrong("is no name, or is there twice",
+				"write each field once, with a short name")
 			continue
 		}
 		seen[key.Value] = true
@@ -262,8 +263,8 @@ func (n Node) Price(c money.Currency) (*big.Rat, bool) {
 
 const rangeFix = "from 0 to 10^12, with at most 12 decimals and no exponent"
 
-// A Figure is an exact decimal and the sign that it was written with: % has divided it by 100, $ makes it dollars, and 0
-// is none.
+// A Figure is an exact decimal and the sign that it was written with: % has divided it by 100, $ makes it dollars, and
+// 0 is none.
 type Figure struct {
 	Value *big.Rat
 	Sign  rune
