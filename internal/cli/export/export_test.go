@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -260,10 +261,35 @@ func TestPrices_UnknownIsEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "x/r/m/spot,m,x,r,z,Dynamic,Hours,USD,0.5,3.0,x/spot,spot,'=H100,,,,,\n" +
-		"x/r/m/on-demand,m,x,r,z,Standard,Hours,USD,3.0,3.0,x/on-demand,on-demand,'=H100,,,,,\n" +
-		"x/r/m/reserved,m,x,r,z,Committed,Hours,USD,,3.0,x/reserved,reserved,'=H100,,,,,\n"
+	want := "x/r/m/spot,m,x,r,z,Dynamic,Hours,USD,0.5,3.0,x/spot,spot,accelerator-=H100,,,,,\n" +
+		"x/r/m/on-demand,m,x,r,z,Standard,Hours,USD,3.0,3.0,x/on-demand,on-demand,accelerator-=H100,,,,,\n" +
+		"x/r/m/reserved,m,x,r,z,Committed,Hours,USD,,3.0,x/reserved,reserved,accelerator-=H100,,,,,\n"
 	if _, got, _ := strings.Cut(string(b), "\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// The sheet names what is bought as the rows of FOCUS do, whatever its name.
+func TestPrices_JoinRowsOfFOCUS(t *testing.T) {
+	for _, name := range []string{"a", "007", "1e5", "-r", "=cmd()", "mar-1", "null"} {
+		b, err := io.ReadAll(sheetOf(api.Market{Offers: []api.Listing{{Offer: api.Offer{ID: name, Provider: name, Region: name, Zone: name, Machine: name,
+			Capacity: api.Spot, Currency: "USD"}}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := focus.NewWriter(focus.V14)
+		row := w.Row(nil, charge.Charge{Begin: time.Unix(0, 0), End: time.Unix(3600, 0), Currency: "USD", Category: ledger.Compute, Rule: "minimum",
+			Use: ledger.Idle, Amount: money.Picos(5), Provider: name, Region: name, Zone: name, SKU: name, Source: charge.Source{Capacity: "spot"}})
+		for i, column := range w.Header() {
+			if at := slices.Index(lines[0], column); at >= 0 && strings.HasSuffix(column, "Id") || column == "AvailabilityZone" || column == "ServiceProviderName" {
+				if row[i] != lines[1][at] {
+					t.Errorf("%s of %q is %q in the sheet and %q in the costs", column, name, lines[1][at], row[i])
+				}
+			}
+		}
 	}
 }
