@@ -238,7 +238,7 @@ func TestExport_ReplacesNothingThatCameMeanwhile(t *testing.T) {
 
 func TestExport_NamesTheFix(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range [][2]string{{"", "name the file"}, {"a.xlsx", "end its name with .csv, .csv.gz or .parquet"}, {dir + ".csv/b.csv", "no such file"}} {
+	for _, c := range [][2]string{{"", "name the file"}, {"a.xlsx", "end its name with .csv, .csv.gz or .parquet"}, {dir + "/zz/b.csv", "there is no folder " + dir + "/zz: make it first"}} {
 		if _, err := runs(t, whole(rows(1)), "-o", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: %v", c[0], err)
 		}
@@ -247,6 +247,22 @@ func TestExport_NamesTheFix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := runs(t, whole(rows(1)), "-o", filepath.Join(dir, "b.csv"), "--force"); err == nil || !strings.Contains(err.Error(), "it is a folder") {
+		t.Error(err)
+	}
+	link := filepath.Join(dir, "l.csv")
+	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	if _, err := runs(t, func(http.ResponseWriter, *http.Request) { asked = true }, "-o", link); err == nil || asked ||
+		err.Error() != "write "+link+": there is one: --force replaces it, or name another file" {
+		t.Error(err, asked)
+	}
+}
+
+// A version that is given must be one.
+func TestFocus_RefusesAnEmptyVersion(t *testing.T) {
+	if _, err := versionOf(""); err == nil || !strings.Contains(err.Error(), "--version") {
 		t.Error(err)
 	}
 }

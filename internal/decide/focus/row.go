@@ -129,8 +129,8 @@ func (r *row) resourceType() string {
 
 func (r *row) sku() string { return SkuID(cmp.Or(r.SKU, r.service.name)) }
 
-// priceID is the line of the price sheet: the same as long as the same is bought in the same way. Time of a machine that
-// is charged by a rule, such as a minimum, has the line of the machine: its price is what the rule charges.
+// priceID is the line of the price sheet: the same as long as the same is bought in the same way. Machine time that a
+// rule charges, such as a minimum, has the line of the machine: the rule charges its price.
 func (r *row) priceID() string {
 	by := cmp.Or(string(r.Capacity), "any")
 	if r.Category != ledger.Compute && r.Category != ledger.Fixed {
