@@ -15,9 +15,13 @@ type Why struct {
 	Before WhySpan   `json:"before"`
 	After  WhySpan   `json:"after"`
 	Causes []string  `json:"causes"` // all that a line may have, in the order in which they are shown
-	Totals []WhyLine `json:"totals"` // of all lines, one for each currency
-	Lines  []WhyLine `json:"lines"`  // the largest change first
-	Jobs   []WhyJob  `json:"jobs"`   // the ten whose cost changed the most, in each currency
+	Totals []WhyLine `json:"totals"` // of all costs together, whatever By is; one for each currency
+	Lines  []WhyLine `json:"lines"`  // each split by itself; the largest change first
+	// Between is what the parts of the totals are more than those of the lines, in each currency that has such a
+	// difference: work that moves from one line to another is volume in both lines and not in the totals. Its parts add
+	// up to zero.
+	Between []WhyLine `json:"between"`
+	Jobs    []WhyJob  `json:"jobs"` // the ten whose cost changed the most, in each currency
 }
 
 // WhySpan is a period; Until is not in it.

@@ -66,7 +66,7 @@ func (a *app) focusCmd() *cobra.Command {
 		Example: "  scrimp export focus -o costs.csv\n" +
 			"  scrimp export focus --version 1.4 --since 2026-10 --until 2026-11 -o october.parquet",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
-			v, err := focus.ParseVersion(version)
+			v, err := versionOf(version)
 			if err != nil {
 				return err
 			}
@@ -85,11 +85,20 @@ func (a *app) focusCmd() *cobra.Command {
 	return cmd
 }
 
+// versionOf reads the flag --version, which has a default and so is empty only where somebody wrote that.
+func versionOf(text string) (focus.Version, error) {
+	if text == "" {
+		return 0, errors.New("--version is empty: write " + focus.Versions)
+	}
+	return focus.ParseVersion(text)
+}
+
 func (a *app) csvCmd() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{Use: "csv", Short: "Write costs as a table for spreadsheets", Args: command.Takes(),
 		Long: "Writes what was spent as a plain table: when, whose, what was bought, for how much, and what became of it. " +
-			"Amounts are exact. A text that a spreadsheet would take for a formula begins with a quote.\n\n" + spanHelp +
+			"Costs are exact to 1e-12; hours have as many decimals as bring hours × price within 1e-9 of the cost. A name " +
+			"that a spreadsheet would take for a formula, a number or a date begins with a quote.\n\n" + spanHelp +
 			command.PlainExit,
 		Example: "  scrimp export csv -o costs.csv\n  scrimp export csv --since 2026-10 -o - | head",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {

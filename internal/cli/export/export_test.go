@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,7 +238,7 @@ func TestExport_ReplacesNothingThatCameMeanwhile(t *testing.T) {
 
 func TestExport_NamesTheFix(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range [][2]string{{"", "name the file"}, {"a.xlsx", "end its name with .csv, .csv.gz or .parquet"}, {dir + ".csv/b.csv", "no such file"}} {
+	for _, c := range [][2]string{{"", "name the file"}, {"a.xlsx", "end its name with .csv, .csv.gz or .parquet"}, {dir + "/zz/b.csv", "there is no folder " + dir + "/zz: make it first"}} {
 		if _, err := runs(t, whole(rows(1)), "-o", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: %v", c[0], err)
 		}
@@ -246,6 +247,22 @@ func TestExport_NamesTheFix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := runs(t, whole(rows(1)), "-o", filepath.Join(dir, "b.csv"), "--force"); err == nil || !strings.Contains(err.Error(), "it is a folder") {
+		t.Error(err)
+	}
+	link := filepath.Join(dir, "l.csv")
+	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	if _, err := runs(t, func(http.ResponseWriter, *http.Request) { asked = true }, "-o", link); err == nil || asked ||
+		err.Error() != "write "+link+": there is one: --force replaces it, or name another file" {
+		t.Error(err, asked)
+	}
+}
+
+// A version that is given must be one.
+func TestFocus_RefusesAnEmptyVersion(t *testing.T) {
+	if _, err := versionOf(""); err == nil || !strings.Contains(err.Error(), "--version") {
 		t.Error(err)
 	}
 }
@@ -260,10 +277,35 @@ func TestPrices_UnknownIsEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "x/r/m/spot,m,x,r,z,Dynamic,Hours,USD,0.5,3.0,x/spot,spot,'=H100,,,,,\n" +
-		"x/r/m/on-demand,m,x,r,z,Standard,Hours,USD,3.0,3.0,x/on-demand,on-demand,'=H100,,,,,\n" +
-		"x/r/m/reserved,m,x,r,z,Committed,Hours,USD,,3.0,x/reserved,reserved,'=H100,,,,,\n"
+	want := "x/r/m/spot,m,x,r,z,Dynamic,Hours,USD,0.5,3.0,x/spot,spot,accelerator-=H100,,,,,\n" +
+		"x/r/m/on-demand,m,x,r,z,Standard,Hours,USD,3.0,3.0,x/on-demand,on-demand,accelerator-=H100,,,,,\n" +
+		"x/r/m/reserved,m,x,r,z,Committed,Hours,USD,,3.0,x/reserved,reserved,accelerator-=H100,,,,,\n"
 	if _, got, _ := strings.Cut(string(b), "\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// The sheet names what is bought as the rows of FOCUS do, whatever its name.
+func TestPrices_JoinRowsOfFOCUS(t *testing.T) {
+	for _, name := range []string{"a", "007", "1e5", "-r", "=cmd()", "mar-1", "null"} {
+		b, err := io.ReadAll(sheetOf(api.Market{Offers: []api.Listing{{Offer: api.Offer{ID: name, Provider: name, Region: name, Zone: name, Machine: name,
+			Capacity: api.Spot, Currency: "USD"}}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := focus.NewWriter(focus.V14)
+		row := w.Row(nil, charge.Charge{Begin: time.Unix(0, 0), End: time.Unix(3600, 0), Currency: "USD", Category: ledger.Compute, Rule: "minimum",
+			Use: ledger.Idle, Amount: money.Picos(5), Provider: name, Region: name, Zone: name, SKU: name, Source: charge.Source{Capacity: "spot"}})
+		for i, column := range w.Header() {
+			if at := slices.Index(lines[0], column); at >= 0 && strings.HasSuffix(column, "Id") || column == "AvailabilityZone" || column == "ServiceProviderName" {
+				if row[i] != lines[1][at] {
+					t.Errorf("%s of %q is %q in the sheet and %q in the costs", column, name, lines[1][at], row[i])
+				}
+			}
+		}
 	}
 }

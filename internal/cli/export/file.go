@@ -61,17 +61,30 @@ func (a *app) target(f *flags, columns []column) (*target, error) {
 	if f.to == stdout {
 		return t, nil
 	}
-	if at, err := os.Stat(f.to); err == nil && at.IsDir() {
-		return nil, fmt.Errorf("write %s: it is a folder: name a file in it", f.to)
-	} else if err == nil && !f.force {
-		return nil, taken(f.to)
+	if err := t.free(); err != nil {
+		return nil, fmt.Errorf("write %s: %w", f.to, err)
 	}
 	return t, nil
 }
 
-func taken(path string) error {
-	return fmt.Errorf("write %s: there is one: --force replaces it, or name another file", path)
+// free checks that the folder is there, and that the file may be written.
+func (t *target) free() error {
+	dir := filepath.Dir(t.path)
+	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: make it first", dir)
+	} else if err == nil && !at.IsDir() {
+		return fmt.Errorf("%s is no folder", dir)
+	}
+	if at, err := os.Stat(t.path); err == nil && at.IsDir() {
+		return errors.New("it is a folder: name a file in it")
+	}
+	if _, err := os.Lstat(t.path); err == nil && !t.force { // also a link to nothing
+		return errTaken
+	}
+	return nil
 }
+
+var errTaken = errors.New("there is one: --force replaces it, or name another file")
 
 // write writes CSV that is read from somewhere, in the form of the target.
 func (t *target) write(ctx context.Context, from io.Reader) error {
@@ -108,6 +121,9 @@ func (t *target) replace(fill func(io.Writer) error) (size int64, err error) {
 	dir, name := filepath.Split(t.path)
 	part := filepath.Join(dir, "."+name+"."+rand.Text()[:8]+".part")
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // as open as the user's files are
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return 0, at.Err // nobody knows the name of the part
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -141,12 +157,12 @@ func (t *target) name(part string) error {
 	err := os.Link(part, t.path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		if err != nil {
-			return taken(t.path)
+			return errTaken
 		}
 		return nil
 	}
 	if _, err := os.Lstat(t.path); err == nil {
-		return taken(t.path)
+		return errTaken
 	}
 	return os.Rename(part, t.path)
 }

@@ -13,7 +13,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/focus"
 )
 
@@ -53,23 +52,27 @@ var sheet = []struct {
 	{column{"SkuPriceId", focus.Text, false}, func(o *offer) string {
 		return focus.PriceID(o.Offer.Provider, o.Offer.Region, o.Offer.Machine, string(o.Offer.Capacity))
 	}},
-	{column{"SkuId", focus.Text, true}, func(o *offer) string { return o.Offer.Machine }},
-	{column{"ServiceProviderName", focus.Text, true}, func(o *offer) string { return o.Offer.Provider }},
-	{column{"RegionId", focus.Text, true}, func(o *offer) string { return o.Offer.Region }},
-	{column{"AvailabilityZone", focus.Text, true}, func(o *offer) string { return o.Offer.Zone }},
+	{column{"SkuId", focus.Text, true}, func(o *offer) string { return focus.SkuID(o.Offer.Machine) }},
+	{column{"ServiceProviderName", focus.Text, true}, func(o *offer) string {
+		return focus.ProviderID(o.Offer.Provider)
+	}},
+	{column{"RegionId", focus.Text, true}, func(o *offer) string { return focus.RegionID(o.Offer.Region) }},
+	{column{"AvailabilityZone", focus.Text, true}, func(o *offer) string { return focus.ID("zone", o.Offer.Zone) }},
 	{column{"PricingCategory", focus.Text, true}, func(o *offer) string { return category[o.Offer.Capacity] }},
 	{column{"PricingUnit", focus.Text, true}, func(*offer) string { return "Hours" }},
 	{column{"PricingCurrency", focus.Text, true}, func(o *offer) string { return string(o.Offer.Currency) }},
 	{column{"UnitPrice", focus.Decimal, true}, func(o *offer) string { return o.price() }},
 	{column{"ListUnitPrice", focus.Decimal, true}, func(o *offer) string { return o.list }},
-	{column{"x_Offer", focus.Text, false}, func(o *offer) string { return o.Offer.ID }},
+	{column{"x_Offer", focus.Text, false}, func(o *offer) string { return focus.ID("offer", o.Offer.ID) }},
 	{column{"x_Capacity", focus.Text, true}, func(o *offer) string { return string(o.Offer.Capacity) }},
-	{column{"x_Accelerator", focus.Text, true}, func(o *offer) string { return o.Offer.Accelerator }},
+	{column{"x_Accelerator", focus.Text, true}, func(o *offer) string {
+		return focus.ID("accelerator", o.Offer.Accelerator)
+	}},
 	{column{"x_Accelerators", focus.Text, true}, func(o *offer) string { return count(o.Offer.Accelerators) }},
 	{column{"x_CPUs", focus.Text, true}, func(o *offer) string { return count(o.Offer.CPUs) }},
 	{column{"x_MemoryBytes", focus.Text, true}, func(o *offer) string { return count(int(o.Offer.Memory)) }},
 	{column{"x_Since", focus.Time, true}, func(o *offer) string { return moment(o.Quote.At) }},
-	{column{"x_Source", focus.Text, true}, func(o *offer) string { return o.Quote.Source }},
+	{column{"x_Source", focus.Text, true}, func(o *offer) string { return focus.ID("source", o.Quote.Source) }},
 }
 
 var category = map[client.Capacity]string{client.Spot: "Dynamic", client.OnDemand: "Standard",
@@ -125,7 +128,7 @@ func sheetOf(v client.Market) io.Reader {
 		o := &offer{l, list[machine{l.Offer.Provider, l.Offer.Region, l.Offer.Machine}]}
 		row = row[:0]
 		for _, c := range sheet {
-			row = append(row, charge.PlainCell(c.of(o)))
+			row = append(row, c.of(o))
 		}
 		_ = out.Write(row)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -97,12 +96,19 @@ func (a *app) stopCmd() *cobra.Command {
 
 func (a *app) receiptCmd() *cobra.Command {
 	var page string
+	var force bool
 	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would cost on-demand",
 		Args: command.Takes("JOB"), GroupID: command.GroupMoney, ValidArgsFunction: a.CompleteJob(command.Every),
 		Long: "Shows what a job has cost so far or in all, in its currency: useful, start-up, lost and idle time, each " +
 			"attempt and interruption, and what the same work costs on-demand. Amounts in --json are decimal " +
-			"strings." + command.PlainExit,
+			"strings.\n\n--html writes a page, in a folder that is there, and replaces an earlier receipt. It replaces no " +
+			"other file unless you say --force." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			if page != "" {
+				if err := mayWrite(page, force); err != nil {
+					return fmt.Errorf("write %s: %w", page, err)
+				}
+			}
 			r, err := c.Receipt(ctx, args[0])
 			if err != nil && page == "" {
 				return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.groupReceipt(ctx, c, args[0]) })
@@ -114,9 +120,6 @@ func (a *app) receiptCmd() *cobra.Command {
 				b, err := r.HTML()
 				if err != nil {
 					return err
-				}
-				if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
-					return fmt.Errorf("write the page: %w", err)
 				}
 				if err := os.WriteFile(page, b, 0o644); err != nil {
 					return fmt.Errorf("write the page: %w", err)
@@ -132,6 +135,7 @@ func (a *app) receiptCmd() *cobra.Command {
 			return nil
 		})}
 	cmd.Flags().StringVar(&page, "html", "", "write it as one page to this `file` (default: print it as text)")
+	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is no receipt (default: refuse)")
 	_ = cmd.RegisterFlagCompletionFunc("html", command.Files("html"))
 	return cmd
 }

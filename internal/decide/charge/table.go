@@ -1,51 +1,60 @@
 package charge
 
 import (
-	"cmp"
+	"math/big"
 	"strings"
 	"time"
 
 	"scrimp/internal/decide/ledger"
 )
 
-// Table writes charges as rows that a spreadsheet opens. Amounts are exact; "" is unknown.
+// Table writes charges as rows that a spreadsheet opens. Costs are exact; "" is unknown.
 type Table struct{}
+
+// cellKind is what a column holds.
+type cellKind int
+
+const (
+	name  cellKind = iota // which no spreadsheet may take for something else
+	value                 // a number or a time
+)
 
 // cells are the columns of a Table.
 var cells = []struct {
-	name string
-	of   func(*Charge) string
+	header string
+	kind   cellKind
+	of     func(*Charge) string
 }{
-	{"begin", func(c *Charge) string { return c.Begin.UTC().Format(time.RFC3339) }},
-	{"end", func(c *Charge) string { return c.End.UTC().Format(time.RFC3339) }},
-	{"team", func(c *Charge) string { return c.Owner.Team }},
-	{"project", func(c *Charge) string { return c.Owner.Project }},
-	{"user", func(c *Charge) string { return c.User }},
-	{"job", func(c *Charge) string { return c.Owner.Job }},
-	{"attempt", func(c *Charge) string { return c.Owner.Attempt }},
-	{"group", func(c *Charge) string { return c.Owner.Group }},
-	{"part", func(c *Charge) string { return c.Owner.Part }},
-	{"provider", func(c *Charge) string { return c.Provider }},
-	{"region", func(c *Charge) string { return c.Region }},
-	{"zone", func(c *Charge) string { return c.Zone }},
-	{"machine", func(c *Charge) string { return c.SKU }},
-	{"instance", func(c *Charge) string { return c.Owner.Instance }},
-	{"capacity", func(c *Charge) string { return string(c.Capacity) }},
-	{"category", func(c *Charge) string { return string(c.Category) }},
-	{"use", func(c *Charge) string { return string(c.Use) }},
-	{"confidence", func(c *Charge) string { return string(c.Confidence()) }},
-	{"rule", func(c *Charge) string { return c.Rule }},
-	{"hours", (*Charge).hours},
-	{"price_per_hour", func(c *Charge) string { return price(c.Price) }},
-	{"list_price_per_hour", func(c *Charge) string { return price(c.ListPrice) }},
-	{"cost", func(c *Charge) string { return c.Amount.String() }},
-	{"currency", func(c *Charge) string { return string(c.Currency) }},
+	{"begin", value, func(c *Charge) string { return c.Begin.UTC().Format(time.RFC3339) }},
+	{"end", value, func(c *Charge) string { return c.End.UTC().Format(time.RFC3339) }},
+	{"team", name, func(c *Charge) string { return c.Owner.Team }},
+	{"project", name, func(c *Charge) string { return c.Owner.Project }},
+	{"user", name, func(c *Charge) string { return c.User }},
+	{"job", name, func(c *Charge) string { return c.Owner.Job }},
+	{"attempt", name, func(c *Charge) string { return c.Owner.Attempt }},
+	{"group", name, func(c *Charge) string { return c.Owner.Group }},
+	{"part", name, func(c *Charge) string { return c.Owner.Part }},
+	{"provider", name, func(c *Charge) string { return c.Provider }},
+	{"region", name, func(c *Charge) string { return c.Region }},
+	{"zone", name, func(c *Charge) string { return c.Zone }},
+	{"machine", name, func(c *Charge) string { return c.SKU }},
+	{"instance", name, func(c *Charge) string { return c.Owner.Instance }},
+	{"capacity", name, func(c *Charge) string { return string(c.Capacity) }},
+	{"category", name, func(c *Charge) string { return string(c.Category) }},
+	{"use", name, func(c *Charge) string { return string(c.Use) }},
+	{"confidence", name, func(c *Charge) string { return string(c.Confidence()) }},
+	{"rule", name, func(c *Charge) string { return c.Rule }},
+	{"hours", value, (*Charge).hours},
+	{"price_per_hour", value, func(c *Charge) string { return price(c.Price) }},
+	{"list_price_per_hour", value, func(c *Charge) string { return price(c.ListPrice) }},
+	{"cost", value, func(c *Charge) string { return c.Amount.String() }},
+	{"currency", name, func(c *Charge) string { return string(c.Currency) }},
 }
 
 // Header is the names of the columns.
 func (Table) Header() (names []string) {
 	for _, c := range cells {
-		names = append(names, c.name)
+		names = append(names, c.header)
 	}
 	return names
 }
@@ -53,7 +62,11 @@ func (Table) Header() (names []string) {
 // Row appends the cells of a charge to room.
 func (Table) Row(room []string, c Charge) []string {
 	for _, column := range cells {
-		room = append(room, PlainCell(column.of(&c)))
+		text := column.of(&c)
+		if column.kind == name {
+			text = TextCell(text)
+		}
+		room = append(room, text)
 	}
 	return room
 }
@@ -66,34 +79,52 @@ func (c *Charge) Confidence() ledger.Phase {
 	return c.Phase
 }
 
-// hours are those of the machine time, to the microsecond.
+// Decimals of hours: no more than bring hours × price within a thousand of 1e-12 of the cost.
+const (
+	fewestPlaces = 9
+	mostPlaces   = 18
+	nearCost     = 1000
+)
+
+// hours are those of the machine time, rounded, with as many decimals as bring hours × price within 1e-9 of the cost.
+// A cost that is not that of its time at its price has the fewest decimals.
 func (c *Charge) hours() string {
 	if !c.Timed {
 		return ""
 	}
-	text := ledger.Quantity{Whole: int64(c.Time) / 3600e9, Nanos: int32(int64(c.Time) % 3600e9 / 3600)}.String()
-	if c.Amount.Sign() < 0 {
-		return "-" + text
+	const fewest, most = 9, 18
+	cost, rate := c.Amount.Big(), big.NewInt(int64(c.Price.Rate))
+	negative := cost.Sign() < 0
+	cost.Abs(cost)
+	first := ""
+	for places := fewest; places <= most; places++ {
+		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil)
+		n := new(big.Int).Mul(big.NewInt(int64(c.Time)), unit)
+		n.Quo(n.Add(n, halfHour), hour)
+		text := new(big.Rat).SetFrac(n, unit).FloatString(places)
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+		if negative {
+			text = "-" + text
+		}
+		off := new(big.Int).Sub(new(big.Int).Mul(n, rate), new(big.Int).Mul(cost, unit)) // of 1e-12 / unit
+		if !c.Price.Known || off.CmpAbs(unit.Mul(unit, big.NewInt(spare))) < 0 {
+			return text
+		}
+		if first == "" {
+			first = text
+		}
 	}
-	return text
+	return first
 }
+
+var (
+	hour     = big.NewInt(int64(time.Hour))
+	halfHour = big.NewInt(int64(time.Hour) / 2)
+)
 
 func price(p ledger.Price) string {
 	if !p.Known {
 		return ""
 	}
 	return p.Rate.String()
-}
-
-// PlainCell returns a text that no spreadsheet takes for a formula: one that begins like one begins with a quote.
-// Numbers below zero stay numbers.
-func PlainCell(s string) string {
-	if s == "" || !strings.ContainsAny(s[:1], "=+-@\t\r|%") || s[0] == '-' && number(s[1:]) {
-		return s
-	}
-	return "'" + s
-}
-
-func number(s string) bool {
-	return strings.Trim(cmp.Or(s, "x"), "0123456789.") == "" && strings.Count(s, ".") < 2
 }

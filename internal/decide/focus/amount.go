@@ -3,7 +3,6 @@ package focus
 import (
 	"cmp"
 	"math/big"
-	"strconv"
 	"strings"
 
 	"scrimp/internal/decide/charge"
@@ -98,30 +97,11 @@ func Number(number string) string {
 	return number + ".0"
 }
 
-// id is a name that no loader takes for a number, a date, an absent value or a formula: what might be one begins with
+// ID is a name that no loader takes for a number, a date, an absent value or a formula: what might be one begins with
 // what it is of.
-func id(of, name string) string {
-	if name == "" {
-		return ""
-	}
-	if isNumber(name) || len(name) <= 5 && absent[strings.ToLower(name)] || strings.ContainsAny(name[:1], "=+-@\t\r\n ") ||
-		!strings.ContainsFunc(name, isLetter) {
+func ID(of, name string) string {
+	if charge.Misread(name) {
 		return of + "-" + name
 	}
 	return name
 }
-
-// isNumber reports whether a loader may take the name for a number: "1e5" is one, and so is "inf".
-func isNumber(name string) bool {
-	if !strings.ContainsAny(name[:1], "0123456789+-.iInN") {
-		return false
-	}
-	_, err := strconv.ParseFloat(name, 64)
-	return err == nil
-}
-
-// absent are words that loaders take for no value, or for true and false.
-var absent = map[string]bool{"null": true, "none": true, "na": true, "n/a": true, "nil": true, "true": true,
-	"false": true, "yes": true, "no": true, "#n/a": true, "<na>": true}
-
-func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +118,28 @@ func TestRow_OfTheExample(t *testing.T) {
 		"ChargeDescription": "p5.48xlarge spot in us-east-1 for job lm-1: lost", "ServiceProviderName": "aws", "InvoiceId": ""} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// No text begins like a formula, and a charge by a rule has the price of its machine, as the price sheet has it.
+func TestRow_OfOddNames(t *testing.T) {
+	c := charge.Charge{Begin: begin, End: begin.Add(time.Hour), Amount: money.Picos(5), Currency: "USD", Category: ledger.Compute, Use: ledger.Idle,
+		Rule: market.RuleMinimum, Provider: "-p", Region: "007", SKU: "=cmd()", Source: charge.Source{Capacity: market.Spot}}
+	w := focus.NewWriter(focus.V14)
+	got := map[string]string{}
+	for i, v := range w.Row(nil, c) {
+		got[w.Header()[i]] = v
+	}
+	for name, want := range map[string]string{"ChargeDescription": "sku-=cmd() spot in 007: idle (minimum)", "RegionId": "region-007",
+		"SkuId": "sku-=cmd()", "ServiceProviderName": "provider--p", "SkuPriceId": "provider--p/region-007/sku-=cmd()/spot"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	for _, k := range focus.Columns(focus.V14) {
+		if v := got[k.Name]; k.Kind == focus.Text && v != "" && strings.ContainsAny(v[:1], "=+-@") {
+			t.Errorf("%s is %q", k.Name, v)
 		}
 	}
 }

@@ -48,7 +48,11 @@ func (w *Writer) Row(room []string, c charge.Charge) []string {
 	r := &row{Charge: c, service: serviceOf(c.Category), amounts: amountsOf(&c)}
 	r.tagged = w.tags(r)
 	for _, column := range w.columns {
-		room = append(room, column.fill(r))
+		text := column.fill(r)
+		if column.Kind == Text {
+			text = ID("text", text) // whatever it is made of
+		}
+		room = append(room, text)
 	}
 	return room
 }
@@ -89,8 +93,8 @@ func (r *row) end() string {
 	return stamp(end)
 }
 
-func (r *row) account() string  { return id("account", cmp.Or(r.Owner.Tenant, ledger.DefaultTenant)) }
-func (r *row) provider() string { return id("provider", cmp.Or(r.Provider, "unknown")) }
+func (r *row) account() string  { return ID("account", cmp.Or(r.Owner.Tenant, ledger.DefaultTenant)) }
+func (r *row) provider() string { return ProviderID(r.Provider) }
 
 func (r *row) class() string {
 	if r.Corrects {
@@ -100,10 +104,7 @@ func (r *row) class() string {
 }
 
 func (r *row) description() string {
-	text := r.service.name
-	if r.SKU != "" {
-		text = r.SKU
-	}
+	text := r.sku()
 	if r.Capacity != "" {
 		text += " " + string(r.Capacity)
 	}
@@ -126,21 +127,32 @@ func (r *row) resourceType() string {
 	return r.service.resource
 }
 
-func (r *row) sku() string { return id("sku", cmp.Or(r.SKU, r.service.name)) }
+func (r *row) sku() string { return SkuID(cmp.Or(r.SKU, r.service.name)) }
 
-// priceID is the line of the price sheet: the same as long as the same is bought in the same way.
+// priceID is the line of the price sheet: the same as long as the same is bought in the same way. Machine time that a
+// rule charges, such as a minimum, has the line of the machine: the rule charges its price.
 func (r *row) priceID() string {
 	by := cmp.Or(string(r.Capacity), "any")
-	if !r.priced {
+	if r.Category != ledger.Compute && r.Category != ledger.Fixed {
 		by = cmp.Or(r.Rule, "charge")
 	}
-	return PriceID(r.provider(), r.Region, r.sku(), by)
+	return PriceID(r.Provider, r.Region, r.sku(), by)
 }
 
-// PriceID names a price by what is bought: provider, region, SKU, and how it is bought.
+// PriceID names a price by what is bought: provider, region, SKU, and how it is bought. Its parts are named as in the
+// columns of their own.
 func PriceID(provider, region, sku, by string) string {
-	return id("provider", provider) + "/" + cmp.Or(region, "-") + "/" + id("sku", sku) + "/" + by
+	return ProviderID(provider) + "/" + cmp.Or(RegionID(region), "-") + "/" + SkuID(sku) + "/" + by
 }
+
+// ProviderID is the name of a provider, in every file that has one.
+func ProviderID(name string) string { return ID("provider", cmp.Or(name, "unknown")) }
+
+// RegionID is the name of a region.
+func RegionID(name string) string { return ID("region", name) }
+
+// SkuID is the name of a type of machine.
+func SkuID(name string) string { return ID("sku", name) }
 
 func (r *row) priceDetails() string {
 	if r.SKU == "" {
@@ -232,14 +244,14 @@ func (r *row) allocatedResource() string {
 	if !r.Shared {
 		return ""
 	}
-	return id("task", r.Owner.Task)
+	return ID("task", r.Owner.Task)
 }
 
 func (r *row) allocatedName() string {
 	if !r.Shared {
 		return ""
 	}
-	return id("job", r.Owner.Job)
+	return ID("job", r.Owner.Job)
 }
 
 func (r *row) allocatedTags() string {

@@ -147,6 +147,11 @@ func (r Receipt) lossChart() string {
 //go:embed page.html
 var pageText string
 
+// PageBegin is how every page begins, whatever its version: a file that begins so is a receipt.
+const PageBegin = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Receipt for `
+
 var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
 	"money": func(c money.Currency, a money.Amount) string {
 		if f := math.Abs(a.Float()); f > 0 && f < 0.01 {

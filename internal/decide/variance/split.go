@@ -15,8 +15,15 @@ import (
 // Machine time of a period costs C = w · e · (1 + f + i) · Σ s·p: w the work done, e useful machine time for a unit of
 // it, f and i lost and waiting time as shares of the useful, s the share of each machine in all time, p its price. Each
 // factor's part is its Shapley value: the mean, over all orders in which the six could have changed, of what the cost
-// changes when this one does. What has no time is compared as it is.
+// changes when this one does. What has no time is compared as it is. A part that rounding alone can make is zero, and
+// the largest part has what it was.
 func Split(before, after *Period) Parts {
+	parts := split(before, after)
+	parts.fold(before.rounding().Add(after.rounding()))
+	return parts
+}
+
+func split(before, after *Period) Parts {
 	parts := Parts{}
 	for _, c := range Causes {
 		parts[c] = after.untimed[c].Sub(before.untimed[c])
@@ -162,29 +169,39 @@ func compare(a, b machine) int {
 		b.provider+"\x00"+b.region+"\x00"+b.sku+"\x00"+string(b.capacity))
 }
 
-// rounded cuts the parts off at 1e-12 and gives what that loses to the parts that lost the most, the earlier of equals
-// first: they add up to the whole, which is a count of 1e-12.
+// rounded cuts the parts off at 1e-12, towards zero. The largest part gets what that leaves, so that they add up to the
+// whole, which is a count of 1e-12.
 func rounded(exact []*big.Rat) Parts {
-	parts, lost := make([]*big.Int, len(exact)), make([]*big.Rat, len(exact))
-	left := new(big.Rat)
-	byLoss := make([]int, len(exact))
-	for i, v := range exact {
-		parts[i] = new(big.Int).Div(v.Num(), v.Denom()) // towards minus infinity: what is lost is never negative
-		lost[i] = new(big.Rat).Sub(v, new(big.Rat).SetInt(parts[i]))
-		left.Add(left, lost[i])
-		byLoss[i] = i
-	}
-	slices.SortStableFunc(byLoss, func(a, b int) int { return lost[b].Cmp(lost[a]) })
-	for _, i := range byLoss[:left.Num().Int64()] { // fewer than there are parts
-		parts[i].Add(parts[i], big.NewInt(1))
-	}
-	sum := Parts{}
+	left, parts := new(big.Rat), Parts{}
 	for i, c := range order {
-		amount, ok := money.FromBig(parts[i])
-		if !ok {
-			panic("variance: a part beyond all amounts")
-		}
-		sum[c] = amount
+		n := new(big.Int).Quo(exact[i].Num(), exact[i].Denom())
+		left.Add(left, new(big.Rat).Sub(exact[i], new(big.Rat).SetInt(n)))
+		parts[c] = amountOf(n)
 	}
-	return sum
+	c := parts.largest()
+	parts[c] = parts[c].Add(amountOf(left.Num()))
+	return parts
+}
+
+func amountOf(picos *big.Int) money.Amount {
+	amount, ok := money.FromBig(picos)
+	if !ok {
+		panic("variance: a part beyond all amounts")
+	}
+	return amount
+}
+
+// largest is the cause of the largest part, up or down, the earlier of equals.
+func (p Parts) largest() Cause {
+	return slices.MaxFunc(Causes, func(a, b Cause) int { return size(p[a]).Cmp(size(p[b])) })
+}
+
+// fold gives the parts that are no larger than least to the largest part: they add up as before.
+func (p Parts) fold(least money.Amount) {
+	most := p.largest()
+	for _, c := range Causes {
+		if c != most && size(p[c]).Cmp(least) <= 0 {
+			p[most], p[c] = p[most].Add(p[c]), money.Amount{}
+		}
+	}
 }

@@ -5,6 +5,7 @@ package variance
 import (
 	"cmp"
 	"math"
+	"math/big"
 	"slices"
 	"time"
 
@@ -49,6 +50,8 @@ type bought struct {
 // Period is what a period had, of one group and currency.
 type Period struct {
 	cost     money.Amount
+	gross    money.Amount // of charges, with those below zero as above
+	charges  int64
 	work     float64 // ns of standard work
 	time     map[Cause]time.Duration
 	machines map[machine]bought
@@ -64,13 +67,20 @@ func NewPeriod() *Period {
 // Cost is what the period cost.
 func (p *Period) Cost() money.Amount { return p.cost }
 
+// rounding is how far rounding alone can move a part: a charge may be 1e-9 off, which charge.Stream spares a row of its
+// own, and the work is a sum of floats, right to 1e-9 of it.
+func (p *Period) rounding() money.Amount {
+	share := new(big.Int).Quo(p.gross.Big(), big.NewInt(1e9))
+	return amountOf(share.Add(share, new(big.Int).Mul(big.NewInt(p.charges), big.NewInt(1000))))
+}
+
 // causes are what time of each use is counted as. Open time counts as useful until it is known what became of it.
 var causes = map[ledger.Use]Cause{ledger.Useful: Volume, ledger.Open: Volume, ledger.Lost: Failures,
 	ledger.StartUp: Waiting, ledger.Idle: Waiting}
 
 // Add adds a charge.
 func (p *Period) Add(c *charge.Charge) {
-	p.cost = p.cost.Add(c.Amount)
+	p.cost, p.gross, p.charges = p.cost.Add(c.Amount), p.gross.Add(size(c.Amount)), p.charges+1
 	cause, known := causes[c.Use]
 	if !known || c.Category != ledger.Compute && c.Category != ledger.Fixed {
 		p.untimed[Unmatched] = p.untimed[Unmatched].Add(c.Amount)

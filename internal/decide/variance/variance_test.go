@@ -226,3 +226,30 @@ func TestJobs_MostAreThoseThatMoved(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// At constant prices and paces, twice the work is all volume: what the last digits of charges round is no cause, and
+// neither is what a sum of floats is off.
+func TestSplit_RoundingIsNoCause(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		draw := func(n int) (list []charge.Charge) {
+			for range n {
+				c := charge.Charge{Category: ledger.Compute, Use: ledger.Useful, Timed: true, SKU: "a",
+					Time: time.Duration(1 + r.Int64N(int64(10*time.Hour))), Source: charge.Source{Work: 3.7}}
+				c.Amount = money.Rate(973_123_456_789).Until(c.Time)
+				list = append(list, c)
+			}
+			return list
+		}
+		before, after := periodOf(draw(1+r.IntN(20))), periodOf(draw(1+r.IntN(20)))
+		parts := variance.Split(before, after)
+		for _, c := range variance.Causes {
+			if c != variance.Volume && !parts[c].IsZero() {
+				t.Fatalf("%s is %v of %v", c, parts[c], after.Cost().Sub(before.Cost()))
+			}
+		}
+		if parts[variance.Volume] != after.Cost().Sub(before.Cost()) {
+			t.Fatal(parts)
+		}
+	}
+}

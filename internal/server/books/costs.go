@@ -51,7 +51,7 @@ func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	case "category":
 		return func(w ledger.Dimensions, _ string) string { return string(w.Category) }, nil
 	}
-	return nil, fmt.Errorf("%q is not %s", by, groups)
+	return nil, fmt.Errorf("%.40q is none of the ways to list costs", by)
 }
 
 // byJob lists costs by job: the one list that is as long as the ledger.

@@ -75,6 +75,9 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		panic(http.ErrAbortHandler) // a part that looked whole would be worse
 	case err != nil:
 		unread(w, "the ledger was not read", err)
+	case !began && span == (charge.Span{}):
+		reply.Problem(w, http.StatusNotFound, "there are no costs that you may see",
+			"run a job first, or ask for a role in its team: scrimp costs shows what was spent by whom", nil)
 	case !began:
 		reply.Problem(w, http.StatusNotFound, "there are no costs in that span", "leave --since and --until out, or give "+
 			"others: scrimp costs shows what was spent by whom", nil)

@@ -40,7 +40,8 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusBadRequest, "after", "both periods are the same", "give another period", nil)
 		return
 	}
-	c := comparison{name: name, spans: spans, lines: map[lineKey]*pair{}, jobs: map[money.Currency]variance.Jobs{}}
+	c := comparison{name: name, spans: spans, lines: map[lineKey]*pair{}, totals: map[money.Currency]*pair{},
+		jobs: map[money.Currency]variance.Jobs{}}
 	for i := range spans {
 		err := b.eachCharge(r.Context(), auth.CallerOf(r), spans[i], func(v charge.Charge) error {
 			c.add(i, &v)
@@ -63,24 +64,40 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 
 // comparison is two periods in the making.
 type comparison struct {
-	name  func(w ledger.Dimensions, job string) string
-	spans [2]charge.Span
-	lines map[lineKey]*pair
-	jobs  map[money.Currency]variance.Jobs
+	name   func(w ledger.Dimensions, job string) string
+	spans  [2]charge.Span
+	lines  map[lineKey]*pair
+	totals map[money.Currency]*pair
+	jobs   map[money.Currency]variance.Jobs
 }
 
 // pair is what one name had before and after.
 type pair [2]*variance.Period
+
+func pairOf[K comparable](of map[K]*pair, k K) *pair {
+	if of[k] == nil {
+		of[k] = &pair{variance.NewPeriod(), variance.NewPeriod()}
+	}
+	return of[k]
+}
+
+// line is the change of a pair, split.
+func (p *pair) line(name string, currency money.Currency) client.WhyLine {
+	l := client.WhyLine{Name: name, Currency: currency, Before: p[0].Cost(), After: p[1].Cost(),
+		Change: p[1].Cost().Sub(p[0].Cost()), Parts: map[string]money.Amount{}}
+	for cause, part := range variance.Split(p[0], p[1]) {
+		l.Parts[string(cause)] = part
+	}
+	return l
+}
 
 func (c *comparison) add(at int, v *charge.Charge) {
 	o := &v.Owner
 	w := ledger.Dimensions{Team: o.Team, Project: o.Project, User: v.User, Kind: v.Kind, Tags: ledger.TagText(o.Labels()),
 		Bought: ledger.Bought{Provider: v.Provider, Region: v.Region, SKU: v.SKU, Category: v.Category}}
 	k := lineKey{c.name(w, o.Job), v.Currency}
-	if c.lines[k] == nil {
-		c.lines[k] = &pair{variance.NewPeriod(), variance.NewPeriod()}
-	}
-	c.lines[k][at].Add(v)
+	pairOf(c.lines, k)[at].Add(v)
+	pairOf(c.totals, v.Currency)[at].Add(v)
 	if o.Job == "" {
 		return
 	}
@@ -95,37 +112,45 @@ func (c *comparison) add(at int, v *charge.Charge) {
 func (c *comparison) answer() client.Why {
 	v := client.Why{Before: client.WhySpan{Since: c.spans[0].Since, Until: c.spans[0].Until},
 		After: client.WhySpan{Since: c.spans[1].Since, Until: c.spans[1].Until}, Lines: []client.WhyLine{},
-		Jobs: []client.WhyJob{}}
+		Between: []client.WhyLine{}, Jobs: []client.WhyJob{}}
 	for _, cause := range variance.Causes {
 		v.Causes = append(v.Causes, string(cause))
 	}
-	totals := map[money.Currency]*client.WhyLine{}
 	for k, p := range c.lines {
-		l := client.WhyLine{Name: k.name, Currency: k.currency, Before: p[0].Cost(), After: p[1].Cost(),
-			Change: p[1].Cost().Sub(p[0].Cost()), Parts: map[string]money.Amount{}}
-		t := totals[k.currency]
-		if t == nil {
-			t = &client.WhyLine{Currency: k.currency, Parts: map[string]money.Amount{}}
-			totals[k.currency] = t
-		}
-		t.Before, t.After, t.Change = t.Before.Add(l.Before), t.After.Add(l.After), t.Change.Add(l.Change)
-		for cause, part := range variance.Split(p[0], p[1]) {
-			l.Parts[string(cause)] = part
-			t.Parts[string(cause)] = t.Parts[string(cause)].Add(part)
-		}
-		v.Lines = append(v.Lines, l)
+		v.Lines = append(v.Lines, p.line(k.name, k.currency))
 	}
 	slices.SortFunc(v.Lines, func(a, b client.WhyLine) int {
 		return cmp.Or(size(b.Change).Cmp(size(a.Change)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Currency, b.Currency))
 	})
-	for _, currency := range slices.Sorted(maps.Keys(totals)) {
-		v.Totals = append(v.Totals, *totals[currency])
+	for _, currency := range slices.Sorted(maps.Keys(c.totals)) {
+		t := c.totals[currency].line("", currency)
+		v.Totals = append(v.Totals, t)
+		if rest, some := between(t, v.Lines); some {
+			v.Between = append(v.Between, rest)
+		}
 		for _, j := range c.jobs[currency].Most(mostMoved) {
 			v.Jobs = append(v.Jobs, client.WhyJob{Job: j.Job, Currency: currency, Before: j.Before, After: j.After,
 				Change: j.Change()})
 		}
 	}
 	return v
+}
+
+// between is what the parts of a total are more than those of its lines, and whether there is such a difference.
+func between(total client.WhyLine, lines []client.WhyLine) (rest client.WhyLine, some bool) {
+	rest = client.WhyLine{Currency: total.Currency, Parts: maps.Clone(total.Parts)}
+	for _, l := range lines {
+		if l.Currency != total.Currency {
+			continue
+		}
+		for cause, part := range l.Parts {
+			rest.Parts[cause] = rest.Parts[cause].Sub(part)
+		}
+	}
+	for _, part := range rest.Parts {
+		some = some || !part.IsZero()
+	}
+	return rest, some
 }
 
 func size(a money.Amount) money.Amount {

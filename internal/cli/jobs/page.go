@@ -1,0 +1,47 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"scrimp/internal/decide/receipt"
+)
+
+// mayWrite checks where the page of a receipt is to go: a new file in a folder that is there, or in place of an earlier
+// receipt. With force it replaces any file. A pipe or a device has nothing to lose.
+func mayWrite(path string, force bool) error {
+	dir := filepath.Dir(path)
+	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: make it first", dir)
+	} else if err == nil && !at.IsDir() {
+		return fmt.Errorf("%s is no folder", dir)
+	}
+	at, err := os.Stat(path)
+	switch {
+	case err == nil && at.IsDir():
+		return errors.New("it is a folder: name a file in it")
+	case force || err == nil && !at.Mode().IsRegular():
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(path); err == nil {
+			return errors.New("it is a link to a file that is not there: --force makes that file, or name another")
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	begin := make([]byte, len(receipt.PageBegin))
+	if _, err := io.ReadFull(f, begin); err != nil || string(begin) != receipt.PageBegin {
+		return errors.New("there is a file that is no receipt: --force replaces it, or name another file")
+	}
+	return nil
+}

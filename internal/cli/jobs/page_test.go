@@ -1,0 +1,37 @@
+package jobs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/decide/receipt"
+)
+
+// A page replaces an earlier receipt and nothing else, and makes no folder.
+func TestReceiptPage_ReplacesOnlyReceipts(t *testing.T) {
+	dir := t.TempDir()
+	page, err := receipt.Receipt{Job: "lm-1"}.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"mine.html": "<!doctype html>\n<title>Mine</title>", "empty.html": "", "receipt.html": string(page)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "link.html")); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{"receipt.html": "", "new.html": "", "mine.html": "--force replaces it", "empty.html": "--force replaces it",
+		"link.html": "a link to a file that is not there", "zz/a.html": "there is no folder " + dir + "/zz", "mine.html/a.html": "is no folder", "": "it is a folder"} {
+		err := mayWrite(filepath.Join(dir, name), false)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+	if err := mayWrite(filepath.Join(dir, "mine.html"), true); err != nil {
+		t.Error(err)
+	}
+}
