@@ -188,8 +188,19 @@ type folders struct {
 	entries int // listed so far
 }
 
-func (f *folders) Open(name string) (fs.File, error)     { return f.root.Open(name) }
-func (f *folders) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
+func (f *folders) Open(name string) (fs.File, error) { return f.root.Open(name) }
+
+// Stat is of the name that a walk begins with. A link that leads nowhere is a link.
+func (f *folders) Stat(name string) (fs.FileInfo, error) {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		if link, no := f.root.Lstat(name); no == nil {
+			return link, nil
+		}
+	}
+	return info, err
+}
+
 func (f *folders) ReadDir(name string) (list []fs.DirEntry, err error) {
 	if strings.Count(name, "/") >= mostDeep || f.entries > mostEntries {
 		return nil, ErrBounds

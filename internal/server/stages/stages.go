@@ -69,13 +69,13 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	if err != nil {
 		return err
 	}
-	inputs, missing := contents(items, stage.Deps)
+	inputs, missing, beyond := contents(items, stage.Deps)
 	if missing != "" {
 		*v = failed(*v, fmt.Sprintf("it reads %s, which is not there", missing))
 		return nil
 	}
 	v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
-	if !stage.Always {
+	if !stage.Always && beyond == "" {
 		found, err := f.reuses(ctx, s, v)
 		if found || err != nil {
 			return err
@@ -177,7 +177,7 @@ func (f *Files) reuses(ctx context.Context, s groups.Snapshot, v *groups.Move) (
 	items, err := f.made(ctx, was.Job, outs, func(store *checkpoint.Store, m checkpoint.Manifest) error {
 		return store.Verify(ctx, m, checkpoint.Sizes)
 	})
-	now, missing := contents(items, outs)
+	now, missing, _ := contents(items, outs)
 	if len(outs) == 0 { // it has run, and that is all there is
 		now, missing, err = nil, "", nil
 	}
@@ -199,7 +199,7 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 		return nil
 	}
 	items, err := f.made(ctx, s.Stages[v.Of.Stage].Job, stage.Outs, nil)
-	outs, missing := contents(items, stage.Outs)
+	outs, missing, _ := contents(items, stage.Outs)
 	if errors.Is(err, checkpoint.ErrNone) || missing != "" {
 		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
 		return nil

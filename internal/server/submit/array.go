@@ -113,6 +113,9 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	if no == nil {
 		no = d.keepWork(r, id, j.Team, b)
 	}
+	if no == nil && t.Pipeline != nil {
+		no = d.absent(id, b, &t)
+	}
 	lost := false // whether it will be there nobody knows
 	if no == nil {
 		auth.CallOf(r).Act.Detail = fingerprint(b)

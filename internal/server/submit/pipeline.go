@@ -1,17 +1,20 @@
 package submit
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/stages"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
@@ -96,7 +99,7 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		j.Name, j.Team, j.Project, j.Tags = spec.Label(whole.Name+"-"+stage.Label()), whole.Team, whole.Project, whole.Tags
 		j.Environment, j.ModelVersion = whole.Environment, whole.ModelVersion
 		j.Outputs = slices.Clone(stage.Outs)
-		if stage.Program, no = programOf(j); no != nil {
+		if stage.Program, no = programOf(j, d.inherited(b, whole)); no != nil {
 			return nil, no
 		}
 		text, err := j.Encode()
@@ -129,13 +132,61 @@ func unfitStage(j spec.Job) *reply.Refusal {
 	return nil
 }
 
+// inherited names the values that programs inherit from the submitter's shell, so that nobody can try values until one
+// fits; "" where there are none.
+func (d *Desk) inherited(b api.Submission, whole spec.Job) string {
+	if len(whole.Inherit) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(b.Shell) // of strings
+	sum := hmac.New(sha256.New, []byte(d.Gate.Owner))
+	sum.Write(text)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// absent says which input of a stage is neither in the work folder nor made by a stage.
+func (d *Desk) absent(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
+	items, err := d.Uploads.Store.Items(id)
+	if err != nil {
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the work folder was not read", Err: err,
+			Fix: "submit it again"}
+	}
+	made, above := map[string]bool{}, map[string]bool{} // paths that stages make, and the folders that these lie in
+	for i := range t.Pipeline.Stages {
+		for _, o := range t.Pipeline.Stages[i].Outs {
+			made[o] = true
+			for up := path.Dir(o); up != "."; up = path.Dir(up) {
+				above[up] = true
+			}
+		}
+	}
+	isMade := func(dep string) bool {
+		for up := dep; up != "."; up = path.Dir(up) {
+			if made[up] {
+				return true
+			}
+		}
+		return above[dep]
+	}
+	for i, s := range b.Pipeline.Stages {
+		at := t.Pipeline.Find(s.Name)
+		deps := slices.DeleteFunc(slices.Clone(t.Pipeline.Stages[at].Deps), isMade)
+		if dep := stages.Absent(items, deps); dep != "" {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("pipeline.stages[%d].deps", i),
+				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),
+				Fix:   "correct the path, or take it back in .scrimpignore where that leaves it out"}
+		}
+	}
+	return nil
+}
+
 // programOf is the digest of what of a job decides on its outputs beside its inputs.
-func programOf(j spec.Job) (string, *reply.Refusal) {
+func programOf(j spec.Job, inherited string) (string, *reply.Refusal) {
 	text, err := json.Marshal(struct {
-		Command, Setup, Image string
-		Args                  []string
-		Env                   map[string]string
-	}{j.Command, j.Setup, j.Image, j.Args, j.Env})
+		Command, Setup, Image, Inherited string
+		Args                             []string
+		Env                              map[string]string
+	}{j.Command, j.Setup, j.Image, inherited, j.Args, j.Env})
 	if err != nil {
 		return "", &reply.Refusal{Status: http.StatusInternalServerError, Title: "a stage has no key", Err: err}
 	}

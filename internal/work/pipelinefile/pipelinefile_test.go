@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -354,6 +355,16 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 }
 
 // Short files of aliases and templates must not become long.
+func TestParse_RefusesAFolderOutside(t *testing.T) {
+	for _, dir := range []string{"/tmp", "..", "s/../.."} {
+		_, err := Parse("dvc.yaml", []byte("budget: $1\nstages:\n  a:\n    cmd: x\n    wdir: "+dir+"\n"), time.Time{},
+			func(string) ([]byte, error) { return nil, os.ErrNotExist })
+		if err == nil || !strings.Contains(err.Error(), "wdir") || !strings.Contains(err.Error(), "dvc.yaml:5") {
+			t.Errorf("wdir %s: %v", dir, err)
+		}
+	}
+}
+
 func TestParse_StopsWhereAFileGrows(t *testing.T) {
 	var aliases strings.Builder
 	aliases.WriteString("x-a: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n")

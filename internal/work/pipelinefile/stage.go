@@ -168,6 +168,10 @@ func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
 	folder := "."
 	if w := in(n, "wdir"); !isNull(w) {
 		folder = path.Clean(strings.ReplaceAll(r.fill(w, s, field+".wdir", false).Value, "\\", "/"))
+		if path.IsAbs(folder) || folder == ".." || strings.HasPrefix(folder, "../") {
+			r.wrong(w, field+".wdir", "is "+folder+", outside the folder of the file", "name a folder below it")
+			folder = "."
+		}
 	}
 	if v := in(n, "vars"); !isNull(v) {
 		s.vars = r.withVars(s.vars, r.fill(v, s, field+".vars", false), folder, field+".vars")
