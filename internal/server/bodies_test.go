@@ -122,7 +122,7 @@ func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 	for _, path := range []string{"/v1/tokens", "/v1/jobs/one/end", "/v1/jobs/one/pause", "/v1/jobs/one/exec", "/v1/server/stop",
 		"/v1/jobs", "/v1/jobs/one/resume", "/v1/jobs/one/reject"} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", path, never{t})
-		r.ContentLength = 8 << 20
+		r.ContentLength = 8<<20 + 1
 		r.Header.Set("Authorization", "Bearer "+ann)
 		rec := httptest.NewRecorder()
 		if w.h.ServeHTTP(rec, r); rec.Code != http.StatusRequestEntityTooLarge {

@@ -224,7 +224,7 @@ func TestWhy_PartsAddUpToTheExports(t *testing.T) {
 	if rec.Code != 200 || strings.Contains(rec.Body.String(), "team-1") || strings.Contains(rec.Body.String(), "j1") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
-	for bad, field := range map[string]string{"before=2026-10": "after", "before=x&after=2026-11": "before", "before=2026-10&after=2026-10": "after",
+	for bad, field := range map[string]string{"before=2026-10&after=": "after", "before=x&after=2026-11": "before", "before=2026-10&after=2026-10": "after",
 		"before=2026-10..2026-09&after=2026-11": "before", "before=2026-10&after=2026-11&by=colour": "by"} {
 		if rec, p := w.ask("GET", "/v1/why?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != field || p.Fix == "" ||
 			strings.Contains(p.Detail, "model_version") { // the fix lists them

@@ -84,6 +84,7 @@ func (w *world) runsStageFor(job string, makes map[string]string, long time.Dura
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.quota.Again() // no agent has sent this
 	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, long)
 	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, long)
 	return held
@@ -312,7 +313,6 @@ func TestPipelines_TakeOfTheTeamsDisk(t *testing.T) {
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
 	w.must("POST", "/v1/groups", strings.Replace(retrain(folder, "1", "0"), `"project":"p"`, `"team":"small"`, 1), nil)
 	makes := map[string]string{"prepared/b": noise(768 << 10)}
-	w.quota.Again() // no agent has sent this
 	w.runsStage("retrain.prepare", makes)
 	g := w.groupOver("retrain")
 	if s := g.Pipeline.Stages[1]; s.State != "failed" || !strings.Contains(s.Why, "the team has used its disk, make room with scrimp gc") {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/decide/charge"
@@ -29,8 +30,15 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var spans [2]charge.Span
+	now := b.Control.Now().UTC()
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	month := [2]time.Time{first.AddDate(0, -1, 0), first}
 	for i, field := range []string{"before", "after"} {
-		spans[i], err = charge.ParsePeriod(field, q.Get(field))
+		text := q.Get(field)
+		if !q.Has(field) {
+			text = month[i].Format("2006-01")
+		}
+		spans[i], err = charge.ParsePeriod(field, text)
 		if bad, ok := errors.AsType[*charge.SpanError](err); ok {
 			reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no period", bad.Fix, bad.Err)
 			return
