@@ -25,7 +25,8 @@ func moneyRoutes() []route {
 			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
 		{"GET", "/v1/why", identity.Viewer, anywhere, true, "Say why the cost of one period differs from that of another",
 			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
-				"2026-10-01..2026-10-15; last month where it is not given", "after: the same; this month", "by: as of GET /v1/costs"}, inBooks((*books.Books).Why)},
+				"2026-10-01..2026-10-15; last month where it is not given",
+				"after: the same; this month", "by: as of GET /v1/costs"}, inBooks((*books.Books).Why)},
 		{"GET", "/v1/export/focus", identity.Viewer, anywhere, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
