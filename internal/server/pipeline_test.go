@@ -261,14 +261,14 @@ func TestPipelines_WaitForWhatIsBeingMade(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1"})
-	make := func(name, project string) {
+	makes := func(name, project string) {
 		w.must("POST", "/v1/groups", fmt.Sprintf(`{"folder":%q,"spec":{"name":%q,"project":%q,"budget":{"dollars":"9"}},
 			"pipeline":{"at_once":1,"stages":[{"name":"make","job":{"command":"make"},"deps":["data"],"outs":["out"]}]}}`, folder, name, project), nil)
 	}
-	make("one", "p")
+	makes("one", "p")
 	w.began("one", 1)
-	make("two", "p")
-	make("other", "q")
+	makes("two", "p")
+	makes("other", "q")
 	w.began("other", 1)
 	w.until(func(m *core.Machine) bool { return m.State().Group("two").Why == string(core.MadeElsewhere) })
 	w.runsStage("one.make", map[string]string{"out/x": "content"})

@@ -79,13 +79,6 @@ func (c *Charge) Confidence() ledger.Phase {
 	return c.Phase
 }
 
-// Decimals of hours: no more than bring hours × price within a thousand of 1e-12 of the cost.
-const (
-	fewestPlaces = 9
-	mostPlaces   = 18
-	nearCost     = 1000
-)
-
 // hours are those of the machine time, rounded, with as many decimals as bring hours × price within 1e-9 of the cost.
 // A cost that is not that of its time at its price has the fewest decimals.
 func (c *Charge) hours() string {
