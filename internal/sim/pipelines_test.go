@@ -39,7 +39,7 @@ func (w *World) drawPipelines(gpus int) {
 	}
 }
 
-// drawPipeline draws stages, each of which reads some of those before it.
+// drawPipeline draws stages. Each reads the outputs of some earlier ones.
 func (w *World) drawPipeline(name string, gpus int) core.GroupOpened {
 	b := core.GroupOpened{Group: name, Terms: core.GroupTerms{Kind: groups.Pipeline, AtOnce: 1 + w.rng.IntN(3),
 		Owner: ledger.Owner{Team: "team0", Project: "p"}, Grace: 3 * time.Minute, HasBudget: true}}

@@ -101,8 +101,8 @@ func (a *app) receiptCmd() *cobra.Command {
 		Args: command.Takes("JOB"), GroupID: command.GroupMoney, ValidArgsFunction: a.CompleteJob(command.Every),
 		Long: "Shows what a job has cost so far or in all, in its currency: useful, start-up, lost and idle time, each " +
 			"attempt and interruption, and what the same work costs on-demand. Amounts in --json are decimal " +
-			"strings.\n\n--html writes a page, in a folder that is there, and replaces an earlier receipt. It replaces no " +
-			"other file unless you say --force." + command.PlainExit,
+			"strings.\n\n--html FILE writes the receipt as a page. The folder must exist. The page replaces an earlier " +
+			"receipt, and any other file only with --force." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			if page != "" {
 				if err := mayWrite(page, force); err != nil {

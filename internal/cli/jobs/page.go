@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/decide/receipt"
 )
 
-// mayWrite checks where the page of a receipt is to go: a new file in a folder that is there, or in place of an earlier
-// receipt. With force it replaces any file. A pipe or a device has nothing to lose.
+// mayWrite reports whether the page of a receipt may be written there: as a new file in an existing folder, or in place
+// of an earlier receipt. With force it replaces any file. A pipe or a device has nothing to lose.
 func mayWrite(path string, force bool) error {
 	dir := filepath.Dir(path)
 	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +28,7 @@ func mayWrite(path string, force bool) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(path); err == nil {
-			return errors.New("it is a link to a file that is not there: --force makes that file, or name another")
+			return errors.New("it links to a file that does not exist: name another file, or use --force to create that one")
 		}
 		return nil
 	case err != nil:

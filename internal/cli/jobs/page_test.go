@@ -25,7 +25,7 @@ func TestReceiptPage_ReplacesOnlyReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, says := range map[string]string{"receipt.html": "", "new.html": "", "mine.html": "--force replaces it", "empty.html": "--force replaces it",
-		"link.html": "a link to a file that is not there", "zz/a.html": "there is no folder " + dir + "/zz", "mine.html/a.html": "is no folder", "": "it is a folder"} {
+		"link.html": "links to a file that does not exist", "zz/a.html": "there is no folder " + dir + "/zz", "mine.html/a.html": "is no folder", "": "it is a folder"} {
 		err := mayWrite(filepath.Join(dir, name), false)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, says)

@@ -180,7 +180,7 @@ func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
 	got := show.TCOOf(tco, "").Text(show.Place{Width: 80, Now: now})
 	for i := range 6 {
 		if total := fmt.Sprintf("$%d.00", 12*(100+max(i, 1))); !strings.Contains(got, total) || !strings.Contains(got, fmt.Sprintf("\n%d: a-way", i+1)) {
-			t.Errorf("option %d, %s, is not there", i, total)
+			t.Errorf("option %d, %s, is missing", i, total)
 		}
 	}
 	if n := strings.Count(got, "costs less in all than"); n != 5 { // those but the dearest

@@ -121,7 +121,7 @@ func TestPipelines_LargeOnesFitAPage(t *testing.T) {
 	}
 }
 
-// What is said of the largest stage is what its receipt shows.
+// The line about the largest stage agrees with the receipt.
 func TestPipelineCost_SaysWhatWouldLowerIt(t *testing.T) {
 	for want, change := range map[string]func(*api.GroupMember, *api.StageState){
 		"it was tried 5 times":        func(m *api.GroupMember, _ *api.StageState) { m.Attempts = 5 },

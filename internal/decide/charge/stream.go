@@ -135,7 +135,7 @@ func (s *Stream) task(c *Charge) *task {
 	return t
 }
 
-// drop forgets a task of which nothing is open.
+// drop forgets a task that has no open charge.
 func (s *Stream) drop(c *Charge, t *task) {
 	if len(t.pieces) == 0 && t.off.IsZero() {
 		delete(s.tasks, keyOf(c))

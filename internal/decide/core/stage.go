@@ -53,8 +53,8 @@ func stageOf(g *state.Group, v groups.Move) (stage int, ok bool) {
 	return v.Of.Stage, true
 }
 
-// stageMayBegin says why the job of a stage does not begin; nil: it may.
-// who looked at its files saw the state as it was after the event base.
+// stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
+// event base.
 func (m *Machine) stageMayBegin(g *state.Group, v groups.Move, base uint64) *Refusal {
 	n, ok := stageOf(g, v)
 	if !ok || !stageComes(g, n) && !m.faults.Unready || v.Of.Key == "" || m.s.Job(g.StageID(n)) != nil {

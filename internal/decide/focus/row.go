@@ -26,7 +26,7 @@ type Writer struct {
 	known   map[tagged]string // tags of attempts as JSON: most rows have those of a row before
 }
 
-// tagged is what tags are made of, but for the job's own, of which the text is kept beside.
+// tagged is what tags are made of, except the job's own tags, whose text is kept separately.
 type tagged struct{ team, project, environment, model, group, part, job, attempt, user, kind, own string }
 
 // mostTagged bounds the tags that a Writer keeps.

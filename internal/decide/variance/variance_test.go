@@ -26,7 +26,7 @@ func periodOf(list []charge.Charge) *variance.Period {
 	return p
 }
 
-// anyCharges draws charges of every kind, some of which no rule of the ledger would lead to.
+// anyCharges draws charges of every kind, also some that the ledger never makes.
 func anyCharges(t *rapid.T, name string) (list []charge.Charge) {
 	for range rapid.IntRange(0, 20).Draw(t, name) {
 		c := charge.Charge{Amount: money.Picos(rapid.Int64Range(-1e15, 1e15).Draw(t, "amount")), Currency: "USD",

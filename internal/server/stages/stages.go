@@ -71,7 +71,7 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	}
 	inputs, missing, beyond := contents(items, stage.Deps)
 	if missing != "" {
-		*v = failed(*v, fmt.Sprintf("it reads %s, which is not there", missing))
+		*v = failed(*v, fmt.Sprintf("its input %s does not exist", missing))
 		return nil
 	}
 	v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
@@ -199,13 +199,13 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 		return nil
 	}
 	items, err := f.made(ctx, s.Stages[v.Of.Stage].Job, stage.Outs, nil)
+	if err != nil && !errors.Is(err, checkpoint.ErrNone) {
+		return err
+	}
 	outs, missing, _ := contents(items, stage.Outs)
-	if errors.Is(err, checkpoint.ErrNone) || missing != "" {
+	if missing != "" {
 		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
 		return nil
-	}
-	if err != nil {
-		return err
 	}
 	v.Of.Outs, v.Of.Metrics = outs, figures(items, stage.Metrics)
 	for _, i := range items {
