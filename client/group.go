@@ -14,7 +14,7 @@ import (
 type Group struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
-	Kind      string            `json:"kind"`             // array, study or pipeline
+	Kind      string            `json:"kind"`             // array, study, pipeline or schedule
 	State     string            `json:"state"`            // awaits_approval, open, ending or over
 	Why       string            `json:"why,omitempty"`    // machine-readable
 	Detail    string            `json:"detail,omitempty"` // a sentence
@@ -22,6 +22,8 @@ type Group struct {
 	Array     *Indexes          `json:"array,omitempty"`
 	Study     *StudyState       `json:"study,omitempty"`
 	Pipeline  *PipelineState    `json:"pipeline,omitempty"`
+	Schedule  *ScheduleState    `json:"schedule,omitempty"`
+	Of        string            `json:"of,omitempty"` // the schedule that it is a run of
 	Members   int               `json:"members"`
 	Began     int               `json:"began"` // how many of them have begun
 	Open      int               `json:"open"`  // how many of those are not over

@@ -11,6 +11,50 @@ import (
 type Pipeline struct {
 	Stages []PipelineStage `json:"stages"`
 	AtOnce int             `json:"at_once"` // stages that run at once, at most
+	// Schedule runs the stages by the clock. The budget of the job file is then that of one run.
+	Schedule *Schedule `json:"schedule,omitempty"`
+}
+
+// Schedule says when a pipeline runs. Times are those of the market.
+type Schedule struct {
+	Cron   string       `json:"cron"`           // minute, hour, day of month, month, day of week
+	Zone   string       `json:"zone,omitempty"` // a name of the IANA database; "": UTC
+	Budget money.Amount `json:"budget"`         // of all runs together
+	Runs   int          `json:"runs,omitempty"` // at most so many; 0: without end
+	Until  *time.Time   `json:"until,omitempty"`
+	// NoCatchUp skips what was due while the server was down. Else one run makes up for all of it.
+	NoCatchUp bool `json:"no_catch_up,omitempty"`
+}
+
+// ScheduleState is how a schedule stands.
+type ScheduleState struct {
+	Cron      string        `json:"cron"`
+	Zone      string        `json:"zone"`
+	Each      money.Amount  `json:"each"`           // the budget of one run
+	Limit     int           `json:"runs,omitempty"` // at most so many; 0: without end
+	Until     *time.Time    `json:"until,omitempty"`
+	NoCatchUp bool          `json:"no_catch_up,omitempty"`
+	Due       *time.Time    `json:"due"` // of the next run; null: none is to come, or nobody has found out yet
+	DueMarket *time.Time    `json:"due_market"`
+	Begun     int           `json:"begun"`
+	Skipped   int           `json:"skipped"`
+	Saved     money.Amount  `json:"saved"`     // by stages of the runs below that were not run again
+	Runs      []ScheduleRun `json:"last_runs"` // at most a hundred, the newest last
+}
+
+// ScheduleRun is a run of a schedule that has begun or was skipped.
+type ScheduleRun struct {
+	Due       time.Time    `json:"due"`
+	DueMarket time.Time    `json:"due_market"`
+	Group     string       `json:"group,omitempty"`  // that it is; "": it was skipped
+	State     string       `json:"state"`            // skipped, open, ending, over
+	Succeeded bool         `json:"succeeded"`        // it is over, and no stage has failed
+	Why       string       `json:"why,omitempty"`    // a sentence
+	Missed    int          `json:"missed,omitempty"` // times before that which nobody was there for
+	Stages    int          `json:"stages"`
+	Ran       int          `json:"ran"`    // stages whose job has begun
+	Reused    int          `json:"reused"` // stages that were not run again
+	Cost      money.Amount `json:"cost"`
 }
 
 // PipelineStage is a job of a pipeline. Paths are below the work folder.

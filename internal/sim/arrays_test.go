@@ -97,11 +97,15 @@ func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 	if g.Study != nil {
 		of = w.study
 	}
+	if g.Schedule != nil { // it starts no job itself
+		step()
+		return
+	}
 	known := len(w.jobs)
 	for _, v := range moves {
 		if id := startedBy(g, v); v.Do == groups.Start && w.jobNamed(id) == nil {
 			if g.Terms.Pipeline != nil {
-				of = w.stages[id]
+				of = w.stages[stageDrawn(id)]
 			}
 			one := *of
 			one.id = id

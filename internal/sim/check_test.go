@@ -232,7 +232,8 @@ func (w *World) checkLimits(j *core.Job) {
 	}
 	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
 	if t.HasBudget && !t.DeadlineFirst && exact {
-		most := t.Budget
+		// A program is given back when its budget is spent; a server that is away does so when it is there again.
+		most := t.Budget.Add((firmRate * money.Rate(job.nodes())).Until(w.away))
 		if job.deaf { // its machine is given back when the budget is spent, which takes a moment
 			most = most.Add((firmRate * money.Rate(job.nodes())).Until(slowestEnd))
 		}

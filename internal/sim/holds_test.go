@@ -214,10 +214,12 @@ func (t *twin) nested(e core.Event, out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
 		case state.GroupGranted:
-			b := e.Body.(core.GroupOpened)
-			t.holds[f.Group] = &kept{b.Terms.Parent, b.Terms.Budget, f.Worst, false}
-			t.gives(b.Terms.Parent, f.Group)
+			g := t.w.m.State().Group(f.Group)
+			t.holds[f.Group] = &kept{g.Terms.Parent, g.Terms.Budget, f.Worst, false}
+			t.gives(g.Terms.Parent, f.Group)
 		case state.GroupEnded:
+			t.holds[f.Group].over = true
+		case state.GroupFinished: // of itself
 			t.holds[f.Group].over = true
 		case state.JobQueued:
 			if j, _ := t.w.known(f.Job); isNew(e.Body) {

@@ -29,6 +29,9 @@ func (w *World) drawPipelines(gpus int) {
 	at := 10*time.Minute + time.Duration(rng.IntN(20*60))*time.Minute
 	for _, name := range []string{"flow", "again"} {
 		b := w.drawPipeline(name, gpus)
+		if name == "again" && rng.IntN(3) == 0 {
+			b = scheduled(b, rng)
+		}
 		w.after(at, func() { w.opensPipeline(b) })
 		w.after(at+96*time.Hour, func() { w.closesPipeline(name, state.CancelMembers) })
 		if rng.IntN(6) == 0 {
@@ -133,11 +136,16 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 			}
 			v.Of.Outs = []pipeline.Content{{Path: stage.Outs[0], Digest: key}}
 			v.Of.Metrics = map[string]string{"value": fmt.Sprint(int(key[1]) % 10)}
-		case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip:
+		case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip, groups.Await:
 		}
 	}
 	// One of those that start, by chance: programs lie in a list whose last may be taken back.
 	rng := rand.New(rand.NewPCG(w.seed, s.Base))
+	for i := range moves { // a planner that errs
+		if v := &moves[i]; v.Do == groups.Skip && v.Run != nil && rng.IntN(4) == 0 {
+			v.Do = groups.Start
+		}
+	}
 	starts := 0
 	for _, v := range moves {
 		if v.Do == groups.Start {
@@ -215,11 +223,8 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 			}
 		}
 	}
-	for _, name := range []string{"flow", "again"} {
-		g := w.m.State().Group(name)
-		if g == nil || !proposed || b.Group != name || !begins(out) {
-			continue
-		}
+	t.schedules(b, out)
+	if g := w.m.State().Group(b.Group); proposed && g != nil && g.Terms.Pipeline != nil && begins(out) {
 		given := money.Amount{}
 		for n := range g.Began {
 			if j, ok := w.known(g.MemberID(n)); ok {

@@ -55,6 +55,7 @@ const (
 	FaultBeyond      Fault = "beyond-the-end"   // trials of a study go on beyond their end
 	FaultUnready     Fault = "unready-stage"    // a stage of a pipeline begins before those that it needs
 	FaultDoubled     Fault = "made-twice"       // two pipelines of a project make the same at once
+	FaultOverlaps    Fault = "overlapping-run"  // a run of a schedule begins though the one before it is not over
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 
 	FaultStaleGroup  Fault = "stale-group"  // groups of a round happen whatever has changed since

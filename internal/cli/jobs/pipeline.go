@@ -26,6 +26,9 @@ import (
 type pipelineFlags struct {
 	job                   jobfile.Flags
 	name, budget          string
+	cron, zone, total     string
+	runs                  int
+	scheduled             bool // the pipeline runs by the clock
 	yes, detach, force    bool
 	nameGiven, costsGiven bool
 }
@@ -36,7 +39,7 @@ func (a *app) pipelineCmd() *cobra.Command {
 		Long: "Runs pipelines: stages with inputs and outputs, each a job, with one budget (docs/pipelines.md). A stage " +
 			"whose inputs, parameters and program are those of an earlier run is not run again: its outputs are taken." +
 			command.PlainExit}
-	cmd.AddCommand(a.pipelineRunCmd(), a.pipelineGraphCmd(),
+	cmd.AddCommand(a.pipelineRunCmd(), a.pipelineScheduleCmd(), a.pipelineGraphCmd(),
 		a.pipelineShows("status", "Show how the stages of a pipeline stand", func(_ context.Context, _ *command.Client,
 			g api.Group) error {
 			return a.printGroup(g)
@@ -70,19 +73,24 @@ the pipeline was stopped.`,
 			return a.pipelineRun(cmd.Context(), args, f)
 		},
 	}
+	f.add(cmd)
+	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "submit and return (default: show the progress)")
+	return cmd
+}
+
+// add adds the flags that scrimp pipeline run and schedule share.
+func (f *pipelineFlags) add(cmd *cobra.Command) {
 	f.job.Add(cmd)
 	cmd.Flags().StringVar(&f.name, "name", "", "call the pipeline by this `name` (default: as its file says, else as its "+
 		"folder)")
-	cmd.Flags().StringVar(&f.budget, "budget", "", "let all stages cost at most this `amount`, as '$25.00' (default: as "+
-		"its file says)")
+	cmd.Flags().StringVar(&f.budget, "budget", "", "let all stages of one run cost at most this `amount`, as '$25.00' "+
+		"(default: as its file says)")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
-	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "submit and return (default: show the progress)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "let long stages go on spot without proven checkpoints, and let them "+
 		"wait for an accelerator that nothing for sale has (default: refuse them)")
 	for _, name := range []string{"name", "budget"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
-	return cmd
 }
 
 // pipelineFile is the file that a command is given, or the usual one of this folder.
@@ -133,8 +141,14 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 		return err
 	}
 	p, err := a.prepare(file, f) // before a server is started for it
+	if err == nil && f.scheduled {
+		err = f.schedules(&p, a.Now())
+	}
 	if err != nil {
 		return err
+	}
+	if !f.scheduled && p.file.Schedule != nil {
+		p.file.Notes = append(p.file.Notes, "schedule of the file is for scrimp pipeline schedule: this runs it once, now")
 	}
 	c, err := a.Ensure(ctx, f.job.Market)
 	if err != nil {
@@ -148,7 +162,14 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 		a.Notef("%s", show.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
 			p.file.Notes, a.Line()))
 	}
-	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
+	question := "Run it? [Y/n] "
+	if y := p.wire.Schedule; y != nil {
+		question = "Schedule it? [Y/n] "
+		if !a.JSON {
+			a.Notef("%s", show.SchedulePlan(*y, a.Line()))
+		}
+	}
+	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, question, true) {
 		return errors.New("not run")
 	}
 	if err := a.fit(ctx, c, p.file, v, f.force); err != nil {

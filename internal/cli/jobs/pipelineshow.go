@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -80,11 +81,17 @@ func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) er
 	return nil
 }
 
-// runOf is the newest run of a pipeline by its name, or the run of that id, and all runs.
-func runOf(ctx context.Context, c *command.Client, name string) (g api.Group, all []api.Group, err error) {
+// runOf is the newest run of a pipeline by its name, or the run of that id, and all runs. With schedules it may also be
+// the schedule of that id.
+func runOf(ctx context.Context, c *command.Client, name string, schedules bool) (g api.Group, all []api.Group, err error) {
 	list, err := c.Groups(ctx)
 	if err != nil {
 		return g, nil, err
+	}
+	if schedules {
+		if i := slices.IndexFunc(list, func(x api.Group) bool { return x.ID == name && x.Schedule != nil }); i >= 0 {
+			return list[i], nil, nil
+		}
 	}
 	id := ""
 	for _, x := range list {
@@ -110,7 +117,7 @@ func (a *app) pipelineShows(use, short string,
 	return &cobra.Command{Use: use + " PIPELINE", Short: short, Args: command.Takes("PIPELINE"),
 		Long: short + ": its newest run, or the run of that id." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			g, _, err := runOf(ctx, c, args[0])
+			g, _, err := runOf(ctx, c, args[0], use == "status")
 			if err != nil {
 				return err
 			}
@@ -129,7 +136,7 @@ func (a *app) pipelineGraphCmd() *cobra.Command {
 			if len(args) == 1 {
 				if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) && filepath.Ext(args[0]) == "" {
 					return a.With(func(ctx context.Context, c *command.Client, args []string) error {
-						g, _, err := runOf(ctx, c, args[0])
+						g, _, err := runOf(ctx, c, args[0], false)
 						if err != nil {
 							return err
 						}
@@ -170,7 +177,7 @@ func (a *app) pipelineWhyCmd() *cobra.Command {
 		Long: "Compares a stage of the newest run of a pipeline with the newest run before it, and says which of its " +
 			"inputs and parameters differ, and whether its command, environment or image does." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			g, all, err := runOf(ctx, c, args[0])
+			g, all, err := runOf(ctx, c, args[0], false)
 			if err != nil {
 				return err
 			}

@@ -43,6 +43,8 @@ func GroupProgress(g api.Group, p Place) string {
 	}
 	items := []string{clean(g.ID) + " " + is}
 	switch {
+	case g.Schedule != nil:
+		items = append(items, scheduleProgress(g.Schedule)...)
 	case g.Pipeline != nil:
 		items = append(items, pipelineProgress(g.Pipeline)...)
 	case g.Study != nil:
@@ -75,8 +77,11 @@ func GroupProgress(g api.Group, p Place) string {
 
 // Group is the page of a group.
 func Group(g api.Group, p Place) string {
-	if g.Pipeline != nil {
+	switch {
+	case g.Pipeline != nil:
 		return Pipeline(g, p)
+	case g.Schedule != nil:
+		return Schedule(g, p)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", GroupProgress(g, p))

@@ -245,10 +245,8 @@ func sum(uses map[ledger.Use]money.Amount) money.Amount {
 
 // bookStray books what an instance costs that nobody asked for, as overhead.
 func (m *Machine) bookStray(i *Instance, amount money.Amount, rule string) {
-	provider, currency := i.Machine().Provider, i.Machine().Currency
-	if provider == "" {
-		provider, currency = "unknown", m.cfg().Currency
-	}
+	provider := cmp.Or(i.Machine().Provider, "unknown")
+	currency := cmp.Or(i.Machine().Currency, m.cfg().Currency)
 	p := ledger.Posting{
 		Currency: currency, Category: ledger.Overhead, Phase: ledger.Billed, Use: ledger.Lost, Rule: rule,
 		Owner: ledger.Owner{Tenant: m.e.Tenant, Instance: i.ID()},

@@ -22,6 +22,7 @@ type Faults struct {
 	Heedless bool                  // jobs begin though what they were to come after has failed
 	Unready  bool                  // stages of a pipeline begin before those that they need
 	Doubled  bool                  // two pipelines of a project make the same at once
+	Overlaps bool                  // a run of a schedule begins though the one before it is not over
 	Beyond   bool                  // trials of a study go on beyond their end
 	Seizes   bool                  // jobs take what is reserved by themselves, also where it is kept for others
 }

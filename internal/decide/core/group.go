@@ -173,6 +173,11 @@ func (m *Machine) openGroup(b GroupOpened) {
 		m.turnDown(v.no)
 		return
 	}
+	m.opens(&b, v)
+}
+
+// opens begins a group that was weighed.
+func (m *Machine) opens(b *GroupOpened, v verdict) {
 	t := b.Terms
 	if v.bound != nil {
 		t.Budget, t.HasBudget = *v.bound, true
@@ -191,6 +196,9 @@ func (m *Machine) openGroup(b GroupOpened) {
 func (m *Machine) worst(t state.GroupTerms) money.Amount {
 	if !t.HasBudget {
 		return money.Amount{}
+	}
+	if t.Schedule != nil { // what its runs can cost beyond their budgets is taken from it as they begin
+		return t.Budget
 	}
 	most, at := t.Budget, t.AtOnce
 	if t.Kind.Planned() {
@@ -279,7 +287,7 @@ func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return refuse(NoGroup, errors.New("give a budget of zero or more, and from 1 to 10,000 members at once"))
 	}
-	if err := cmp.Or(checkStudy(&t), checkPipeline(&t)); err != nil {
+	if err := cmp.Or(checkStudy(&t), checkPipeline(&t), m.checkSchedule(&t)); err != nil {
 		return refuse(NoGroup, err)
 	}
 	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||

@@ -110,6 +110,9 @@ func (m *Machine) tendGroup(g *state.Group) {
 	case p.awaits(g.Name):
 		p.asked[g.Name] = true
 	default:
+		if y := g.Schedule; y != nil && y.Due.After(m.now()) {
+			p.again(g.Name, y.Due)
+		}
 		p.asked[g.Name] = false
 		p.unlessAnswered(g.Name, m.now().Add(roundLost*m.roundEvery()))
 		m.out.Actions = append(m.out.Actions, Propose{Group: g.Name, Base: m.s.Seq()})
@@ -136,7 +139,7 @@ func (m *Machine) endMembers(g *state.Group) {
 	switch {
 	case left == 0:
 		m.proposals.due(g.Name)
-	case g.Open == 0:
+	case g.Open == 0 && (g.Schedule == nil || m.openRuns(g) == 0):
 		m.groupOver(g, "")
 	}
 }
@@ -144,6 +147,7 @@ func (m *Machine) endMembers(g *state.Group) {
 // groupOver finishes a group whose members are all over.
 func (m *Machine) groupOver(g *state.Group, why string) {
 	m.fact(state.GroupFinished{Group: g.Name, Why: why})
+	m.proposals.due(g.Terms.Parent)
 	m.settled(g.Name)
 }
 
@@ -164,6 +168,14 @@ func (p *proposals) take(m *Machine, b Proposed) {
 			continue
 		}
 		done := false
+		if g.Schedule != nil {
+			if done = m.movesSchedule(g, v); done {
+				m.out.Moved++
+			} else {
+				m.out.Stale++
+			}
+			continue
+		}
 		switch v.Do {
 		case groups.Start:
 			no := m.starts(&w, g, v, b.Base)
@@ -177,6 +189,7 @@ func (p *proposals) take(m *Machine, b Proposed) {
 			done = m.movesTrial(&w, g, v)
 		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
 			done = m.settlesStage(g, v)
+		case groups.Await: // of a schedule
 		case groups.Finish:
 			if g.Terms.Pipeline != nil {
 				if done = stagesOver(g); done {
@@ -308,7 +321,10 @@ func (m *Machine) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 		return s, false
 	}
 	s = groups.Snapshot{Group: name, Kind: g.Terms.Kind, Base: m.s.Seq(), Members: g.Members(), Began: g.Began,
-		Open: g.Open, AtOnce: g.Terms.AtOnce}
+		Open: g.Open, AtOnce: g.Terms.AtOnce, Folder: state.Submitted(name)}
+	if y := g.Schedule; y != nil {
+		s.Schedule, s.Due, s.Now, s.Runs, s.Open = g.Terms.Schedule, y.Due, m.now(), y.Begun, m.openRuns(g)
+	}
 	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
 		s.Stages = slices.Clone(g.Stages)
 	}
@@ -332,6 +348,9 @@ func (m *Machine) GroupSpent(g *state.Group, t time.Time) money.Amount {
 		if j := m.s.Job(g.MemberID(n)); j != nil {
 			spent = spent.Add(j.Spent(t))
 		}
+	}
+	for _, run := range m.parts[g.Name].holds {
+		spent = spent.Add(m.GroupSpent(m.s.Group(run), t))
 	}
 	return spent
 }

@@ -56,7 +56,7 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.closes()
 	case RulesSet:
 		s.setRules(e.Body.(BudgetsSet))
-	case GroupGranted, GroupEnded, MembersEnding, GroupFinished, GroupWaits, StageSettled:
+	case GroupGranted, GroupEnded, MembersEnding, GroupFinished, GroupWaits, StageSettled, RunSettled:
 		s.applyGroup(e, f)
 	case TrialLeft:
 		s.trialLeft(f)

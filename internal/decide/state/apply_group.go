@@ -42,18 +42,26 @@ func (s *State) applyGroup(e *Event, f Fact) {
 		g.Why, g.Detail = f.Why, f.Detail
 	case StageSettled:
 		s.settlesStage(e, f)
+	case RunSettled:
+		s.settlesRun(e, f)
 	}
 }
 
 func (s *State) opens(e *Event, f GroupGranted) *Group {
-	b := e.Body.(GroupOpened)
+	b := s.opening(e, f.Group)
 	g := &Group{Name: f.Group, Tenant: e.Tenant, By: UserOf(e.Actor), Terms: b.Terms, Worst: f.Worst, Opened: s.now,
 		Event: s.seq, Waits: b.Terms.After}
+	if of := s.groups[b.Terms.Parent]; of != nil && of.Schedule != nil { // the job files are its schedule's
+		g.Tenant, g.By, g.Event = of.Tenant, of.By, of.Event
+	}
 	if b.Terms.Study != nil {
 		g.Study = &Study{}
 	}
 	if p := b.Terms.Pipeline; p != nil {
 		g.Stages = make([]groups.Stage, len(p.Stages))
+	}
+	if b.Terms.Schedule != nil {
+		g.Schedule = &Schedule{}
 	}
 	if f.Budget != nil {
 		g.Terms.Budget, g.Terms.HasBudget = *f.Budget, true

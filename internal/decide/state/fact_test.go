@@ -39,7 +39,8 @@ func TestFactsAreReadBack(t *testing.T) {
 // written, and keep the next start from reading the log.
 func TestEveryFactIsReadBack(t *testing.T) {
 	var all []ast.Decl
-	for _, name := range []string{"fact_kind.go", "group.go", "after.go", "archive.go", "round.go", "stage.go", "study.go"} {
+	for _, name := range []string{"fact_kind.go", "group.go", "after.go", "archive.go", "round.go", "schedule.go", "stage.go",
+		"study.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

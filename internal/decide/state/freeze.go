@@ -58,6 +58,11 @@ func (s *State) Freeze(since uint64) *Snapshot {
 		g := *h
 		g.Study, g.Stages = h.Study.clone(), slices.Clone(h.Stages)
 		g.Begun = h.Begun[:len(h.Begun):len(h.Begun)]
+		if h.Schedule != nil {
+			y := *h.Schedule
+			y.Runs = y.Runs[:len(y.Runs):len(y.Runs)]
+			g.Schedule = &y
+		}
 		f.head.Groups = append(f.head.Groups, g)
 	}
 	if len(s.reserves) > 0 {

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/schedule"
 	"scrimp/internal/work/study"
 )
 
@@ -37,6 +38,10 @@ type GroupTerms struct {
 	// and the owner of the whole.
 	Pipeline *pipeline.Spec `json:"pipeline,omitempty"`
 	Stages   []Terms        `json:"stages,omitempty"`
+	// Schedule says when a schedule runs, and Run what: the terms of each of its runs, which are groups that take from
+	// its budget.
+	Schedule *schedule.Spec `json:"schedule,omitempty"`
+	Run      *GroupTerms    `json:"run,omitempty"`
 }
 
 // What can happen to groups.
@@ -187,6 +192,8 @@ type Group struct {
 	// order in which they did.
 	Stages []groups.Stage `json:"stages,omitempty"`
 	Begun  []int          `json:"begun,omitempty"`
+	// Schedule is how a schedule stands; nil: it is none.
+	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
 // Outcomes are how many members have ended how.

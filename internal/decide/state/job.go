@@ -207,7 +207,7 @@ func (j *Job) Inputs() string {
 }
 
 // Secrets is the name under which its secrets are kept: its group's, where it is a member.
-func (j *Job) Secrets() string { return cmp.Or(j.r.Terms.Group, j.r.ID) }
+func (j *Job) Secrets() string { return cmp.Or(Submitted(j.r.Terms.Group), j.r.ID) }
 
 // Source is the checkpoint of another job that it began from; nil: from nothing.
 func (j *Job) Source() *Source { return j.run().Source }

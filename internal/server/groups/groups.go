@@ -162,6 +162,10 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	if t.Pipeline != nil {
 		v.Pipeline = d.pipelineOf(m, g)
 	}
+	if g.Schedule != nil {
+		v.Schedule = d.scheduleOf(m, g)
+	}
+	v.Of = t.Parent
 	for _, on := range g.Waits {
 		v.Waits = append(v.Waits, on.On)
 	}
@@ -170,11 +174,13 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	}
 	v.Closed = g.Phase == state.GroupOver
 	rate := money.Rate(0)
-	for n := range g.Began {
-		if j := m.State().Job(g.MemberID(n)); j != nil {
-			v.Closed = v.Closed && jobs.Closed(j)
-			if a := j.Live(); a != nil {
-				rate += a.Rate()
+	for _, x := range m.Runs(g.Name) {
+		for n := range x.Began {
+			if j := m.State().Job(x.MemberID(n)); j != nil {
+				v.Closed = v.Closed && jobs.Closed(j)
+				if a := j.Live(); a != nil {
+					rate += a.Rate()
+				}
 			}
 		}
 	}
@@ -219,9 +225,10 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 // members are the jobs of a group in the order in which they began.
 func (d *Desk) members(group string) (ids []string) {
 	d.Control.Read(func(m *core.Machine) {
-		g := m.State().Group(group)
-		for n := range g.Began {
-			ids = append(ids, g.MemberID(n))
+		for _, g := range m.Runs(group) {
+			for n := range g.Began {
+				ids = append(ids, g.MemberID(n))
+			}
 		}
 	})
 	return ids

@@ -43,7 +43,7 @@ func (f *Files) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) (
 		err = f.start(ctx, s, &v)
 	case groups.Keep:
 		err = f.keep(ctx, s, &v)
-	case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip:
+	case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip, groups.Await:
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Errors.Warn("stage fails", "group", s.Group, "stage", s.Pipeline.Stages[v.Of.Stage].Name, "error", err)
@@ -95,7 +95,7 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 // folder is what the stage finds in its work folder: what was sent with the pipeline, but for what a stage makes, and
 // the outputs of the stages that it reads.
 func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir.Item, error) {
-	items, err := f.Folders.Items(s.Group)
+	items, err := f.Folders.Items(s.Folder)
 	if err != nil {
 		return nil, err
 	}

@@ -95,9 +95,16 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		return id, unfit
 	}
 	var specs []json.RawMessage
+	run := &t
 	if t.Pipeline != nil {
 		if specs, no = d.stageJobs(b, j, &t); no != nil {
 			return id, no
+		}
+		if b.Pipeline.Schedule != nil {
+			run = new(t)
+			if t, no = d.scheduled(run, b.Pipeline.Schedule); no != nil {
+				return id, no
+			}
 		}
 	}
 	if t.After, no = d.after(r, b.After); no != nil {
@@ -113,8 +120,8 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	if no == nil {
 		no = d.keepWork(r, id, j.Team, b)
 	}
-	if no == nil && t.Pipeline != nil {
-		no = d.absent(id, b, &t)
+	if no == nil && run.Pipeline != nil {
+		no = d.absent(id, b, run)
 	}
 	lost := false // whether it will be there nobody knows
 	if no == nil {

@@ -48,6 +48,7 @@ var thirds = map[string][]string{
 	"job/launcher":      {"go.yaml.in/yaml/v3"},
 	"job/spec":          {"go.yaml.in/yaml/v3"},
 	"work/pipelinefile": {"go.yaml.in/yaml/v3"},
+	"work/schedule":     {"github.com/netresearch/go-cron"},
 	"work/sheet":        {"go.yaml.in/yaml/v3"},
 	"work/studyfile":    {"go.yaml.in/yaml/v3"},
 	"lib/identity":      {"golang.org/x/text/unicode/norm"},

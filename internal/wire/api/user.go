@@ -47,6 +47,9 @@ type (
 	Trial         = client.Trial
 	Pipeline      = client.Pipeline
 	PipelineState = client.PipelineState
+	Schedule      = client.Schedule
+	ScheduleState = client.ScheduleState
+	ScheduleRun   = client.ScheduleRun
 	StageState    = client.StageState
 	StageContent  = client.StageContent
 	Checkpoint    = client.Checkpoint

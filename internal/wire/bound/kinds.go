@@ -27,6 +27,7 @@ var kinds = map[string]*quantity.Kind{
 	"members": quantity.Count, "member": quantity.Count, "config": quantity.Count, "trials": quantity.Count,
 	"seats": quantity.Count, "reserve": quantity.Count, "failures": quantity.Count, "max_retries": quantity.Count,
 	"incarnation": quantity.Count, "wire": quantity.Count, "processes": quantity.Count, "cpu": quantity.Count,
+	"runs": quantity.Count, "begun": quantity.Count, "skipped": quantity.Count, "missed": quantity.Count,
 	"rows": quantity.Count, "cols": quantity.Count, "role": quantity.Count, "most": quantity.Count,
 	"priority": quantity.Priority,
 

@@ -59,6 +59,8 @@ var table = map[string]Bound{
 	"PipelineStage.metrics": {Bytes: 4096, Items: 1000},
 	"PipelineStage.params":  {Bytes: 4096, Items: 1000, Key: 4096},
 	"PipelineGate.metric":   {Bytes: 4096},
+	"Schedule.cron":         {Bytes: 200},
+	"Schedule.zone":         {Bytes: 100},
 	"PipelineGate.min":      {Bytes: 100},
 	"PipelineGate.max":      {Bytes: 100},
 

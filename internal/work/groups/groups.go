@@ -3,7 +3,10 @@
 package groups
 
 import (
+	"time"
+
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/schedule"
 	"scrimp/internal/work/study"
 )
 
@@ -23,7 +26,7 @@ const (
 var Kinds = []Kind{Array, Study, Pipeline, Schedule}
 
 // Planned reports whether there is a planner for such groups.
-func (k Kind) Planned() bool { return k == Array || k == Study || k == Pipeline }
+func (k Kind) Planned() bool { return k == Array || k == Study || k == Pipeline || k == Schedule }
 
 // Snapshot is a group as it stood after the event Base.
 type Snapshot struct {
@@ -43,6 +46,13 @@ type Snapshot struct {
 	// Of a pipeline:
 	Pipeline *pipeline.Spec
 	Stages   []Stage // by their positions
+	Folder   string  // the group whose work folder it has
+
+	// Of a schedule:
+	Schedule *schedule.Spec
+	Due      time.Time // of its next run; zero: nobody has found out
+	Now      time.Time
+	Runs     int // that have begun; of these Open are not over
 }
 
 // Phase is where a trial stands.
@@ -95,7 +105,8 @@ const (
 	Reuse  Do = "reuse"  // a stage takes what was made before
 	Keep   Do = "keep"   // what a stage has made is there
 	Fail   Do = "fail"   // a stage has not made what it says, or nothing judges its gate
-	Skip   Do = "skip"   // a stage never begins
+	Skip   Do = "skip"   // a stage, or a run of a schedule, never begins
+	Await  Do = "await"  // a schedule learns when it is due
 )
 
 // Move is one thing that a planner proposes, and why.
@@ -106,4 +117,6 @@ type Move struct {
 	Why    string `json:"why,omitempty"`
 	// Of is the stage that the move is about.
 	Of *StageMove `json:"of,omitempty"`
+	// Run is the run of a schedule that begins or is skipped.
+	Run *RunMove `json:"run,omitempty"`
 }

@@ -15,8 +15,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/nearest"
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/schedule"
 )
 
 // A File is what a pipeline file says.
@@ -28,6 +30,10 @@ type File struct {
 	Spec   *pipeline.Spec
 	Jobs   []spec.Job // of the stages of Spec, by position
 	Notes  []string   // what to know of how the file was read
+	// Schedule says when the pipeline runs; nil: the file does not. Total is the budget of all of its runs, nil where the
+	// file does not say.
+	Schedule *schedule.Spec
+	Total    *money.Amount
 }
 
 // parallel is how many stages run at once where the file does not say.
@@ -104,7 +110,6 @@ var whole = []string{"name", "team", "project", "tags", "budget", "secrets", "in
 // later are words of this file, or of a stage, that are not supported yet or belong elsewhere, with what to do.
 var later = map[string]string{
 	"deadline": "is not supported yet: leave it out",
-	"schedule": "is not supported yet: start scrimp pipeline run by a timer of yours",
 	"on_data":  "is not supported yet: start scrimp pipeline run when new data is there",
 	"on_drift": "is not supported yet: measure it in a stage and put a gate on its metric",
 	"sample":   "is not supported yet: write a stage that draws the sample, and a gate on its metric",
@@ -135,6 +140,8 @@ func (r *reader) all(root *yaml.Node) {
 			own.Content = append(own.Content, key, r.fill(v, scope{vars: r.vars}, name, false))
 		case name == "parallel":
 			r.f.AtOnce = r.whole(r.fill(v, scope{vars: r.vars}, name, false), name, 1, 1000)
+		case name == "schedule":
+			r.schedule(r.fill(v, scope{vars: r.vars}, name, false))
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
@@ -142,8 +149,8 @@ func (r *reader) all(root *yaml.Node) {
 			cause, fix, _ := strings.Cut(later[name], ": ")
 			r.wrong(key, name, cause, fix)
 		default:
-			fix := "write stages, vars, defaults, parallel, " + strings.Join(whole, ", ")
-			if near := nearest.Of(name, append([]string{"stages", "vars", "defaults", "parallel"}, whole...)); near != "" {
+			fix := "write stages, vars, defaults, parallel, schedule, " + strings.Join(whole, ", ")
+			if near := nearest.Of(name, append([]string{"stages", "vars", "defaults", "parallel", "schedule"}, whole...)); near != "" {
 				fix = "did you mean `" + near + "`?"
 			}
 			r.wrong(key, name, "is no field of a pipeline", fix)

@@ -291,7 +291,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		{"secrets: [TOKEN]", "deadline: in 6h", "`deadline` is not supported yet"},
 		{"parallel: 2", "parallel: 0", "`parallel` is \"0\""},
 		{"parallel: 2", "paralel: 2", "did you mean `parallel`?"},
-		{"parallel: 2", "schedule: daily", "`schedule` is not supported yet"},
+		{"parallel: 2", "schedule: daily", "no line of cron"},
 		{"  retry: {max: 2}", "  cmd: x", "`defaults.cmd` is no default"},
 		{"  retry: {max: 2}", "  retry: {max: many}", "`stages.prepare.retry.max`"},
 		{"    outs: [data]\n", "    outs: [data]\n    outs: [data]\n", "`stages.prepare.outs` is there twice"},

@@ -22,7 +22,8 @@ func (p *Planner) Moves(s groups.Snapshot) []groups.Move {
 		return p.driver(s).moves(s)
 	case groups.Pipeline:
 		return stages(s)
-	case groups.Schedule: // its planner is not written yet
+	case groups.Schedule:
+		return runs(s)
 	}
 	return nil
 }

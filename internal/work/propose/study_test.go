@@ -91,7 +91,7 @@ func (l *lab) move(v groups.Move) {
 		l.units[v.Member] = -1 // it never goes on
 	case groups.Finish:
 		l.over = v.Why
-	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
+	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip, groups.Await:
 		l.t.Fatalf("%+v is no move of a study", v)
 	}
 }

@@ -1,0 +1,103 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// SchedulePlan says when a pipeline will run, before it is scheduled.
+func SchedulePlan(y api.Schedule, p Place) string {
+	var b strings.Builder
+	p.fact(&b, "schedule", "%s; all runs together cost at most %s", when(y.Cron, y.Zone), money.Short(y.Budget, money.USD))
+	return b.String()
+}
+
+// when is a line of cron with its zone.
+func when(cron, zone string) string {
+	if zone == "" {
+		zone = "UTC"
+	}
+	return cron + " in " + zone
+}
+
+// scheduleProgress is how a schedule stands, in a few words.
+func scheduleProgress(y *api.ScheduleState) []string {
+	list := []string{draw.Count(y.Begun, "run")}
+	if y.Limit > 0 {
+		list[0] = fmt.Sprintf("%d of %s", y.Begun, draw.Count(y.Limit, "run"))
+	}
+	if y.Skipped > 0 {
+		list = append(list, fmt.Sprintf("%d skipped", y.Skipped))
+	}
+	return list
+}
+
+// Schedule is the page of a schedule.
+func Schedule(g api.Group, p Place) string {
+	var b strings.Builder
+	y := g.Schedule
+	fmt.Fprintf(&b, "%s\n", GroupProgress(g, p))
+	p.fact(&b, "schedule", "%s; a run costs at most %s", when(clean(y.Cron), clean(y.Zone)), money.Short(y.Each, g.Currency))
+	if y.Until != nil {
+		p.fact(&b, "until", "%s", p.market(*y.Until))
+	}
+	switch {
+	case y.Due != nil && p.Now.IsZero():
+		p.fact(&b, "next run", "%s", p.market(*y.DueMarket))
+	case y.Due != nil:
+		p.fact(&b, "next run", "%s, at %s", p.until(*y.Due), p.market(*y.DueMarket))
+	case g.Finished == nil && g.State == "open":
+		p.fact(&b, "next run", "none is to come")
+	}
+	p.fact(&b, "submitted", "%s by %s", p.when(g.Submitted), g.User)
+	if g.Finished != nil {
+		p.fact(&b, "finished", "%s", p.when(*g.Finished))
+	}
+	if !y.Saved.IsZero() {
+		p.fact(&b, "saved", "%s by stages that were not run again", money.Format(y.Saved, g.Currency, 4))
+	}
+	if g.Why != "" {
+		p.fact(&b, "why", "%s", strings.TrimSuffix(words(g.Why)+": "+g.Detail, ": "))
+	}
+	if v := g.Approval; v != nil && v.At == nil {
+		p.fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.until(v.Until))
+	}
+	b.WriteString("\n")
+	if len(y.Runs) == 0 {
+		b.WriteString(draw.Wrap("  ", "No run was due yet.", p.width()))
+	} else {
+		b.WriteString(scheduleRuns(g, p))
+	}
+	id := clean(g.ID)
+	b.WriteString("\n")
+	for _, line := range [][2]string{{"pipeline status RUN", "how the stages of a run stand"},
+		{"receipt " + id, "what the jobs of all runs cost"}, {"cancel " + id, "ends the schedule and its run"}} {
+		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", max(len("pipeline status RUN"), len("receipt ")+len(id)), line[0], line[1])
+	}
+	return b.String()
+}
+
+func scheduleRuns(g api.Group, p Place) string {
+	var rows [][]string
+	for _, r := range g.Schedule.Runs {
+		stages, cost, state := "-", "-", words(r.State)
+		if r.Group != "" {
+			stages, cost = fmt.Sprintf("%d of %d", r.Ran, r.Stages), money.Format(r.Cost, g.Currency, 4)
+			if r.State == "over" {
+				state = map[bool]string{true: "done", false: "not done"}[r.Succeeded]
+			}
+		}
+		why := clean(r.Why)
+		if r.Missed > 0 && why == "" {
+			why = fmt.Sprintf("makes up for %d missed", r.Missed)
+		}
+		rows = append(rows, []string{p.market(r.DueMarket), orDash(clean(r.Group)), state, stages, cost, orDash(why)})
+	}
+	return draw.Grid([]draw.Column{{Name: "DUE", Key: true}, {Name: "RUN"}, {Name: "STATE"},
+		{Name: "STAGES RUN", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "WHY", Least: 8, Leaves: 1}},
+		rows, p.width())
+}

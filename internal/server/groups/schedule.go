@@ -1,0 +1,41 @@
+package groups
+
+import (
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/work/groups"
+)
+
+// scheduleOf is how a schedule stands.
+func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
+	y, spec, clock := g.Schedule, g.Terms.Schedule, d.Control.Clock()
+	v := &api.ScheduleState{Cron: spec.Cron, Zone: spec.Zone, Each: g.Terms.Run.Budget, Limit: spec.Runs,
+		NoCatchUp: spec.NoCatchUp, Begun: y.Begun, Skipped: y.Skipped, Runs: []api.ScheduleRun{}}
+	if !spec.Until.IsZero() {
+		v.Until = new(spec.Until)
+	}
+	ends := spec.Runs > 0 && y.Begun >= spec.Runs || !spec.Until.IsZero() && y.Due.After(spec.Until)
+	if !y.Due.IsZero() && !ends && !g.Closed() {
+		v.Due, v.DueMarket = new(clock.ToWall(y.Due)), new(y.Due)
+	}
+	for _, x := range y.Runs {
+		r := api.ScheduleRun{Due: clock.ToWall(x.Due), DueMarket: x.Due, Group: x.Group, Why: x.Why, Missed: x.Missed,
+			State: "skipped"}
+		if run := m.State().Group(x.Group); run != nil {
+			r.State, r.Succeeded, r.Cost = string(run.Phase), run.Succeeded(), m.GroupSpent(run, d.Control.Now())
+			r.Stages, r.Ran = len(run.Stages), run.Began
+			for n := range run.Stages {
+				if run.Stages[n].Phase != groups.Reused {
+					continue
+				}
+				r.Reused++
+				if j := m.State().Job(run.Stages[n].Job); j != nil {
+					v.Saved = v.Saved.Add(j.Spent(d.Control.Now()))
+				}
+			}
+		}
+		v.Runs = append(v.Runs, r)
+	}
+	return v
+}

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"regexp"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/schedule"
+)
+
+// runName is the part of a stage's name that says of which run it is.
+var runName = regexp.MustCompile(`\.r[0-9]+\.`)
+
+// stageDrawn is the name under which the program of a stage was drawn: those of all runs of a schedule are the same.
+func stageDrawn(id string) string { return runName.ReplaceAllString(id, ".") }
+
+// scheduled makes a pipeline run by the clock.
+func scheduled(b core.GroupOpened, rng *rand.Rand) core.GroupOpened {
+	run := b.Terms
+	b.Terms.Kind, b.Terms.Run, b.Terms.Pipeline, b.Terms.Stages = groups.Schedule, &run, nil, nil
+	b.Terms.Schedule = &schedule.Spec{Cron: []string{"0 */2 * * *", "*/20 * * * *", "30 2,14 * * *"}[rng.IntN(3)],
+		Zone: []string{"", "Europe/Berlin"}[rng.IntN(2)], NoCatchUp: rng.IntN(2) == 0, Runs: rng.IntN(6)}
+	b.Terms.Budget = usd(run.Budget.Float() * (0.9 + 3*rng.Float64()))
+	return b
+}
+
+// schedules holds that runs begin when they are due, one at a time and no more than there may be, and that all of them
+// cost no more than their schedule has.
+func (t *twin) schedules(b core.Proposed, out core.Outcome) {
+	w := t.w
+	for _, f := range out.Facts {
+		switch f := f.(type) {
+		case state.RunSettled:
+			g := w.m.State().Group(f.Group)
+			y := g.Schedule
+			if len(y.Runs) == 0 || len(b.Moves) == 0 || b.Moves[0].Run == nil || b.Moves[0].Run.Due.IsZero() {
+				continue
+			}
+			last := y.Runs[len(y.Runs)-1]
+			if f.Run == "" {
+				w.saw("a run is skipped")
+			} else {
+				w.saw("a run begins")
+			}
+			if last.Due.After(w.m.State().Now()) || !y.Due.After(last.Due) {
+				w.breaks("schedule: a run was due at %s, it is %s, and the next is due at %s", last.Due, w.m.State().Now(), y.Due)
+			}
+			if n := len(y.Runs); n > 1 && !last.Due.After(y.Runs[n-2].Due) {
+				w.breaks("schedule: runs were due at %s and then at %s", y.Runs[n-2].Due, last.Due)
+			}
+			if most := g.Terms.Schedule.Runs; most > 0 && y.Begun > most {
+				w.breaks("schedule: %d runs have begun, at most %d may", y.Begun, most)
+			}
+			t.runs(g)
+		case state.GroupFinished:
+			if g := w.m.State().Group(f.Group); g.Schedule != nil {
+				w.saw("a schedule is over")
+				if t.runs(g) > 0 {
+					w.breaks("schedule: it is over, and a run of it is not")
+				}
+			}
+		}
+	}
+}
+
+// runs are how many runs of a schedule are not over.
+func (t *twin) runs(g *state.Group) (open int) {
+	w := t.w
+	claims := money.Amount{}
+	for _, run := range w.m.State().Groups() {
+		if run.Terms.Parent != g.Name {
+			continue
+		}
+		spent := w.m.GroupSpent(run, w.m.State().Now())
+		if run.Phase != state.GroupOver {
+			open++
+			if spent.Cmp(run.Worst) < 0 {
+				spent = run.Worst
+			}
+		}
+		claims = claims.Add(spent)
+	}
+	if open > 1 {
+		w.breaks("schedule: %d runs are open at once", open)
+	}
+	if claims.Cmp(g.Terms.Budget) > 0 {
+		w.breaks("schedule: its runs may cost %v, and it has %v", claims, g.Terms.Budget)
+	}
+	return open
+}
