@@ -44,7 +44,7 @@ func GroupProgress(g api.Group, p Place) string {
 	items := []string{clean(g.ID) + " " + is}
 	switch {
 	case g.Schedule != nil:
-		items = append(items, scheduleProgress(g.Schedule)...)
+		items = append(items, scheduleProgress(g)...)
 	case g.Pipeline != nil:
 		items = append(items, pipelineProgress(g.Pipeline)...)
 	case g.Study != nil:
@@ -52,13 +52,13 @@ func GroupProgress(g api.Group, p Place) string {
 	default:
 		items = append(items, fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members))
 	}
-	if n := bad(g); n > 0 && g.Study == nil && g.Pipeline == nil {
+	if n := bad(g); n > 0 && g.Study == nil && g.Pipeline == nil && g.Schedule == nil {
 		items = append(items, fmt.Sprintf("%d did not", n))
 	}
 	if n := g.Members - g.Began; n > 0 && g.Finished != nil && g.Pipeline == nil {
 		items = append(items, fmt.Sprintf("%d never began", n))
 	}
-	if n := g.Open - pausedIn(g); n > 0 && g.Pipeline == nil {
+	if n := g.Open - pausedIn(g); n > 0 && g.Pipeline == nil && g.Schedule == nil {
 		items = append(items, fmt.Sprintf("%d wait or run", n))
 	}
 	if len(g.Waits) > 0 {

@@ -229,7 +229,7 @@ func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amoun
 	if n := len(list) - len(first); n > 0 {
 		p.fact(&b, "not drawn", "%s: scrimp pipeline graph draws all", draw.Count(n, "stage"))
 	}
-	p.fact(&b, "budget", "%s for all of them, which no decision passes", money.Short(budget, money.USD))
+	p.fact(&b, "budget", "%s for all of them: nothing begins that could cost more", money.Short(budget, money.USD))
 	p.fact(&b, "at once", "%s at most", draw.Count(atOnce, "stage"))
 	for _, n := range notes {
 		p.fact(&b, "note", "%s", n)

@@ -25,10 +25,14 @@ func when(cron, zone string) string {
 }
 
 // scheduleProgress is how a schedule stands, in a few words.
-func scheduleProgress(y *api.ScheduleState) []string {
+func scheduleProgress(g api.Group) []string {
+	y := g.Schedule
 	list := []string{draw.Count(y.Begun, "run")}
 	if y.Limit > 0 {
 		list[0] = fmt.Sprintf("%d of %s", y.Begun, draw.Count(y.Limit, "run"))
+	}
+	if n := bad(g); n > 0 {
+		list = append(list, fmt.Sprintf("%d not done", n))
 	}
 	if y.Skipped > 0 {
 		list = append(list, fmt.Sprintf("%d skipped", y.Skipped))
@@ -93,7 +97,7 @@ func scheduleRuns(g api.Group, p Place) string {
 		}
 		why := clean(r.Why)
 		if r.Missed > 0 && why == "" {
-			why = fmt.Sprintf("makes up for %d missed", r.Missed)
+			why = fmt.Sprintf("for %d missed", r.Missed)
 		}
 		rows = append(rows, []string{p.market(r.DueMarket), orDash(clean(r.Group)), state, stages, cost, orDash(why)})
 	}

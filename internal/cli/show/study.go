@@ -202,7 +202,7 @@ func (v StudyPlan) Text(p Place) string {
 	if len(v.Rungs) > 0 {
 		p.fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
 	}
-	p.fact(&b, "budget", "%s, which no decision passes", v.BudgetS)
+	p.fact(&b, "budget", "%s: nothing begins that could cost more", v.BudgetS)
 	if v.WorstUSD != nil {
 		p.fact(&b, "worst", "%s: trials that run when the budget is spent save first", usd(*v.WorstUSD))
 	}

@@ -164,6 +164,7 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	}
 	if g.Schedule != nil {
 		v.Schedule = d.scheduleOf(m, g)
+		countRuns(&v, m.Runs(g.Name)[1:])
 	}
 	v.Of = t.Parent
 	for _, on := range g.Waits {

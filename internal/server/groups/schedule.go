@@ -15,9 +15,13 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 	if !spec.Until.IsZero() {
 		v.Until = new(spec.Until)
 	}
-	ends := spec.Runs > 0 && y.Begun >= spec.Runs || !spec.Until.IsZero() && y.Due.After(spec.Until)
-	if !y.Due.IsZero() && !ends && !g.Closed() {
-		v.Due, v.DueMarket = new(clock.ToWall(y.Due)), new(y.Due)
+	due := y.Due
+	if due.IsZero() { // the planner has not answered yet
+		due = spec.After(m.State().Now())
+	}
+	ends := spec.Runs > 0 && y.Begun >= spec.Runs || !spec.Until.IsZero() && due.After(spec.Until)
+	if !due.IsZero() && !ends && !g.Closed() {
+		v.Due, v.DueMarket = new(clock.ToWall(due)), &due
 	}
 	for _, x := range y.Runs {
 		r := api.ScheduleRun{Due: clock.ToWall(x.Due), DueMarket: x.Due, Group: x.Group, Why: x.Why, Missed: x.Missed,
@@ -38,4 +42,23 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 		v.Runs = append(v.Runs, r)
 	}
 	return v
+}
+
+// countRuns makes the members of a schedule its runs.
+func countRuns(v *api.Group, runs []*state.Group) {
+	v.Members, v.Began = len(runs), len(runs)
+	for _, run := range runs {
+		switch {
+		case run.Phase != state.GroupOver:
+			v.Open++
+		case run.Succeeded():
+			v.Succeeded++
+		case run.Ends == state.CancelMembers:
+			v.Cancelled++
+		case run.Ends == state.StopMembers:
+			v.Stopped++
+		default:
+			v.Failed++
+		}
+	}
 }

@@ -37,6 +37,11 @@ func full(t testing.TB, name string) (*fake, *Site) {
 			{Name: "b", State: "done", Needs: []string{name}, Metrics: map[string]string{name: "0.5"}, Cost: money.Picos(5e12), Started: new(now.Add(-time.Hour)), Finished: &now},
 			{Name: "c", State: "skipped", Needs: []string{"b"}, Why: name}}}}
 	f.answers["/v1/groups/flow"], f.answers["/v1/groups/flow/receipt"] = flow, client.GroupReceipt{Cost: money.Picos(5e12)}
+	nightly := client.Group{ID: "nightly", State: "open", Kind: "schedule", Currency: "USD", Submitted: now, User: "ann", Spent: money.Picos(5e12),
+		Schedule: &client.ScheduleState{Cron: name, Zone: name, Each: money.Picos(9e12), Due: new(now.Add(time.Hour)), Begun: 1, Skipped: 1, Saved: money.Picos(4e12),
+			Runs: []client.ScheduleRun{{Due: now, Group: "nightly.r1", State: "over", Succeeded: true, Stages: 3, Ran: 1, Reused: 2, Cost: money.Picos(5e12)},
+				{Due: now, State: "skipped", Why: name}}}}
+	f.answers["/v1/groups/nightly"], f.answers["/v1/groups/nightly/receipt"] = nightly, client.GroupReceipt{Cost: money.Picos(5e12)}
 	f.answers["/v1/groups/sweep/receipt"] = client.GroupReceipt{Cost: money.Picos(3), Members: []client.GroupMember{
 		{ID: "sweep.1", State: "running", Cost: money.Picos(1)}, {ID: "sweep.2", State: "failed", Cost: money.Picos(2)}}}
 	f.answers["/v1/machines"] = []client.Machine{{Instance: name, Offer: name, Type: name, Zone: name, State: client.MachineRunning,
@@ -64,7 +69,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage is the address of each page but that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {

@@ -147,7 +147,7 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass boo
 	stage := found[0]
 	text, there := metrics(stage)[name]
 	if !there {
-		return false, "", fmt.Errorf("%w: %s has reported no %s", ErrMetric, s.Stages[stage].Name, name)
+		return false, "", fmt.Errorf("%w: the metrics of %s have no number %s", ErrMetric, s.Stages[stage].Name, name)
 	}
 	v, err := Decimal(text)
 	if err != nil {

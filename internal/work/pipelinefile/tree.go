@@ -44,8 +44,13 @@ func parse(name string, text []byte) (*yaml.Node, error) {
 	case ".toml", ".py":
 		return nil, errors.New("is neither YAML nor JSON, and others are not supported: write the values into params.yaml")
 	}
-	var doc yaml.Node
-	switch err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&doc); {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	err := d.Decode(&doc)
+	if err == nil && d.Decode(&more) == nil {
+		return nil, fmt.Errorf("has a second document, from line %d on: keep one", more.Line)
+	}
+	switch {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:

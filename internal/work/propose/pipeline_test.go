@@ -56,7 +56,7 @@ func TestStages_ComeInTurn(t *testing.T) {
 		{"below the bar", 0, []groups.Stage{done, acc("0.8999999999999999999"), done, waits, waits},
 			[]string{"skip 3: acc of train is 0.8999999999999999999, below the min of 0.9", "skip 4: it needs deploy, which was skipped"}},
 		{"no metric", 0, []groups.Stage{done, done, done, waits, waits},
-			[]string{"fail 3: the gate has nothing to judge: train has reported no acc", "skip 4: it needs deploy, which failed"}},
+			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc", "skip 4: it needs deploy, which failed"}},
 		{"all are settled", 0, []groups.Stage{done, acc("1"), done, done, done}, []string{"finish"}},
 		{"one is not over", 1, []groups.Stage{done, acc("1"), {Phase: groups.StageFailed}, done, done}, nil},
 	} {
