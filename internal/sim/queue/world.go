@@ -1,0 +1,458 @@
+package queue
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/pack"
+	"scrimp/internal/lib/money"
+)
+
+// Period is the seconds between two rounds of a scheduler.
+const Period = 300
+
+// slack is the seconds that a deadline allows besides factor times the work.
+const slack = 900
+
+// unit is how progress is counted: in billionths of a second of work, so that sums are exact.
+const unit = 1_000_000_000
+
+// Factors are the deadlines of which misses are counted, as multiples of the work.
+var Factors = []float64{1.1, 1.25, 1.5, 2, 3}
+
+// The phases of a task.
+type phase int
+
+const (
+	waiting  phase = iota // on no machine and bound for none
+	bound                 // for a machine that is not usable or has no room yet
+	setup                 // fetches its data and image
+	initial               // initialises, and contends with its neighbours
+	running               // makes progress
+	stopping              // runs on until it is told to stop, to move
+	leaving               // stopped, uploads its state
+	done
+)
+
+// The order of events within a second.
+const (
+	due = iota
+	arrival
+	round
+	completion
+)
+
+// event is something that happens at a second.
+type event struct {
+	at    int64
+	class int
+	seq   int64 // events of one second and class happen in the order in which they were planned
+	task  int   // or -1
+	turn  int   // of the task when the event was planned: an older one is void
+	what  func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	a, b := &e[i], &e[j]
+	switch {
+	case a.at != b.at:
+		return a.at < b.at
+	case a.class != b.class:
+		return a.class < b.class
+	}
+	return a.seq < b.seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	last := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return last
+}
+
+// task is the state of a job, each of which is one task.
+type task struct {
+	*Job
+	phase phase
+	on    int // machine that it is on or was last on, or -1
+	to    int // machine that it is bound for, or -1
+	turn  int
+	done  int64 // progress in units
+	since int64 // second up to which done is counted
+	rate  int64 // units a second
+	end   int64 // second at which it was done
+	moves int
+}
+
+// machine is the state of a machine.
+type machine struct {
+	kind     int
+	billed   int64 // second from which it is billed
+	usable   int64 // second from which tasks start
+	released bool
+	ended    int64 // second, or -1
+	used     pack.Size
+	tasks    []int // that take room
+	bound    []int // tasks that wait for it or for room on it, first come first
+	images   []int
+}
+
+// Config is one run of a policy.
+type Config struct {
+	Jobs         []Job
+	Types        []Machine
+	Interference Interference
+	Policy       string
+	// Deadline is the factor of the deadlines that a policy which may know them is told.
+	Deadline float64
+	// Clock measures rounds; nil measures none.
+	Clock func() time.Time
+	// Note is called with each thing that happens; nil is not.
+	Note func(Entry)
+}
+
+// world is the state of a run.
+type world struct {
+	Config
+	policy   pack.Policy
+	offers   []pack.Type
+	now      int64
+	seq      int64
+	events   events
+	tasks    []task
+	machines []machine
+	arrived  int   // tasks that have arrived
+	active   []int // arrived and not done
+	up       []int // machines that are not released
+	ended    int
+	spent    []time.Duration
+}
+
+// Run plays the jobs under a policy. The policy's name is one of pack.Names.
+func Run(c Config) Result {
+	policy, ok := pack.New(c.Policy)
+	if !ok {
+		panic("queue: no policy " + c.Policy)
+	}
+	return run(c, policy)
+}
+
+func run(c Config, policy pack.Policy) Result {
+	w := &world{Config: c, policy: policy, tasks: make([]task, len(c.Jobs))}
+	for _, t := range c.Types {
+		w.offers = append(w.offers, pack.Type{Name: t.Name, Size: t.Size, Price: t.Price, Boot: t.Run + t.Register})
+	}
+	for i := range c.Jobs {
+		w.tasks[i] = task{Job: &c.Jobs[i], on: -1, to: -1}
+		w.plan(c.Jobs[i].Arrival, arrival, -1, func() {
+			w.active = append(w.active, i)
+			w.note(Entry{Kind: Arrived, Task: i, Machine: -1})
+		})
+	}
+	w.plan(0, round, -1, w.round)
+	for len(w.events) > 0 {
+		e := heap.Pop(&w.events).(event)
+		if e.task >= 0 && e.turn != w.tasks[e.task].turn {
+			continue
+		}
+		w.now = e.at
+		e.what()
+	}
+	return w.result()
+}
+
+func (w *world) plan(at int64, class, task int, what func()) {
+	w.seq++
+	e := event{at: at, class: class, seq: w.seq, task: task, what: what}
+	if task >= 0 {
+		e.turn = w.tasks[task].turn
+	}
+	heap.Push(&w.events, e)
+}
+
+func (w *world) note(e Entry) {
+	if w.Note != nil {
+		e.At = w.now
+		w.Note(e)
+	}
+}
+
+// round asks the policy and does what it says.
+func (w *world) round() {
+	if w.ended == len(w.tasks) && len(w.up) == 0 {
+		return
+	}
+	next := w.now + Period
+	if len(w.active) == 0 && len(w.up) == 0 { // nothing to decide before the next arrival
+		for _, e := range w.events {
+			if e.class == arrival {
+				next = max(next, (w.firstArrival()+Period-1)/Period*Period)
+				break
+			}
+		}
+	} else {
+		v := w.view()
+		var began time.Time
+		if w.Clock != nil {
+			began = w.Clock()
+		}
+		p := w.policy.Place(&v)
+		if w.Clock != nil {
+			w.spent = append(w.spent, w.Clock().Sub(began))
+		}
+		w.do(p)
+	}
+	w.plan(next, round, -1, w.round)
+}
+
+func (w *world) firstArrival() int64 {
+	first := int64(math.MaxInt64 - Period)
+	for i := range w.tasks {
+		if a := w.tasks[i].Arrival; a > w.now {
+			first = min(first, a)
+		}
+	}
+	return first
+}
+
+// view is what the policy sees.
+func (w *world) view() pack.View {
+	v := pack.View{Now: w.now, Period: Period, Types: w.offers}
+	place := map[int]int{}
+	for i, m := range w.up {
+		place[m] = i
+		v.Machines = append(v.Machines, pack.Machine{ID: m, Type: w.machines[m].kind})
+	}
+	slices.Sort(w.active)
+	for _, i := range w.active {
+		t := &w.tasks[i]
+		x := pack.Task{ID: i, Kind: t.Kind, Size: t.Size, Arrived: t.Arrival, Setup: t.Fetch + t.Build + t.Init,
+			Leave: t.Kill + t.Upload, On: pack.Waiting, Busy: t.phase == initial || t.phase == running || t.phase == stopping,
+			Fixed: t.phase != waiting && t.phase != running}
+		at := t.on
+		if t.to >= 0 {
+			at = t.to
+		}
+		if at >= 0 && t.phase != waiting {
+			x.On = place[at]
+			v.Machines[x.On].Tasks = append(v.Machines[x.On].Tasks, len(v.Tasks))
+		}
+		done := t.done
+		if t.phase == running || t.phase == stopping {
+			x.Rate = float64(t.rate) / unit
+			done += (w.now - t.since) * t.rate
+		}
+		x.Progress = float64(done) / unit
+		if pack.NeedsOracle(w.Policy) {
+			x.Oracle = pack.Oracle{Known: true, Left: math.Max(0, float64(t.Work-done)/unit), Deadline: t.due(w.Deadline)}
+		}
+		v.Tasks = append(v.Tasks, x)
+	}
+	return v
+}
+
+// due is the second of a job's deadline, rounded down.
+func (j *Job) due(factor float64) int64 {
+	return j.Arrival + int64(factor*float64(j.Work)/unit) + slack
+}
+
+// do carries out a plan. A mistake of the policy is a bug, so it panics.
+func (w *world) do(p pack.Plan) {
+	targets := slices.Clone(w.up)
+	for _, kind := range p.Launches {
+		m := len(w.machines)
+		t := w.Types[kind]
+		w.machines = append(w.machines, machine{kind: kind, billed: w.now + t.Instantiate,
+			usable: w.now + t.Instantiate + t.Run + t.Register, ended: -1})
+		w.up = append(w.up, m)
+		targets = append(targets, m)
+		w.note(Entry{Kind: Launched, Task: -1, Machine: m, Type: kind})
+		w.plan(w.machines[m].usable, due, -1, func() { w.start(m) })
+	}
+	view := slices.Clone(w.active)
+	for _, move := range p.Moves {
+		w.move(view[move.Task], targets[move.To])
+	}
+	for _, r := range p.Releases {
+		m := targets[r]
+		w.machines[m].released = true
+		w.up = slices.DeleteFunc(w.up, func(o int) bool { return o == m })
+		w.note(Entry{Kind: Released, Task: -1, Machine: m})
+		w.endIfEmpty(m)
+	}
+}
+
+func (w *world) move(i, to int) {
+	t := &w.tasks[i]
+	if w.machines[to].released {
+		panic("queue: a task is placed on a released machine")
+	}
+	switch t.phase {
+	case waiting:
+		t.phase, t.to = bound, to
+		w.machines[to].bound = append(w.machines[to].bound, i)
+		w.start(to)
+	case running:
+		t.phase, t.to = stopping, to
+		t.moves++
+		w.machines[to].bound = append(w.machines[to].bound, i)
+		w.note(Entry{Kind: Moved, Task: i, Machine: to})
+		w.plan(w.now+t.Kill, due, -1, w.ifStill(i, stopping, func() { w.stop(i) }))
+	default:
+		panic("queue: a task that is being launched or moved is placed again")
+	}
+}
+
+// ifStill returns what for as long as the task stays in the phase.
+func (w *world) ifStill(i int, p phase, what func()) func() {
+	return func() {
+		if w.tasks[i].phase == p {
+			what()
+		}
+	}
+}
+
+func (w *world) stop(i int) {
+	t := &w.tasks[i]
+	w.settle(i)
+	if t.done >= t.Work {
+		w.finish(i)
+		return
+	}
+	t.phase = leaving
+	t.turn++
+	w.pace(t.on)
+	w.plan(w.now+t.Upload, due, -1, func() {
+		w.free(i)
+		t.phase = bound
+		w.start(t.to)
+	})
+}
+
+// free takes a task off its machine.
+func (w *world) free(i int) {
+	t := &w.tasks[i]
+	m := t.on
+	x := &w.machines[m]
+	x.tasks = slices.DeleteFunc(x.tasks, func(o int) bool { return o == i })
+	x.used = x.used.Sub(t.Size)
+	t.on = -1
+	w.note(Entry{Kind: Left, Task: i, Machine: m})
+	w.start(m)
+	w.endIfEmpty(m)
+}
+
+func (w *world) endIfEmpty(m int) {
+	x := &w.machines[m]
+	if x.released && len(x.tasks) == 0 && len(x.bound) == 0 && x.ended < 0 {
+		x.ended = w.now + w.Types[x.kind].Terminate
+		w.note(Entry{Kind: Ended, Task: -1, Machine: m})
+	}
+}
+
+// start launches what is bound for a machine and finds room.
+func (w *world) start(m int) {
+	x := &w.machines[m]
+	if w.now < x.usable {
+		return
+	}
+	for k := 0; k < len(x.bound); {
+		i := x.bound[k]
+		t := &w.tasks[i]
+		if t.phase != bound || !x.used.Add(t.Size).Fits(w.Types[x.kind].Size) {
+			k++
+			continue
+		}
+		x.bound = slices.Delete(x.bound, k, k+1)
+		x.tasks = append(x.tasks, i)
+		x.used = x.used.Add(t.Size)
+		t.phase, t.on, t.to = setup, m, -1
+		w.note(Entry{Kind: Started, Task: i, Machine: m})
+		after := t.Fetch
+		if !slices.Contains(x.images, t.Image) {
+			after += t.Build
+		}
+		w.plan(w.now+after, due, -1, func() { w.begin(i, m) })
+	}
+}
+
+// begin is when a task has its data and image.
+func (w *world) begin(i, m int) {
+	t := &w.tasks[i]
+	if x := &w.machines[m]; !slices.Contains(x.images, t.Image) {
+		x.images = append(x.images, t.Image)
+	}
+	t.phase = initial
+	w.pace(m)
+	w.plan(w.now+t.Init, due, -1, func() {
+		t.phase, t.since, t.rate = running, w.now, 0
+		w.pace(m)
+	})
+}
+
+// settle counts a task's progress up to now.
+func (w *world) settle(i int) {
+	t := &w.tasks[i]
+	if t.phase == running || t.phase == stopping {
+		t.done += (w.now - t.since) * t.rate
+	}
+	t.since = w.now
+}
+
+// pace sets the rates of a machine's tasks anew, and plans their ends.
+func (w *world) pace(m int) {
+	var busy []int
+	for _, i := range w.machines[m].tasks {
+		if p := w.tasks[i].phase; p == initial || p == running || p == stopping {
+			busy = append(busy, i)
+		}
+	}
+	for _, i := range busy {
+		t := &w.tasks[i]
+		if t.phase == initial {
+			continue
+		}
+		rate := w.Interference.rate(w.tasks, i, busy)
+		w.settle(i)
+		t.rate = rate
+		t.turn++
+		left := max(0, t.Work-t.done)
+		w.plan(w.now+(left+rate-1)/rate, completion, i, func() { w.finish(i) })
+	}
+}
+
+func (w *world) finish(i int) {
+	t := &w.tasks[i]
+	w.settle(i)
+	if t.to >= 0 {
+		x := &w.machines[t.to]
+		x.bound = slices.DeleteFunc(x.bound, func(o int) bool { return o == i })
+		defer w.endIfEmpty(t.to)
+		t.to = -1
+	}
+	t.phase, t.end = done, w.now
+	t.turn++
+	w.ended++
+	w.active = slices.DeleteFunc(w.active, func(o int) bool { return o == i })
+	w.note(Entry{Kind: Done, Task: i, Machine: t.on})
+	m := t.on
+	w.free(i)
+	w.pace(m)
+}
+
+// cost is what the machines have cost.
+func (w *world) cost() (sum money.Amount) {
+	for i := range w.machines {
+		m := &w.machines[i]
+		if s := m.ended - m.billed; s > 0 {
+			sum = sum.Add(w.Types[m.kind].Price.Until(time.Duration(s) * time.Second))
+		}
+	}
+	return sum
+}
