@@ -1,6 +1,9 @@
 package pack
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // classes groups the tasks of a view that are alike for a scheduler: same kind, same size.
 type classes struct {
@@ -33,7 +36,7 @@ func (c *classes) read(v *View) {
 		for i := range v.Types {
 			c.dearest = append(c.dearest, i)
 		}
-		slices.SortStableFunc(c.dearest, func(a, b int) int { return -cmp(hourly(v.Types[a].Price), hourly(v.Types[b].Price)) })
+		slices.SortStableFunc(c.dearest, func(a, b int) int { return cmp.Compare(v.Types[b].Price, v.Types[a].Price) })
 	}
 	c.of = c.of[:0]
 	for _, t := range v.Tasks {
