@@ -16,6 +16,7 @@ type eva struct {
 	events  int
 	anew    int // rounds that packed everything anew
 	classes classes
+	worth   []float64 // reservation prices, by task
 }
 
 // launchSeconds is what Eva charges for a new machine, in seconds of its price.
@@ -25,6 +26,10 @@ func (e *eva) Place(v *View) Plan {
 	e.rates.Learn(v)
 	e.count(v)
 	e.classes.read(v)
+	e.worth = e.worth[:0]
+	for t := range v.Tasks {
+		e.worth = append(e.worth, e.classes.price(t))
+	}
 	part := e.plan(v, false)
 	whole := e.plan(v, true)
 	horizon := e.horizon(v.Now)
@@ -126,51 +131,15 @@ func (d *draft) pays(m int) bool {
 }
 
 // value is the reservation prices of tasks that share a machine, each times its rate.
-func (d *draft) value(tasks []int) (v float64) {
-	for _, t := range tasks {
-		v += d.worthOf(t) * d.rate(t, tasks)
-	}
-	return v
+func (d *draft) value(tasks []int) float64 {
+	f := d.filler()
+	f.set(tasks)
+	return f.value()
 }
 
-func (d *draft) worthOf(t int) float64 { return d.eva.classes.price(t) }
-
-func (d *draft) rate(t int, tasks []int) float64 {
-	r := 1.0
-	for _, o := range tasks {
-		if o != t {
-			r *= d.eva.rates.Of(d.v.Tasks[t].Kind, d.v.Tasks[o].Kind)
-		}
-	}
-	return r
+func (d *draft) filler() filler {
+	return filler{v: d.v, rates: &d.eva.rates, worth: d.eva.worth}
 }
-
-// filler evaluates what one more task adds to tasks that share a machine.
-type filler struct {
-	d     *draft
-	tasks []int
-	rates []float64
-}
-
-func (f *filler) set(tasks []int) {
-	f.tasks, f.rates = append(f.tasks[:0], tasks...), f.rates[:0]
-	for _, t := range tasks {
-		f.rates = append(f.rates, f.d.rate(t, tasks))
-	}
-}
-
-// with is the value with one more task.
-func (f *filler) with(t int) float64 {
-	kind, own, sum := f.d.v.Tasks[t].Kind, 1.0, 0.0
-	for i, o := range f.tasks {
-		k := f.d.v.Tasks[o].Kind
-		sum += f.d.worthOf(o) * f.rates[i] * f.d.eva.rates.Of(k, kind)
-		own *= f.d.eva.rates.Of(kind, k)
-	}
-	return sum + f.d.worthOf(t)*own
-}
-
-func (f *filler) add(t int) { f.set(append(slices.Clone(f.tasks), t)) }
 
 // score orders the choices of a seat: value, then a task that is already there, then how well it fills what is left.
 type score struct {
@@ -204,7 +173,7 @@ func (d *draft) join(loose []int) []int {
 	fillers := make([]filler, len(d.v.Machines))
 	for m := range d.v.Machines {
 		if d.filled[m] {
-			fillers[m] = filler{d: d}
+			fillers[m] = d.filler()
 			fillers[m].set(d.machines[m].tasks)
 		}
 	}
@@ -285,7 +254,7 @@ func (d *draft) free(kind int) int {
 func (d *draft) choose(kind, m int, loose []int) (chosen []int, value float64) {
 	full := d.v.Types[kind].Size
 	room := full
-	f := filler{d: d}
+	f := d.filler()
 	for {
 		bestTask, best := -1, score{value: -1}
 		tried := d.eva.classes.fresh()
@@ -334,7 +303,7 @@ func (d *draft) worth(horizon float64) float64 {
 		}
 		for _, t := range x.tasks {
 			if d.v.Tasks[t].On != m {
-				cost += d.worthOf(t) * float64(d.v.Tasks[t].Setup+d.v.Tasks[t].Leave)
+				cost += d.eva.worth[t] * float64(d.v.Tasks[t].Setup+d.v.Tasks[t].Leave)
 			}
 		}
 	}

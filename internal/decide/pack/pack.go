@@ -184,7 +184,3 @@ func hourly(p money.Rate) float64 { return p.Float() }
 
 // log2 returns the whole part of the logarithm of x, at least 0.
 func log2(x float64) int { return int(math.Floor(math.Log2(math.Max(1, x)))) }
-
-type saver struct{ deadlines bool }
-
-func (s *saver) Place(v *View) Plan { return noPacking{}.Place(v) }

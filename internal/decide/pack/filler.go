@@ -1,0 +1,66 @@
+package pack
+
+import "slices"
+
+// filler evaluates the tasks of one machine: what their progress is worth in dollars an hour, and what one more adds.
+type filler struct {
+	v     *View
+	rates *Rates
+	worth []float64 // by task: dollars an hour at full rate
+	tasks []int
+	own   []float64 // rate of each of tasks
+}
+
+// set replaces the tasks.
+func (f *filler) set(tasks []int) {
+	f.tasks, f.own = append(f.tasks[:0], tasks...), f.own[:0]
+	for _, t := range f.tasks {
+		f.own = append(f.own, f.rate(t))
+	}
+}
+
+// rate is the rate of a task among the others.
+func (f *filler) rate(t int) float64 {
+	r := 1.0
+	for _, o := range f.tasks {
+		if o != t {
+			r *= f.rates.Of(f.v.Tasks[t].Kind, f.v.Tasks[o].Kind)
+		}
+	}
+	return r
+}
+
+// value is the worth of all tasks, each times its rate.
+func (f *filler) value() (sum float64) {
+	for i, t := range f.tasks {
+		sum += float64(f.worth[t] * f.own[i])
+	}
+	return sum
+}
+
+// with is the value with one more task.
+func (f *filler) with(t int) (sum float64) {
+	kind, own := f.v.Tasks[t].Kind, 1.0
+	for i, o := range f.tasks {
+		k := f.v.Tasks[o].Kind
+		sum += float64(f.worth[o] * f.own[i] * f.rates.Of(k, kind))
+		own *= f.rates.Of(kind, k)
+	}
+	return sum + float64(f.worth[t]*own)
+}
+
+// add takes one more task.
+func (f *filler) add(t int) {
+	kind, own := f.v.Tasks[t].Kind, 1.0
+	for i, o := range f.tasks {
+		k := f.v.Tasks[o].Kind
+		f.own[i] *= f.rates.Of(k, kind)
+		own *= f.rates.Of(kind, k)
+	}
+	f.tasks, f.own = append(f.tasks, t), append(f.own, own)
+}
+
+// drop takes out the task at an index.
+func (f *filler) drop(i int) {
+	f.set(slices.Delete(slices.Clone(f.tasks), i, i+1))
+}

@@ -1,0 +1,315 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The constants of the default policy. There is one set for every trace.
+const (
+	// horizonHours is how long a better packing is expected to last before tasks come and go: a move or a launch must
+	// have paid for itself by then.
+	horizonHours = 2.0
+	// worst is how many of the machines that lose most are repacked in a round, each alone and with each other machine.
+	worst = 4
+	// improvements bounds the repackings that a round takes.
+	improvements = 6
+)
+
+// saver is the default policy. It values progress by the duals of a linear program over all ways to fill a machine with
+// the tasks present, which is what an hour of a task's work costs where packing is at its best, and keeps the sum of
+// machine prices less the value of the progress on them low: waiting tasks go where they add most, and machines that lose
+// most are repacked where the saving pays for the moves.
+type saver struct {
+	deadlines bool
+	rates     Rates
+	classes   classes
+	duals     duals
+	worth     []float64 // by task
+	quiet     bool      // the last round changed nothing
+	last      []Task
+}
+
+// trial is a statement of the default policy.
+type trial struct {
+	*Statement
+	s *saver
+	f filler
+}
+
+func (s *saver) Place(v *View) Plan {
+	if s.quiet && same(s.last, v.Tasks) {
+		return Plan{}
+	}
+	s.rates.Learn(v)
+	s.classes.read(v)
+	s.value(v)
+	t := &trial{Statement: NewStatement(v), s: s, f: filler{v: v, rates: &s.rates, worth: s.worth}}
+	var loose []int
+	for i, x := range v.Tasks {
+		if x.On == Waiting && s.classes.cheapest(i) != Waiting {
+			loose = append(loose, i)
+		}
+	}
+	t.rebuild(nil, loose)
+	t.improve()
+	p := t.Commit()
+	s.quiet = len(p.Launches) == 0 && len(p.Moves) == 0 && len(p.Releases) == 0
+	s.last = append(s.last[:0], v.Tasks...)
+	return p
+}
+
+// same reports whether nothing has come, gone or settled.
+func same(a, b []Task) bool {
+	return slices.EqualFunc(a, b, func(x, y Task) bool { return x.ID == y.ID && x.On == y.On && x.Fixed == y.Fixed })
+}
+
+// objective is the saving over the horizon less what moves and launches cost, in dollars.
+func (t *trial) objective() (sum float64) {
+	for m := range t.machines {
+		x := &t.machines[m]
+		if len(x.tasks) == 0 {
+			continue
+		}
+		gain := t.gain(m)
+		boot := 0.0
+		if m >= len(t.v.Machines) {
+			y := t.v.Types[x.kind]
+			boot = float64(y.Boot)
+			sum -= hourly(y.Price) * boot / 3600
+		}
+		for _, i := range x.tasks {
+			if task := &t.v.Tasks[i]; task.On != m && task.On != Waiting {
+				sum -= t.s.worth[i] * (float64(task.Setup+task.Leave) + boot) / 3600
+			}
+		}
+		sum += float64(gain * horizonHours)
+	}
+	return sum
+}
+
+// gain is the worth of a machine's progress less its price, in dollars an hour.
+func (t *trial) gain(m int) float64 {
+	t.f.set(t.machines[m].tasks)
+	return t.f.value() - hourly(t.v.Types[t.machines[m].kind].Price)
+}
+
+// improve repacks machines while that pays.
+func (t *trial) improve() {
+	best := t.objective()
+	for range improvements {
+		order := t.losers()
+		took := false
+		for _, pair := range pairs(order) {
+			mark := t.Mark()
+			if !t.repack(pair) {
+				continue
+			}
+			if now := t.objective(); now > best+0.005 { // half a cent: less is noise of floating point
+				best, took = now, true
+				break
+			}
+			t.Rollback(mark)
+		}
+		if !took {
+			return
+		}
+	}
+}
+
+// losers lists the machines with tasks that may move, the one that loses most first.
+func (t *trial) losers() []int {
+	var list []int
+	loss := make([]float64, len(t.machines))
+	for m := range t.machines {
+		if len(t.machines[m].tasks) > 0 {
+			loss[m] = -t.gain(m)
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(loss[b], loss[a]) })
+	return list
+}
+
+// pairs lists what to repack: each of the worst machines alone, then with each other one.
+func pairs(order []int) (list [][]int) {
+	n := min(worst, len(order))
+	for _, a := range order[:n] {
+		list = append(list, []int{a})
+	}
+	for i, a := range order[:n] {
+		for _, b := range order[i+1:] {
+			list = append(list, []int{a, b})
+		}
+	}
+	return list
+}
+
+// repack takes the movable tasks off machines and seats them anew. It returns false where there are none.
+func (t *trial) repack(machines []int) bool {
+	var pool []int
+	for _, m := range machines {
+		for _, i := range t.machines[m].tasks {
+			if !t.v.Tasks[i].Fixed {
+				pool = append(pool, i)
+			}
+		}
+	}
+	if len(pool) == 0 {
+		return false
+	}
+	for _, i := range pool {
+		t.Move(i, Waiting)
+	}
+	t.rebuild(machines, pool)
+	return true
+}
+
+// rebuild seats a pool of tasks: first where they add most on machines that stay, then on the emptied machines and new
+// ones, the set with the most worth per dollar first.
+func (t *trial) rebuild(emptied, pool []int) {
+	pool = slices.Clone(pool)
+	slices.Sort(pool)
+	pool = t.insert(emptied, pool)
+	free := slices.Clone(emptied)
+	for len(pool) > 0 {
+		c := t.best(free, pool)
+		m := c.machine
+		if m == Waiting {
+			m = t.Open(c.kind)
+		} else {
+			free = slices.DeleteFunc(free, func(o int) bool { return o == m })
+		}
+		for _, i := range c.tasks {
+			t.Move(i, m)
+		}
+		pool = slices.DeleteFunc(pool, func(i int) bool { return slices.Contains(c.tasks, i) })
+	}
+}
+
+// insert seats tasks on machines that stay, while one adds worth to a machine, and returns the rest.
+func (t *trial) insert(emptied, pool []int) []int {
+	for {
+		at, to, best := -1, -1, 0.0
+		for m := range t.machines {
+			x := &t.machines[m]
+			if len(x.tasks) == 0 || slices.Contains(emptied, m) {
+				continue
+			}
+			ready := false
+			tried := t.s.classes.fresh()
+			var before float64
+			for k, i := range pool {
+				if !t.v.Tasks[i].Size.Fits(x.room) || tried.again(i, false) {
+					continue
+				}
+				tried.mark(i, false)
+				if !ready {
+					t.f.set(x.tasks)
+					before, ready = t.f.value(), true
+				}
+				if add := t.f.with(i) - before; add > best {
+					at, to, best = k, m, add
+				}
+			}
+		}
+		if at < 0 {
+			return pool
+		}
+		t.Move(pool[at], to)
+		pool = slices.Delete(pool, at, at+1)
+	}
+}
+
+// choice is a set of tasks for a machine.
+type choice struct {
+	machine int // or Waiting, for a new one
+	kind    int
+	tasks   []int
+	ratio   float64 // worth over price
+}
+
+// best returns the set with the most worth per dollar, on one of the free machines or a new one.
+func (t *trial) best(free, pool []int) (b choice) {
+	b.ratio = -1
+	for _, m := range free {
+		x := &t.machines[m]
+		tasks, value := t.fill(x.room, x.tasks, pool)
+		price := hourly(t.v.Types[x.kind].Price)
+		if len(tasks) > 0 && value/price > b.ratio {
+			b = choice{m, x.kind, tasks, value / price}
+		}
+	}
+	for kind, y := range t.v.Types {
+		tasks, value := t.fill(y.Size, nil, pool)
+		if len(tasks) == 0 {
+			continue
+		}
+		var sum Size
+		for _, i := range tasks {
+			sum = sum.Add(t.v.Tasks[i].Size)
+		}
+		if c, ok := Cheapest(t.v.Types, sum); ok {
+			kind = c
+		}
+		y = t.v.Types[kind]
+		price := hourly(y.Price) * (1 + float64(y.Boot)/3600/horizonHours)
+		if value/price > b.ratio {
+			b = choice{Waiting, kind, tasks, value / price}
+		}
+	}
+	return b
+}
+
+// fill chooses tasks of a pool for a room beside the present ones, twice, and returns the better: by what a task adds,
+// and by what it adds for its share of the room. The value includes the present ones.
+func (t *trial) fill(room Size, present, pool []int) (tasks []int, value float64) {
+	for _, dense := range []bool{false, true} {
+		c, v := t.greedy(room, present, pool, dense)
+		if tasks == nil || v > value {
+			tasks, value = c, v
+		}
+	}
+	return tasks, value
+}
+
+func (t *trial) greedy(room Size, present, pool []int, dense bool) (chosen []int, value float64) {
+	full := room
+	t.f.set(present)
+	value = t.f.value()
+	for {
+		pick, best, worthWith := -1, 0.0, 0.0
+		tried := t.s.classes.fresh()
+		for _, i := range pool {
+			size := t.v.Tasks[i].Size
+			if tried.again(i, false) || !size.Fits(room) || slices.Contains(chosen, i) {
+				continue
+			}
+			tried.mark(i, false)
+			with := t.f.with(i)
+			score := with - value
+			if dense {
+				score /= share(size, full)
+			}
+			if score > best {
+				pick, best, worthWith = i, score, with
+			}
+		}
+		if pick < 0 {
+			return chosen, value
+		}
+		t.f.add(pick)
+		chosen, value = append(chosen, pick), worthWith
+		room = room.Sub(t.v.Tasks[pick].Size)
+	}
+}
+
+// share is the largest share of a room that a size takes.
+func share(s, room Size) (most float64) {
+	for r := range s {
+		if room[r] > 0 {
+			most = max(most, float64(s[r])/float64(room[r]))
+		}
+	}
+	return max(most, tiny)
+}
