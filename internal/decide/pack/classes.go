@@ -13,6 +13,7 @@ type classes struct {
 	dearest []int // types, the dearest first
 	stamp   [2][]int
 	turn    int
+	noted   []int
 	types   int
 }
 
@@ -62,6 +63,9 @@ func (c *classes) price(task int) float64 { return c.list[c.of[task]].price }
 // fresh begins a new set of tried classes.
 func (c *classes) fresh() *classes {
 	c.turn++
+	for len(c.noted) < len(c.list) {
+		c.noted = append(c.noted, 0)
+	}
 	for i := range c.stamp {
 		for len(c.stamp[i]) < len(c.list) {
 			c.stamp[i] = append(c.stamp[i], 0)
@@ -81,3 +85,15 @@ func half(there bool) int {
 func (c *classes) again(task int, there bool) bool { return c.stamp[half(there)][c.of[task]] == c.turn }
 
 func (c *classes) mark(task int, there bool) { c.stamp[half(there)][c.of[task]] = c.turn }
+
+// find returns what put noted of a task's class in this set.
+func (c *classes) find(task int) (int, bool) {
+	k := c.of[task]
+	return c.noted[k], c.stamp[0][k] == c.turn
+}
+
+// put notes a number for a task's class.
+func (c *classes) put(task, number int) {
+	k := c.of[task]
+	c.stamp[0][k], c.noted[k] = c.turn, number
+}

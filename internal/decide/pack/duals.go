@@ -103,8 +103,9 @@ func (s *saver) column(v *View, p shape, row []int) (column, bool) {
 // price adds columns that are worth more than they cost, and reports whether there were any.
 func (t *trial) price(m *master, row []int, all []int) bool {
 	found := false
+	shelves := t.stock(all)
 	for kind, y := range t.v.Types {
-		tasks, value := t.fill(y.Size, nil, all)
+		tasks, value := t.fill(y.Size, nil, shelves)
 		if value <= hourly(y.Price)*(1+1e-6) {
 			continue
 		}

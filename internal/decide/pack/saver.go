@@ -35,6 +35,8 @@ type trial struct {
 	*Statement
 	s *saver
 	f filler
+
+	shelves stock // memory of the last pool
 }
 
 func (s *saver) Place(v *View) Plan {
@@ -174,6 +176,9 @@ func (t *trial) rebuild(emptied, pool []int) {
 	free := slices.Clone(emptied)
 	for len(pool) > 0 {
 		c := t.best(free, pool)
+		if len(c.tasks) == 0 { // no task is worth anything to the program, and each runs all the same
+			c = choice{Waiting, t.s.classes.cheapest(pool[0]), pool[:1], 0}
+		}
 		m := c.machine
 		if m == Waiting {
 			m = t.Open(c.kind)
@@ -232,16 +237,17 @@ type choice struct {
 // best returns the set with the most worth per dollar, on one of the free machines or a new one.
 func (t *trial) best(free, pool []int) (b choice) {
 	b.ratio = -1
+	stock := t.stock(pool)
 	for _, m := range free {
 		x := &t.machines[m]
-		tasks, value := t.fill(x.room, x.tasks, pool)
+		tasks, value := t.fill(x.room, x.tasks, stock)
 		price := hourly(t.v.Types[x.kind].Price)
 		if len(tasks) > 0 && value/price > b.ratio {
 			b = choice{m, x.kind, tasks, value / price}
 		}
 	}
 	for kind, y := range t.v.Types {
-		tasks, value := t.fill(y.Size, nil, pool)
+		tasks, value := t.fill(y.Size, nil, stock)
 		if len(tasks) == 0 {
 			continue
 		}
@@ -261,46 +267,81 @@ func (t *trial) best(free, pool []int) (b choice) {
 	return b
 }
 
-// fill chooses tasks of a pool for a room beside the present ones, twice, and returns the better: by what a task adds,
-// and by what it adds for its share of the room. The value includes the present ones.
-func (t *trial) fill(room Size, present, pool []int) (tasks []int, value float64) {
-	for _, dense := range []bool{false, true} {
-		c, v := t.greedy(room, present, pool, dense)
-		if tasks == nil || v > value {
-			tasks, value = c, v
+// stock is a pool by class.
+type stock []shelf
+
+// shelf is the tasks of one class, the first to take first.
+type shelf struct {
+	size  Size
+	tasks []int
+	taken int
+}
+
+func (t *trial) stock(pool []int) stock {
+	s := t.shelves[:0]
+	place := t.s.classes.fresh()
+	for _, i := range pool {
+		at, known := place.find(i)
+		if !known {
+			at = len(s)
+			place.put(i, at)
+			if at < cap(s) {
+				s = s[:at+1]
+				s[at] = shelf{size: t.v.Tasks[i].Size, tasks: s[at].tasks[:0]}
+			} else {
+				s = append(s, shelf{size: t.v.Tasks[i].Size})
+			}
 		}
+		s[at].tasks = append(s[at].tasks, i)
+	}
+	t.shelves = s
+	return s
+}
+
+// fill chooses tasks of a stock for a room beside the present ones, twice, and returns the better: by what a task adds,
+// and by what it adds for its share of the room. The value includes the present ones.
+func (t *trial) fill(room Size, present []int, s stock) (tasks []int, value float64) {
+	if !slices.ContainsFunc(s, func(x shelf) bool { return x.size.Fits(room) }) {
+		return nil, 0
+	}
+	tasks, value = t.greedy(room, present, s, false)
+	if other, v := t.greedy(room, present, s, true); v > value {
+		tasks, value = other, v
 	}
 	return tasks, value
 }
 
-func (t *trial) greedy(room Size, present, pool []int, dense bool) (chosen []int, value float64) {
+func (t *trial) greedy(room Size, present []int, s stock, dense bool) (chosen []int, value float64) {
 	full := room
 	t.f.set(present)
 	value = t.f.value()
+	for k := range s {
+		s[k].taken = 0
+	}
 	for {
 		pick, best, worthWith := -1, 0.0, 0.0
-		tried := t.s.classes.fresh()
-		for _, i := range pool {
-			size := t.v.Tasks[i].Size
-			if tried.again(i, false) || !size.Fits(room) || slices.Contains(chosen, i) {
+		for k := range s {
+			x := &s[k]
+			if x.taken == len(x.tasks) || !x.size.Fits(room) {
 				continue
 			}
-			tried.mark(i, false)
-			with := t.f.with(i)
+			with := t.f.with(x.tasks[x.taken])
 			score := with - value
 			if dense {
-				score /= share(size, full)
+				score /= share(x.size, full)
 			}
 			if score > best {
-				pick, best, worthWith = i, score, with
+				pick, best, worthWith = k, score, with
 			}
 		}
 		if pick < 0 {
 			return chosen, value
 		}
-		t.f.add(pick)
-		chosen, value = append(chosen, pick), worthWith
-		room = room.Sub(t.v.Tasks[pick].Size)
+		i := s[pick].tasks[s[pick].taken]
+		s[pick].taken++
+		t.f.add(i)
+		chosen, value = append(chosen, i), worthWith
+		room = room.Sub(s[pick].size)
 	}
 }
 
