@@ -57,7 +57,7 @@ func (c *classes) read(v *View) {
 	}
 }
 
-func (c *classes) cheapest(task int) int   { return c.list[c.of[task]].cheapest }
+func (c *classes) cheapest(task int) int  { return c.list[c.of[task]].cheapest }
 func (c *classes) price(task int) float64 { return c.list[c.of[task]].price }
 
 // fresh begins a new set of tried classes.

@@ -1,7 +1,5 @@
 package pack
 
-import "slices"
-
 // filler evaluates the tasks of one machine: what their progress is worth in dollars an hour, and what one more adds.
 type filler struct {
 	v     *View
@@ -9,6 +7,30 @@ type filler struct {
 	worth []float64 // by task: dollars an hour at full rate
 	tasks []int
 	own   []float64 // rate of each of tasks
+	// needs are the lowest rates at which tasks keep their deadlines, by task; nil where deadlines are not known.
+	needs []need
+	here  int // index in View.Machines of the machine being filled, or anything that no task is on
+}
+
+// need is the lowest rate at which a task ends in time where it stays, and where it starts anew.
+type need struct{ stay, start float64 }
+
+// lateFine is what a task that would miss its deadline takes off the value, in dollars an hour: more than machines cost.
+const lateFine = 1e6
+
+// fine returns lateFine if a task at a rate would be late.
+func (f *filler) fine(t int, rate float64) float64 {
+	if f.needs == nil {
+		return 0
+	}
+	least := f.needs[t].start
+	if f.v.Tasks[t].On == f.here {
+		least = f.needs[t].stay
+	}
+	if rate < least {
+		return lateFine
+	}
+	return 0
 }
 
 // set replaces the tasks.
@@ -33,7 +55,7 @@ func (f *filler) rate(t int) float64 {
 // value is the worth of all tasks, each times its rate.
 func (f *filler) value() (sum float64) {
 	for i, t := range f.tasks {
-		sum += float64(f.worth[t] * f.own[i])
+		sum += float64(f.worth[t]*f.own[i]) - f.fine(t, f.own[i])
 	}
 	return sum
 }
@@ -43,10 +65,11 @@ func (f *filler) with(t int) (sum float64) {
 	kind, own := f.v.Tasks[t].Kind, 1.0
 	for i, o := range f.tasks {
 		k := f.v.Tasks[o].Kind
-		sum += float64(f.worth[o] * f.own[i] * f.rates.Of(k, kind))
+		rate := f.own[i] * f.rates.Of(k, kind)
+		sum += float64(f.worth[o]*rate) - f.fine(o, rate)
 		own *= f.rates.Of(kind, k)
 	}
-	return sum + float64(f.worth[t]*own)
+	return sum + float64(f.worth[t]*own) - f.fine(t, own)
 }
 
 // add takes one more task.
@@ -58,9 +81,4 @@ func (f *filler) add(t int) {
 		own *= f.rates.Of(kind, k)
 	}
 	f.tasks, f.own = append(f.tasks, t), append(f.own, own)
-}
-
-// drop takes out the task at an index.
-func (f *filler) drop(i int) {
-	f.set(slices.Delete(slices.Clone(f.tasks), i, i+1))
 }

@@ -48,8 +48,8 @@ type Type struct {
 	Name  string
 	Size  Size
 	Price money.Rate // of an hour
-	// Boot is the seconds that are billed before a task can start.
-	Boot int64
+	// Ready is the seconds from a launch until a task can start; Boot is those of them that are billed.
+	Ready, Boot int64
 }
 
 // Waiting is the place of a task that is on no machine.

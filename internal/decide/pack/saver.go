@@ -8,8 +8,8 @@ import (
 // The constants of the default policy. There is one set for every trace.
 const (
 	// horizonHours is how long a better packing is expected to last before tasks come and go: a move or a launch must
-	// have paid for itself by then.
-	horizonHours = 2.0
+	// have paid for itself by then. Costs change little between 0.7 and 3.
+	horizonHours = 1.0
 	// worst is how many of the machines that lose most are repacked in a round, each alone and with each other machine.
 	worst = 4
 	// improvements bounds the repackings that a round takes.
@@ -47,6 +47,9 @@ func (s *saver) Place(v *View) Plan {
 	s.classes.read(v)
 	s.value(v)
 	t := &trial{Statement: NewStatement(v), s: s, f: filler{v: v, rates: &s.rates, worth: s.worth}}
+	if s.deadlines {
+		t.f.needs = needs(v)
+	}
 	var loose []int
 	for i, x := range v.Tasks {
 		if x.On == Waiting && s.classes.cheapest(i) != Waiting {
@@ -92,6 +95,7 @@ func (t *trial) objective() (sum float64) {
 
 // gain is the worth of a machine's progress less its price, in dollars an hour.
 func (t *trial) gain(m int) float64 {
+	t.f.here = m
 	t.f.set(t.machines[m].tasks)
 	return t.f.value() - hourly(t.v.Types[t.machines[m].kind].Price)
 }
@@ -210,6 +214,7 @@ func (t *trial) insert(emptied, pool []int) []int {
 				}
 				tried.mark(i, false)
 				if !ready {
+					t.f.here = m
 					t.f.set(x.tasks)
 					before, ready = t.f.value(), true
 				}
@@ -240,12 +245,14 @@ func (t *trial) best(free, pool []int) (b choice) {
 	stock := t.stock(pool)
 	for _, m := range free {
 		x := &t.machines[m]
+		t.f.here = m
 		tasks, value := t.fill(x.room, x.tasks, stock)
 		price := hourly(t.v.Types[x.kind].Price)
 		if len(tasks) > 0 && value/price > b.ratio {
 			b = choice{m, x.kind, tasks, value / price}
 		}
 	}
+	t.f.here = len(t.machines)
 	for kind, y := range t.v.Types {
 		tasks, value := t.fill(y.Size, nil, stock)
 		if len(tasks) == 0 {

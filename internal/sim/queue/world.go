@@ -146,7 +146,8 @@ func Run(c Config) Result {
 func run(c Config, policy pack.Policy) Result {
 	w := &world{Config: c, policy: policy, tasks: make([]task, len(c.Jobs))}
 	for _, t := range c.Types {
-		w.offers = append(w.offers, pack.Type{Name: t.Name, Size: t.Size, Price: t.Price, Boot: t.Run + t.Register})
+		w.offers = append(w.offers, pack.Type{Name: t.Name, Size: t.Size, Price: t.Price, Boot: t.Run + t.Register,
+			Ready: t.Instantiate + t.Run + t.Register})
 	}
 	for i := range c.Jobs {
 		w.tasks[i] = task{Job: &c.Jobs[i], on: -1, to: -1}
