@@ -5,30 +5,37 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"scrimp/internal/decide/pack"
 )
 
-func TestDbg(t *testing.T) {
+func TestStat(t *testing.T) {
 	if *dataDir == "" {
 		t.Skip("no data")
 	}
 	f, _ := os.Open(filepath.Join(*dataDir, "trace_6274.csv"))
 	jobs, _ := ReadTrace("trace", f, DefaultColumns)
 	g, _ := os.Open(filepath.Join(*dataDir, "instance_types.csv"))
-	types, _ := ReadCatalog("cat", g)
-	jobs = jobs[:min(*firstN, len(jobs))]
-	var log []Entry
-	Run(Config{Jobs: jobs, Types: types, Interference: U95(), Policy: "default-sla", Deadline: 1.25, Note: func(e Entry) { log = append(log, e) }})
-	for _, e := range log {
-		if e.Kind == Done {
-			j := &jobs[e.Task]
-			if e.At > j.due(1.25) {
-				fmt.Printf("job %d %s work %d arrival %d due %d end %d demand %v\n", e.Task, j.Workload, j.Work/unit, j.Arrival, j.due(1.25), e.At, j.Size)
-				for _, x := range log {
-					if x.Task == e.Task {
-						fmt.Println("   ", x.At, x.Kind, x.Machine)
-					}
-				}
-			}
+	mt, _ := ReadCatalog("cat", g)
+	var types []pack.Type
+	for _, m := range mt {
+		types = append(types, pack.Type{Name: m.Name, Size: m.Size, Price: m.Price})
+	}
+	for _, n := range []int{200, 1000, 5000, 8000} {
+		var sizes []pack.Size
+		for i := range n {
+			sizes = append(sizes, jobs[i%len(jobs)].Size)
 		}
+		began := time.Now()
+		p := pack.Static(types, sizes)
+		took := time.Since(began)
+		cost := 0.0
+		tasks := 0
+		for _, b := range p.Bins {
+			cost += types[b.Type].Price.Float()
+			tasks += len(b.Tasks)
+		}
+		fmt.Printf("%d tasks %d bins %d cost %.2f bound %.2f gap %.3f%% took %v\n", n, tasks, len(p.Bins), cost, p.Bound, 100*(cost/p.Bound-1), took)
 	}
 }
