@@ -6,25 +6,27 @@ import (
 	"slices"
 )
 
-// knapsack finds the set of tasks with the most worth that fits a machine, any number of each class. It is solved exactly
-// over two of the resources, which bounds what three of them allow, and by the same search with all three.
+// knapsack finds the set of tasks with the most worth that fits a machine, by a search that tables over fewer resources
+// bound.
 type knapsack struct {
 	sizes []Size
-	unit  Size // the greatest common divisor of each resource over all sizes
 }
 
-// mostCells bounds the tables. A machine with more steps is counted in coarser ones, which keeps the bound a bound.
-const mostCells = 1 << 17
+const (
+	// mostCells bounds a table. A machine with more steps is counted in coarser ones, which keeps the bound a bound.
+	mostCells = 1 << 20
+	fewCells  = 1 << 11
+	// mostNodes bounds a search, by one table and again by two.
+	mostNodes = 300
+)
 
-func newKnapsack(sizes []Size) *knapsack {
-	k := &knapsack{sizes: sizes}
-	for r := range k.unit {
-		for _, s := range sizes {
-			k.unit[r] = gcd(k.unit[r], s[r])
-		}
-		k.unit[r] = max(1, k.unit[r])
-	}
-	return k
+// table is the best worth by what is left of some resources.
+type table struct {
+	unit Size // of one step
+	n    [Resources]int64
+	best []float64
+	// open says that a task takes no step of any resource, so that the table bounds nothing.
+	open bool
 }
 
 func gcd(a, b int64) int64 {
@@ -34,68 +36,106 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// plane is the best worth by what is left of two resources.
-type plane struct {
-	a, b   int   // the resources
-	na, nb int64 // steps of each
-	ua, ub int64 // units of a step
-	best   []float64
+// steps chooses the steps of a table: the greatest common divisor of the sizes that fit, or coarser.
+func (k *knapsack) steps(room Size, over []int, limit float64) (unit Size) {
+	for r := range unit {
+		if !slices.Contains(over, r) {
+			unit[r] = room[r] + 1
+			continue
+		}
+		for _, s := range k.sizes {
+			if s.Fits(room) {
+				unit[r] = gcd(unit[r], s[r])
+			}
+		}
+		unit[r] = max(1, unit[r])
+	}
+	for {
+		cells, widest := 1.0, 0
+		for r := range unit {
+			cells *= float64(room[r]/unit[r] + 1)
+			if room[r]/unit[r] > room[widest]/unit[widest] {
+				widest = r
+			}
+		}
+		if cells <= limit {
+			return unit
+		}
+		unit[widest] *= 2
+	}
 }
 
-// solve fills a plane for a machine.
-func (k *knapsack) solve(room Size, a, b int, worth []float64) *plane {
-	p := &plane{a: a, b: b, ua: k.unit[a], ub: k.unit[b]}
-	for (room[a]/p.ua+1)*(room[b]/p.ub+1) > mostCells {
-		if room[a]/p.ua > room[b]/p.ub {
-			p.ua *= 2
-		} else {
-			p.ub *= 2
-		}
+// solve fills a table for a machine.
+func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
+	limit := float64(mostCells)
+	if len(over) < Resources {
+		limit = fewCells
 	}
-	p.na, p.nb = room[a]/p.ua, room[b]/p.ub
-	cells := (p.na + 1) * (p.nb + 1)
-	p.best = make([]float64, cells)
+	t := &table{unit: k.steps(room, over, limit)}
+	cells := int64(1)
+	for r := range t.n {
+		t.n[r] = room[r] / t.unit[r]
+		cells *= t.n[r] + 1
+	}
+	t.best = make([]float64, cells)
 	type item struct {
-		x, y  int64
+		take  [Resources]int64
+		back  int64 // cells from what is left before to what is left after
 		worth float64
 	}
 	var items []item
 	for c, s := range k.sizes {
-		if worth[c] > tiny && s.Fits(room) {
-			items = append(items, item{s[a] / p.ua, s[b] / p.ub, worth[c]}) // rounded down: still a bound
+		if worth[c] <= tiny || !s.Fits(room) {
+			continue
 		}
+		i := item{worth: worth[c]}
+		for r := range s {
+			i.take[r] = s[r] / t.unit[r] // rounded down: still a bound
+		}
+		if i.back = t.cell(i.take); i.back == 0 {
+			t.open = true
+			return t
+		}
+		items = append(items, i)
 	}
-	if len(items) == 0 {
-		return p
-	}
-	for x := range p.na + 1 {
-		for y := range p.nb + 1 {
-			at := x*(p.nb+1) + y
-			for _, i := range items {
-				if i.x > x || i.y > y || i.x == 0 && i.y == 0 {
-					continue
+	at := int64(0)
+	for x := range t.n[0] + 1 {
+		for y := range t.n[1] + 1 {
+			for z := range t.n[2] + 1 {
+				best := 0.0
+				for q := range items {
+					if i := &items[q]; i.take[0] <= x && i.take[1] <= y && i.take[2] <= z {
+						best = max(best, i.worth+t.best[at-i.back])
+					}
 				}
-				p.best[at] = max(p.best[at], i.worth+p.best[(x-i.x)*(p.nb+1)+y-i.y])
+				t.best[at] = best
+				at++
 			}
 		}
 	}
-	return p
+	return t
 }
+
+func (t *table) cell(n [Resources]int64) int64 { return (n[0]*(t.n[1]+1)+n[1])*(t.n[2]+1) + n[2] }
 
 // bound is the most worth that a room could hold.
-func (p *plane) bound(room Size) float64 {
-	return p.best[min(p.na, room[p.a]/p.ua)*(p.nb+1)+min(p.nb, room[p.b]/p.ub)]
+func (t *table) bound(room Size) float64 {
+	if t.open {
+		return math.Inf(1)
+	}
+	var n [Resources]int64
+	for r := range n {
+		n[r] = min(t.n[r], room[r]/t.unit[r])
+	}
+	return t.best[t.cell(n)]
 }
-
-// mostNodes bounds a search with all three resources by one plane, and again by two.
-const mostNodes = 1000
 
 // search looks for a better set depth first, the most promising class first.
 type search struct {
 	k      *knapsack
 	worth  []float64
 	limit  []int // tasks of each class, or nil for any number
-	planes []*plane
+	tables []*table
 	nodes  int
 	count  []int
 	best   []int
@@ -106,15 +146,15 @@ type search struct {
 // of no interest. With prove it spends more on the bound.
 func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, prove bool) (count []int, value, most float64) {
 	s := search{k: k, worth: worth, limit: limit, count: make([]int, len(k.sizes)), value: floor}
-	planes := [][2]int{{GPU, CPU}, {GPU, Memory}}
+	tables := [][]int{{GPU, CPU}, {GPU, Memory}}
 	if prove {
-		planes = append(planes, [2]int{CPU, Memory})
+		tables = append(tables, []int{GPU, CPU, Memory})
 	}
 	most = math.Inf(1)
-	for _, r := range planes {
-		p := k.solve(room, r[0], r[1], worth)
-		s.planes = append(s.planes, p)
-		if most = min(most, p.bound(room)); most <= floor+tiny {
+	for _, over := range tables {
+		t := k.solve(room, worth, over...)
+		s.tables = append(s.tables, t)
+		if most = min(most, t.bound(room)); most <= floor+tiny {
 			return s.count, 0, most
 		}
 		s.nodes = 0
@@ -146,14 +186,14 @@ func (s *search) from(room Size, c int, worth float64) {
 			continue
 		}
 		bound := math.Inf(1)
-		for _, p := range s.planes {
-			bound = min(bound, p.bound(room.Sub(size)))
+		for _, t := range s.tables {
+			bound = min(bound, t.bound(room.Sub(size)))
 		}
-		list = append(list, child{c, worth + s.worth[c] + bound})
+		list = append(list, child{c, nearest(worth + s.worth[c] + bound)})
 	}
 	slices.SortStableFunc(list, func(a, b child) int { return cmp.Compare(b.bound, a.bound) })
 	for _, x := range list {
-		if x.bound <= s.value+tiny || s.nodes >= mostNodes {
+		if x.bound <= s.value+1e-6 || s.nodes >= mostNodes {
 			return
 		}
 		s.nodes++
@@ -162,3 +202,6 @@ func (s *search) from(room Size, c int, worth float64) {
 		s.count[x.class]--
 	}
 }
+
+// nearest rounds a worth, so that sums of the same numbers in another order are equal and the first class comes first.
+func nearest(v float64) float64 { return math.Round(v*1e7) / 1e7 }

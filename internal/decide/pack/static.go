@@ -18,7 +18,7 @@ type Packing struct {
 }
 
 // closeEnough ends the search for columns: the mix is within this share of the bound.
-const closeEnough = 1e-5
+const closeEnough = 1e-4
 
 // Static packs tasks onto new machines at the lowest sum of prices that it finds: by column generation over the sets of
 // tasks that fit a machine (Gilmore and Gomory), whose optimum is the bound, and by rounding its mix. Tasks that fit no
@@ -64,7 +64,7 @@ func newStatic(types []Type, sizes []Size) *static {
 		}
 		s.left[r] = append(s.left[r], i)
 	}
-	s.sack = newKnapsack(s.sizes)
+	s.sack = &knapsack{sizes: s.sizes}
 	return s
 }
 
