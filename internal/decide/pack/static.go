@@ -3,6 +3,9 @@ package pack
 import (
 	"math"
 	"slices"
+	"time"
+
+	"scrimp/internal/lib/money"
 )
 
 // Bin is a machine with its tasks, in a packing of all at once.
@@ -15,6 +18,14 @@ type Bin struct {
 type Packing struct {
 	Bins  []Bin
 	Bound float64 // dollars an hour: the optimum of the linear program
+}
+
+// Cost is what the machines cost in an hour.
+func (p Packing) Cost(types []Type) (sum money.Amount) {
+	for _, b := range p.Bins {
+		sum = sum.Add(types[b.Type].Price.Until(time.Hour))
+	}
+	return sum
 }
 
 // closeEnough ends the search for columns: the mix is within this share of the bound.
