@@ -46,14 +46,16 @@ func Static(types []Type, sizes []Size) Packing {
 	s.start(rows, nil, nil)
 	bound := s.generate(rows, false)
 	s.dive(rows)
+	s.merge()
 	return Packing{Bins: s.bins, Bound: bound}
 }
 
 // static is a packing in progress. Tasks of one size are one row.
 type static struct {
 	types []Type
-	large []int // the types that the linear program needs
-	sizes []Size
+	large []int   // the types that the linear program needs
+	all   []Size  // of the tasks
+	sizes []Size  // of the rows
 	left  [][]int // tasks of each row that have no machine yet
 	sack  *knapsack
 	m     *master
@@ -61,7 +63,7 @@ type static struct {
 }
 
 func newStatic(types []Type, sizes []Size) *static {
-	s := &static{types: types, large: irreducible(types)}
+	s := &static{types: types, large: irreducible(types), all: sizes}
 	row := map[Size]int{}
 	for i, size := range sizes {
 		if _, ok := Cheapest(types, size); !ok {
@@ -186,22 +188,36 @@ func (s *static) generate(rows []int, limited bool) (bound float64) {
 	return bound
 }
 
+// few is the number of tasks from which on every type counts: whole small machines beat a part of a large one.
+const few = 150
+
 // dive rounds the mix: whole machines first, else the column that is nearest to one, and solves again for what is left.
 func (s *static) dive(rows []int) {
+	s.take(rows, false)
 	for {
-		s.take(rows)
 		columns, old := s.m.columns, slices.Clone(rows)
 		rows = slices.DeleteFunc(rows, func(r int) bool { return len(s.left[r]) == 0 })
 		if len(rows) == 0 {
 			return
 		}
+		left := 0
+		for _, r := range rows {
+			left += len(s.left[r])
+		}
+		if left <= few && len(s.large) < len(s.types) {
+			s.large = s.large[:0]
+			for i := range s.types {
+				s.large = append(s.large, i)
+			}
+		}
 		s.start(rows, old, columns)
 		s.generate(rows, true)
+		s.take(rows, true)
 	}
 }
 
-// take rounds columns of the basis, and gives their machines tasks.
-func (s *static) take(rows []int) {
+// take rounds columns of the basis down, and gives their machines tasks. Where that gives none, it may round one up.
+func (s *static) take(rows []int, always bool) {
 	most, near := 0.0, -1
 	whole := false
 	for i, b := range s.m.basis {
@@ -217,7 +233,7 @@ func (s *static) take(rows []int) {
 			most, near = x, b
 		}
 	}
-	if !whole && near >= 0 {
+	if always && !whole && near >= 0 {
 		s.open(rows, &s.m.columns[near])
 	}
 }
@@ -240,5 +256,31 @@ func (s *static) open(rows []int, c *column) {
 	}
 	if kind, ok := Cheapest(s.types, sum); ok {
 		s.bins = append(s.bins, Bin{Type: kind, Tasks: tasks})
+	}
+}
+
+// mostMerged bounds the machines among which pairs are tried.
+const mostMerged = 300
+
+// merge puts the tasks of two machines on one where that is cheaper. Rounding leaves such pairs among the last machines.
+func (s *static) merge() {
+	sum := make([]Size, len(s.bins))
+	for i, b := range s.bins {
+		for _, t := range b.Tasks {
+			sum[i] = sum[i].Add(s.all[t])
+		}
+	}
+	for i := max(0, len(s.bins)-mostMerged); i < len(s.bins); i++ {
+		for j := i + 1; j < len(s.bins); j++ {
+			a, b := &s.bins[i], s.bins[j]
+			kind, ok := Cheapest(s.types, sum[i].Add(sum[j]))
+			if !ok || s.types[kind].Price >= s.types[a.Type].Price+s.types[b.Type].Price {
+				continue
+			}
+			a.Type, a.Tasks = kind, append(a.Tasks, b.Tasks...)
+			sum[i] = sum[i].Add(sum[j])
+			s.bins, sum = slices.Delete(s.bins, j, j+1), slices.Delete(sum, j, j+1)
+			j = i // the larger machine may take others that came before
+		}
 	}
 }
