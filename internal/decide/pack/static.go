@@ -35,19 +35,64 @@ const closeEnough = 1e-4
 // tasks that fit a machine (Gilmore and Gomory), whose optimum is the bound, and by rounding its mix. Tasks that fit no
 // machine are left out.
 func Static(types []Type, sizes []Size) Packing {
-	s := newStatic(types, sizes)
+	unit, exact := coarse(sizes)
+	s := newStatic(types, sizes, unit, true)
 	if len(s.sizes) == 0 {
 		return Packing{}
 	}
-	rows := make([]int, len(s.sizes))
-	for i := range rows {
-		rows[i] = i
+	bound := s.generate(s.begin(), false)
+	if !exact { // tasks that are rounded down need no more than they do
+		low := newStatic(types, sizes, unit, false)
+		bound = low.generate(low.begin(), false)
 	}
-	s.start(rows, nil, nil)
-	bound := s.generate(rows, false)
-	s.dive(rows)
+	s.dive()
 	s.merge()
 	return Packing{Bins: s.bins, Bound: bound}
+}
+
+// mostRows bounds the sizes that a linear program tells apart. Where there are more they are counted in coarser units: the
+// time grows with the cube.
+const mostRows = 160
+
+// coarse returns units in which there are few enough sizes, and whether they are exact.
+func coarse(sizes []Size) (unit Size, exact bool) {
+	unit, exact = Size{1, 1, 1}, true
+	for {
+		rows := map[Size]bool{}
+		var values [Resources]map[int64]bool
+		for r := range values {
+			values[r] = map[int64]bool{}
+		}
+		for _, size := range sizes {
+			size = rounded(size, unit, true)
+			rows[size] = true
+			for r, n := range size {
+				values[r][n] = true
+			}
+		}
+		if len(rows) <= mostRows {
+			return unit, exact
+		}
+		widest := 0
+		for r := range values {
+			if len(values[r]) > len(values[widest]) {
+				widest = r
+			}
+		}
+		unit[widest] *= 2
+		exact = false
+	}
+}
+
+// rounded returns a size in whole units.
+func rounded(s, unit Size, up bool) Size {
+	for r := range s {
+		if up {
+			s[r] += unit[r] - 1
+		}
+		s[r] -= s[r] % unit[r]
+	}
+	return s
 }
 
 // static is a packing in progress. Tasks of one size are one row.
@@ -62,12 +107,15 @@ type static struct {
 	bins  []Bin
 }
 
-func newStatic(types []Type, sizes []Size) *static {
+func newStatic(types []Type, sizes []Size, unit Size, up bool) *static {
 	s := &static{types: types, large: irreducible(types), all: sizes}
 	row := map[Size]int{}
 	for i, size := range sizes {
 		if _, ok := Cheapest(types, size); !ok {
 			continue
+		}
+		if r := rounded(size, unit, up); fits(types, r) {
+			size = r
 		}
 		r, known := row[size]
 		if !known {
@@ -79,6 +127,12 @@ func newStatic(types []Type, sizes []Size) *static {
 	}
 	s.sack = &knapsack{sizes: s.sizes}
 	return s
+}
+
+// fits reports whether any type is large enough.
+func fits(types []Type, s Size) bool {
+	_, ok := Cheapest(types, s)
+	return ok
 }
 
 // irreducible lists the types of which no larger one is q machines in one for q prices: the linear program can do without
@@ -191,8 +245,21 @@ func (s *static) generate(rows []int, limited bool) (bound float64) {
 // few is the number of tasks from which on every type counts: whole small machines beat a part of a large one.
 const few = 150
 
+// begin starts the linear program of all tasks, and returns its rows.
+func (s *static) begin() (rows []int) {
+	for i := range s.sizes {
+		rows = append(rows, i)
+	}
+	s.start(rows, nil, nil)
+	return rows
+}
+
 // dive rounds the mix: whole machines first, else the column that is nearest to one, and solves again for what is left.
-func (s *static) dive(rows []int) {
+func (s *static) dive() {
+	var rows []int
+	for i := range s.sizes {
+		rows = append(rows, i)
+	}
 	s.take(rows, false)
 	for {
 		columns, old := s.m.columns, slices.Clone(rows)
@@ -247,9 +314,9 @@ func (s *static) open(rows []int, c *column) {
 		n := min(c.count[i], len(*list))
 		tasks = append(tasks, (*list)[:n]...)
 		*list = (*list)[n:]
-		for range n {
-			sum = sum.Add(s.sizes[rows[r]])
-		}
+	}
+	for _, t := range tasks {
+		sum = sum.Add(s.all[t])
 	}
 	if len(tasks) == 0 {
 		return
