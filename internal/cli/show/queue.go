@@ -71,11 +71,12 @@ func (r QueueReplay) Text(p Place) string {
 			fmt.Sprintf("%.1f ms", q.Round.P99)})
 	}
 	var b strings.Builder
-	b.WriteString(draw.Grid([]draw.Column{{Name: "POLICY", Key: true}, {Name: "COST", Right: true}, {Name: "SHARE", Right: true},
-		{Name: "MEAN", Right: true}, {Name: "P99", Right: true}, {Name: "LATE", Right: true}, {Name: "MOVES", Right: true},
-		{Name: "ROUND", Right: true}}, rows, p.width()))
-	b.WriteString("\n" + draw.Wrap("", draw.Count(r.Jobs, "job")+". SHARE is of the cost of no-packing. LATE counts jobs that ended after "+
-		"1.25 times their work and 900 s; MOVES is per job, ROUND what 99 % of the scheduler's rounds stayed below.", p.width()))
+	b.WriteString(draw.Grid([]draw.Column{{Name: "POLICY", Key: true}, {Name: "COST", Right: true},
+		{Name: "SHARE", Right: true}, {Name: "MEAN", Right: true}, {Name: "P99", Right: true}, {Name: "LATE", Right: true},
+		{Name: "MOVES", Right: true}, {Name: "ROUND", Right: true}}, rows, p.width()))
+	b.WriteString("\n" + draw.Wrap("", draw.Count(r.Jobs, "job")+". SHARE is of the cost of no-packing. LATE "+
+		"counts jobs that ended after 1.25 times their work and 900 s; MOVES is per job, ROUND what 99 % of the "+
+		"scheduler's rounds stayed below.", p.width()))
 	return b.String()
 }
 
@@ -103,8 +104,8 @@ func (r PackResults) Text(p Place) string {
 		if q.Bound > 0 {
 			above = fmt.Sprintf("%.3f %%", 100*(q.Cost/q.Bound-1))
 		}
-		rows = append(rows, []string{strconv.Itoa(q.Tasks), strconv.Itoa(q.Machines), money.Format(q.Exact, money.USD, 2) + "/h",
-			money.ShortFloat(q.Bound, money.USD) + "/h", above, fmt.Sprintf("%.3f s", q.Seconds)})
+		rows = append(rows, []string{strconv.Itoa(q.Tasks), strconv.Itoa(q.Machines),
+			money.Format(q.Exact, money.USD, 2) + "/h", money.ShortFloat(q.Bound, money.USD) + "/h", above, fmt.Sprintf("%.3f s", q.Seconds)})
 	}
 	return draw.Grid([]draw.Column{{Name: "TASKS", Right: true, Key: true}, {Name: "MACHINES", Right: true},
 		{Name: "COST", Right: true}, {Name: "BOUND", Right: true}, {Name: "ABOVE", Right: true}, {Name: "TIME", Right: true}},

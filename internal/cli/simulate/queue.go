@@ -108,12 +108,15 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.columns.Arrival, "arrival-column", f.columns.Arrival, "`column` of the trace with arrivals in seconds")
+	cmd.Flags().StringVar(&f.columns.Arrival, "arrival-column", f.columns.Arrival,
+		"`column` of the trace with arrivals in seconds")
 	cmd.Flags().StringVar(&f.columns.Work, "work-column", f.columns.Work, "`column` of the trace with seconds of work")
-	cmd.Flags().StringVar(&interference, "interference", "u95", "`rates` of jobs on one machine: u95, or pairs:FILE (CSV of "+
-		"workload, colocated_with, normalised_throughput)")
-	cmd.Flags().Float64Var(&factor, "deadline-factor", 1.25, "deadlines of default-sla: `S` times the work, plus 900 s")
-	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(pack.Names, ", ")+" (default all)")
+	cmd.Flags().StringVar(&interference, "interference", "u95", "`rates` of jobs on one machine: u95, or "+
+		"pairs:FILE (CSV of workload, colocated_with, normalised_throughput)")
+	cmd.Flags().Float64Var(&factor, "deadline-factor", 1.25,
+		"deadlines of default-sla: `S` times the work, plus 900 s")
+	cmd.Flags().StringSliceVar(&asked, "policy", nil,
+		"only these `policies`: "+strings.Join(pack.Names, ", ")+" (default all)")
 	return cmd
 }
 
@@ -203,7 +206,8 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&repeat, "repeat", false, "repeat the jobs in order where --first is larger than the trace (default: refuse)")
+	cmd.Flags().BoolVar(&repeat, "repeat", false,
+		"repeat the jobs in order where --first is larger than the trace (default: refuse)")
 	return cmd
 }
 
@@ -222,7 +226,8 @@ func (a *app) pack(jobs []queue.Job, types []queue.Machine, n int) show.PackResu
 	began := a.Now()
 	p := pack.Static(offers, sizes)
 	took := a.Now().Sub(began)
-	r := show.PackResult{Tasks: n, Policy: pack.DefaultName, Bound: p.Bound, Seconds: took.Round(time.Microsecond).Seconds()}
+	r := show.PackResult{Tasks: n, Policy: pack.DefaultName, Bound: p.Bound,
+		Seconds: took.Round(time.Microsecond).Seconds()}
 	r.Exact = p.Cost(offers)
 	r.Cost, r.Machines = r.Exact.Float(), len(p.Bins)
 	return r

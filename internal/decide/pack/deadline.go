@@ -3,8 +3,8 @@ package pack
 // rateDoubt is how much faster than a rate that is learned a task must be to count as in time.
 const rateDoubt = 1.02
 
-// needs computes the lowest rates at which tasks keep their deadlines. A task that would be late even alone needs nothing:
-// no packing helps it.
+// needs computes the lowest rates at which tasks keep their deadlines. A task that would be late even alone needs
+// nothing: no packing helps it.
 func needs(v *View) []need {
 	list := make([]need, len(v.Tasks))
 	var ready int64

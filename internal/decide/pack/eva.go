@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// eva is the published policy of that name (Chang and Venkataraman, EuroSys'25). Each round it makes two plans: one that
-// seats only waiting tasks and those of machines that do not pay, and one that packs everything anew. It takes the second
-// if its saving until the next such round exceeds what the moves cost more.
+// eva is the published policy of that name (Chang and Venkataraman, EuroSys'25). Each round it makes two plans: one
+// that seats only waiting tasks and those of machines that do not pay, and one that packs everything anew. It takes
+// the second if its saving until the next such round exceeds what the moves cost more.
 type eva struct {
 	rates   Rates
 	seen    map[int]bool // tasks of the last round, by ID

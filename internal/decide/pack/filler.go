@@ -15,7 +15,8 @@ type filler struct {
 // need is the lowest rate at which a task ends in time where it stays, and where it starts anew.
 type need struct{ stay, start float64 }
 
-// lateFine is what a task that would miss its deadline takes off the value, in dollars an hour: more than machines cost.
+// lateFine is what a task that would miss its deadline takes off the value, in dollars an hour: more than machines
+// cost.
 const lateFine = 1e6
 
 // fine returns lateFine if a task at a rate would be late.

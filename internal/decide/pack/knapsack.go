@@ -142,9 +142,10 @@ type search struct {
 	value  float64
 }
 
-// best returns the set with the most worth for a room, its worth, and what no set is above. Sets worth at most floor are
-// of no interest. With prove it spends more on the bound.
-func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, prove bool) (count []int, value, most float64) {
+// best returns the set with the most worth for a room, its worth, and what no set is above. Sets worth at most floor
+// are of no interest. With prove it spends more on the bound.
+func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, prove bool) (count []int,
+	value, most float64) {
 	s := search{k: k, worth: worth, limit: limit, count: make([]int, len(k.sizes)), value: floor}
 	tables := [][]int{{GPU, CPU}, {GPU, Memory}}
 	if prove {

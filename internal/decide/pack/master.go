@@ -27,7 +27,8 @@ const tiny = 1e-9
 // newMaster starts from one column for each row that covers that row alone.
 func newMaster(want []float64, single func(row int) column) *master {
 	n := len(want)
-	m := &master{want: want, basis: make([]int, n), inverse: make([][]float64, n), x: make([]float64, n), price: make([]float64, n)}
+	m := &master{want: want, basis: make([]int, n), inverse: make([][]float64, n),
+		x: make([]float64, n), price: make([]float64, n)}
 	for k := range n {
 		c := single(k)
 		m.columns = append(m.columns, c)

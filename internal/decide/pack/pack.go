@@ -62,7 +62,8 @@ type Task struct {
 	Size Size
 	// Arrived is the second at which the task came.
 	Arrived int64
-	// Setup is the seconds from a launch to the first progress; Leave those from the decision to move until it starts anew.
+	// Setup is the seconds from a launch to the first progress; Leave those from the decision to move until it starts
+	// anew.
 	Setup, Leave int64
 	// On is the index in View.Machines of the machine that the task is on or bound for, or Waiting.
 	On int
@@ -85,7 +86,7 @@ type Oracle struct {
 	Deadline int64   // second
 }
 
-// Machine is a machine that is booting or up.
+// Machine is a machine that is provisioning or running.
 type Machine struct {
 	ID    int
 	Type  int   // index in View.Types

@@ -40,7 +40,8 @@ func (r *Rates) at(a, b int) *pair {
 		r.of = append(r.of, nil)
 	}
 	for len(r.of[a]) <= b {
-		r.of[a] = append(r.of[a], pair{rate: assumedPair, log: math.Log(assumedPair), variance: assumedSpread * assumedSpread})
+		r.of[a] = append(r.of[a], pair{rate: assumedPair, log: math.Log(assumedPair),
+			variance: assumedSpread * assumedSpread})
 	}
 	return &r.of[a][b]
 }

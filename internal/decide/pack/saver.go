@@ -16,10 +16,10 @@ const (
 	improvements = 6
 )
 
-// saver is the default policy. It values progress by the duals of a linear program over all ways to fill a machine with
-// the tasks present, which is what an hour of a task's work costs where packing is at its best, and keeps the sum of
-// machine prices less the value of the progress on them low: waiting tasks go where they add most, and machines that lose
-// most are repacked where the saving pays for the moves.
+// saver is the default policy. It values progress by the duals of a linear program over all ways to fill a machine
+// with the tasks present, which is what an hour of a task's work costs where packing is at its best, and keeps the
+// sum of machine prices less the value of the progress on them low: waiting tasks go where they add most, and
+// machines that lose most are repacked where the saving pays for the moves.
 type saver struct {
 	deadlines bool
 	rates     Rates

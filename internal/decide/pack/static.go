@@ -50,8 +50,8 @@ func Static(types []Type, sizes []Size) Packing {
 	return Packing{Bins: s.bins, Bound: bound}
 }
 
-// mostRows bounds the sizes that a linear program tells apart. Where there are more they are counted in coarser units: the
-// time grows with the cube.
+// mostRows bounds the sizes that a linear program tells apart. Where there are more they are counted in coarser
+// units: the time grows with the cube.
 const mostRows = 160
 
 // coarse returns units in which there are few enough sizes, and whether they are exact.
@@ -135,8 +135,8 @@ func fits(types []Type, s Size) bool {
 	return ok
 }
 
-// irreducible lists the types of which no larger one is q machines in one for q prices: the linear program can do without
-// the others, because it may use a part of a machine.
+// irreducible lists the types of which no larger one is q machines in one for q prices: the linear program can do
+// without the others, because it may use a part of a machine.
 func irreducible(types []Type) (list []int) {
 	for i, a := range types {
 		redundant := slices.ContainsFunc(types, func(b Type) bool {
@@ -194,8 +194,8 @@ func (s *static) column(kind int, rows, count []int) column {
 	return c
 }
 
-// generate adds columns until none makes the mix cheaper, and returns the bound. With a limit no column has more tasks of
-// a row than there are.
+// generate adds columns until none makes the mix cheaper, and returns the bound. With a limit no column has more
+// tasks of a row than there are.
 func (s *static) generate(rows []int, limited bool) (bound float64) {
 	worth := make([]float64, len(s.sizes))
 	var limit []int
@@ -329,7 +329,8 @@ func (s *static) open(rows []int, c *column) {
 // mostMerged bounds the machines among which pairs are tried.
 const mostMerged = 300
 
-// merge puts the tasks of two machines on one where that is cheaper. Rounding leaves such pairs among the last machines.
+// merge puts the tasks of two machines on one where that is cheaper. Rounding leaves such pairs among the last
+// machines.
 func (s *static) merge() {
 	sum := make([]Size, len(s.bins))
 	for i, b := range s.bins {

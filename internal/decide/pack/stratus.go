@@ -7,9 +7,9 @@ import (
 )
 
 // stratus is the published policy of that name (Chung, Park and Ganger, SoCC'18), which aligns tasks by how long they
-// still run: a task goes to a machine whose last end falls into the same power of two, else to one that ends later, else
-// to one that ends earlier. New machines take groups of tasks of falling length. It never moves a task, and it knows how
-// long tasks run.
+// still run: a task goes to a machine whose last end falls into the same power of two, else to one that ends later,
+// else to one that ends earlier. New machines take groups of tasks of falling length. It never moves a task, and it
+// knows how long tasks run.
 type stratus struct{}
 
 func (stratus) Place(v *View) Plan {
@@ -41,7 +41,8 @@ func (p *aligned) machineLeft(m int) (left float64) {
 	return left
 }
 
-// seat returns the best machine with room: same bin and nearest end, else a later bin, else an earlier one with most room.
+// seat returns the best machine with room: same bin and nearest end, else a later bin, else an earlier one with most
+// room.
 func (p *aligned) seat(t int) int {
 	bin, left := log2(p.left(t)), p.left(t)
 	best := [3]int{Waiting, Waiting, Waiting}

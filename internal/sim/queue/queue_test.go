@@ -15,8 +15,8 @@ func play(c queue.Config) (log []queue.Entry, r queue.Result) {
 	return log, queue.Run(c)
 }
 
-// Whatever the trace and the policy: no machine has more tasks than room at any second, no task waits for a machine, each ends,
-// each machine ends, and the cost is what a plain sum over the list of events says.
+// Whatever the trace and the policy: no machine has more tasks than room at any second, no task waits for a machine,
+// each ends, each machine ends, and the cost is what a plain sum over the list of events says.
 func TestRun_HoldsItsRulesOnDrawnTraces(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(6, 200)) {

@@ -1,5 +1,5 @@
-// Package queue plays a trace of jobs on rented machines in virtual time, under the policies of decide/pack, by the rules
-// of the public packing benchmark (Eva, EuroSys'25).
+// Package queue plays a trace of jobs on rented machines in virtual time, under the policies of decide/pack, by the
+// rules of the public packing benchmark (Eva, EuroSys'25).
 package queue
 
 import (
