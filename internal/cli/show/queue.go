@@ -105,7 +105,8 @@ func (r PackResults) Text(p Place) string {
 			above = fmt.Sprintf("%.3f %%", 100*(q.Cost/q.Bound-1))
 		}
 		rows = append(rows, []string{strconv.Itoa(q.Tasks), strconv.Itoa(q.Machines),
-			money.Format(q.Exact, money.USD, 2) + "/h", money.ShortFloat(q.Bound, money.USD) + "/h", above, fmt.Sprintf("%.3f s", q.Seconds)})
+			money.Format(q.Exact, money.USD, 2) + "/h", money.ShortFloat(q.Bound, money.USD) + "/h", above,
+			fmt.Sprintf("%.3f s", q.Seconds)})
 	}
 	return draw.Grid([]draw.Column{{Name: "TASKS", Right: true, Key: true}, {Name: "MACHINES", Right: true},
 		{Name: "COST", Right: true}, {Name: "BOUND", Right: true}, {Name: "ABOVE", Right: true}, {Name: "TIME", Right: true}},

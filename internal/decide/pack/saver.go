@@ -254,6 +254,9 @@ func (t *trial) best(free, pool []int) (b choice) {
 	}
 	t.f.here = len(t.machines)
 	for kind, y := range t.v.Types {
+		if t.needless(kind, stock) {
+			continue
+		}
 		tasks, value := t.fill(y.Size, nil, stock)
 		if len(tasks) == 0 {
 			continue
@@ -272,6 +275,21 @@ func (t *trial) best(free, pool []int) (b choice) {
 		}
 	}
 	return b
+}
+
+// needless reports whether a cheaper type holds all of the stock that fits this one, so that it gives the same set.
+func (t *trial) needless(kind int, s stock) bool {
+	y := &t.v.Types[kind]
+	var sum Size
+	for k := range s {
+		if x := &s[k]; x.size.Fits(y.Size) {
+			for range x.tasks {
+				sum = sum.Add(x.size)
+			}
+		}
+	}
+	c, ok := Cheapest(t.v.Types, sum)
+	return sum == Size{} || ok && t.v.Types[c].Price < y.Price
 }
 
 // stock is a pool by class.
