@@ -13,10 +13,10 @@ import (
 func check(c queue.Config, log []queue.Entry, r queue.Result) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	type machine struct {
-		kind                    int
-		launched                int64
-		released, ended, filled bool
-		used                    pack.Size
+		kind            int
+		launched        int64
+		released, ended bool
+		used            pack.Size
 	}
 	machines := map[int]*machine{}
 	on := map[int]int{}

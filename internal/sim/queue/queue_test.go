@@ -176,7 +176,7 @@ func TestRead_NamesFileLineFieldAndFix(t *testing.T) {
 	head = "workload,colocated_with,normalised_throughput\n"
 	for text, says := range map[string]string{
 		head:                            "p.csv: has no line for w",
-		head + "w1,w1,0\n":              "p.csv: line 2: normalised_throughput \"0\": give more than 0",
+		head + "w1,w1,0\n":              "p.csv: line 2: normalised_throughput \"0\": give 0.01 to 1",
 		head + "w1,w1,1.5\n":            "p.csv: line 2: normalised_throughput \"1.5\": give a number from 0 to 1",
 		head + "w1,w1,NaN\n":            "p.csv: line 2: normalised_throughput",
 		head + "w1,w1,0.5\nw1,w1,0.5\n": "this pair is there twice",

@@ -319,6 +319,9 @@ func (f *Interference) rate(tasks []task, i int, busy []int) int64 {
 	return max(1, int64(math.Round(rate)))
 }
 
+// slowestPair is the least rate of one workload beside another, in units.
+const slowestPair = unit / 100
+
 // ReadPairs reads how fast each workload is beside each other one.
 func ReadPairs(file string, in io.Reader, jobs []Job) (Interference, error) {
 	const value = "normalised_throughput"
@@ -350,8 +353,8 @@ func ReadPairs(file string, in io.Reader, jobs []Job) (Interference, error) {
 		if err != nil {
 			return Interference{}, err
 		}
-		if n == 0 {
-			return Interference{}, t.wrong(value, "give more than 0: a job beside another still makes progress")
+		if n < slowestPair {
+			return Interference{}, t.wrong(value, "give 0.01 to 1: a job beside another still makes progress")
 		}
 		a, ok := kinds[t.text("workload")]
 		b, also := kinds[t.text("colocated_with")]

@@ -127,7 +127,6 @@ type world struct {
 	events   events
 	tasks    []task
 	machines []machine
-	arrived  int   // tasks that have arrived
 	active   []int // arrived and not done
 	up       []int // machines that are not released
 	ended    int
@@ -191,12 +190,7 @@ func (w *world) round() {
 	}
 	next := w.now + Period
 	if len(w.active) == 0 && len(w.up) == 0 { // nothing to decide before the next arrival
-		for _, e := range w.events {
-			if e.class == arrival {
-				next = max(next, (w.firstArrival()+Period-1)/Period*Period)
-				break
-			}
-		}
+		next = max(next, (w.firstArrival()+Period-1)/Period*Period)
 	} else {
 		v := w.view()
 		var began time.Time
