@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 STRIPPED = -ldflags '-s -w'
 
-.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-queue bench-server bench-store paired picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -123,6 +123,10 @@ bench-zones: ## the same with several zones, live prices and transfer; the optim
 
 bench-commit: ## commitments on three years of hourly demand, against their targets: needs ../shared/data/commitments (another file: DEMAND=)
 	@$(call needs,$(DEMAND)) $(GO) test -count 1 ./internal/work/commit -run TestBenchmark -v -demand $(abspath $(DEMAND)) | grep -v '^[=-]'
+
+bench-queue: ## packing policies on the public trace of 6,274 jobs, against their targets, minutes: needs ../shared/data/queue
+	@$(call needs,$(DATA)/queue/trace_6274.csv) $(GO) test -count 1 -timeout 60m ./internal/sim/queue -run TestBenchmark -v -whole -data $(abspath $(DATA)/queue) | grep -v '^[=-]'
+	@$(call needs,$(DATA)/queue/trace_6274.csv) $(GO) run ./cmd/scrimp simulate pack --trace $(DATA)/queue/trace_6274.csv --catalog $(DATA)/queue/instance_types.csv --first 8000 --repeat
 
 JOBS ?= 1000000
 FOR ?= 10s

@@ -44,7 +44,8 @@ Exit status: 0 done, 2 no policy can meet the deadline, 1 error.`,
 		},
 	}
 	a.simulateFlags(cmd, &f)
-	cmd.AddCommand(a.simulateDeadlineCmd(), a.simulateZonesCmd())
+	cmd.AddCommand(a.simulateDeadlineCmd(), a.simulateZonesCmd(), a.simulateQueueCmd(),
+		a.simulatePackCmd())
 	return cmd
 }
 

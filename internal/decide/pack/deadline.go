@@ -1,0 +1,44 @@
+package pack
+
+// rateDoubt is how much faster than a rate that is learned a task must be to count as in time.
+const rateDoubt = 1.02
+
+// needs computes the lowest rates at which tasks keep their deadlines. A task that would be late even alone needs
+// nothing: no packing helps it.
+func needs(v *View) []need {
+	list := make([]need, len(v.Tasks))
+	var ready int64
+	for _, y := range v.Types {
+		ready = max(ready, y.Ready)
+	}
+	for i, t := range v.Tasks {
+		if !t.Oracle.Known {
+			continue
+		}
+		begin := t.Setup + ready
+		if t.On != Waiting {
+			begin += t.Leave
+		}
+		n := &list[i]
+		switch stay := least(t, v.Now); {
+		case stay > 1: // late already
+		case t.Fixed || t.On == Waiting: // it starts soon, and how soon is not known
+			n.start = min(1, least(t, v.Now+begin))
+			n.stay = n.start
+		default: // a rate above 1 says that a move would make it late
+			n.stay, n.start = stay, least(t, v.Now+begin)
+		}
+	}
+	return list
+}
+
+// never is a rate that no task has.
+const never = 2.0
+
+// least is the rate at which a task that progresses from a second on ends at its deadline.
+func least(t Task, from int64) float64 {
+	if room := float64(t.Oracle.Deadline - from); room > 0 {
+		return min(never, t.Oracle.Left*rateDoubt/room)
+	}
+	return never
+}

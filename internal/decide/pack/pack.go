@@ -1,0 +1,187 @@
+// Package pack decides which tasks share which machines. It knows no clock and no cloud: a View goes in, a Plan of
+// launches, placements, moves and releases comes out, and equal views give equal plans.
+package pack
+
+import (
+	"math"
+
+	"scrimp/internal/lib/money"
+)
+
+// The resources of a Size, by index. A Size counts thousandths: of an accelerator, of a vCPU, of a gigabyte.
+const (
+	GPU = iota
+	CPU
+	Memory
+	Resources
+)
+
+// Milli is the number of units of a Size in one accelerator, one vCPU or one gigabyte.
+const Milli = 1000
+
+// Size is what a task needs or a machine has, in thousandths, so that sums are exact.
+type Size [Resources]int64
+
+// Add returns s and t together.
+func (s Size) Add(t Size) Size {
+	for i := range s {
+		s[i] += t[i]
+	}
+	return s
+}
+
+// Sub returns s without t.
+func (s Size) Sub(t Size) Size {
+	for i := range s {
+		s[i] -= t[i]
+	}
+	return s
+}
+
+// Fits reports whether s fits into room.
+func (s Size) Fits(room Size) bool {
+	return s[GPU] <= room[GPU] && s[CPU] <= room[CPU] && s[Memory] <= room[Memory]
+}
+
+// Type is a machine type for sale.
+type Type struct {
+	Name  string
+	Size  Size
+	Price money.Rate // of an hour
+	// Ready is the seconds from a launch until a task can start; Boot is those of them that are billed.
+	Ready, Boot int64
+}
+
+// Waiting is the place of a task that is on no machine.
+const Waiting = -1
+
+// Task is a task that is not done yet.
+type Task struct {
+	ID   int // rises with arrival
+	Kind int // tasks of one kind disturb their neighbours alike
+	Size Size
+	// Arrived is the second at which the task came.
+	Arrived int64
+	// Setup is the seconds from a launch to the first progress; Leave those from the decision to move until it starts
+	// anew.
+	Setup, Leave int64
+	// On is the index in View.Machines of the machine that the task is on or bound for, or Waiting.
+	On int
+	// Fixed says that the task is being launched or moved, so this round leaves it where it is.
+	Fixed bool
+	// Busy says that the task contends with its neighbours.
+	Busy bool
+	// Rate is the measured progress in seconds of work a second; 0 while the task makes none.
+	Rate float64
+	// Progress is the seconds of work done so far, which every scheduler can count.
+	Progress float64
+	// Oracle is known only where a policy's name says so: the seconds of work left and the deadline's second.
+	Oracle Oracle
+}
+
+// Oracle is what a scheduler does not know unless the user tells it.
+type Oracle struct {
+	Known    bool
+	Left     float64 // seconds of work
+	Deadline int64   // second
+}
+
+// Machine is a machine that is provisioning or running.
+type Machine struct {
+	ID    int
+	Type  int   // index in View.Types
+	Tasks []int // indices in View.Tasks of the tasks on it or bound for it
+}
+
+// View is what a scheduler sees in one round. Policies do not change it.
+type View struct {
+	Now      int64 // seconds
+	Period   int64 // seconds between rounds
+	Types    []Type
+	Tasks    []Task // by rising ID
+	Machines []Machine
+}
+
+// Move puts a task on a machine: it starts there if it waits, and else moves there.
+type Move struct {
+	Task int // index in View.Tasks
+	To   int // index in View.Machines, or len(View.Machines)+i for Plan.Launches[i]
+}
+
+// Plan is what a round decides. It happens whole or not at all.
+type Plan struct {
+	Launches []int // types of the machines to launch
+	Moves    []Move
+	Releases []int // machines that take no new task and end when the last one has left
+}
+
+// Policy decides rounds. It keeps what it has learned between them.
+type Policy interface {
+	Place(v *View) Plan
+}
+
+// The names of the policies, in the order of tables.
+const (
+	NoPackingName  = "no-packing"
+	StratusName    = "stratus"
+	EvaName        = "eva"
+	DefaultName    = "default"
+	DefaultSLAName = "default-sla"
+)
+
+// Names lists every policy.
+var Names = []string{NoPackingName, StratusName, EvaName, DefaultName, DefaultSLAName}
+
+// NeedsOracle reports whether a policy uses the work left or the deadline.
+func NeedsOracle(name string) bool { return name == StratusName || name == DefaultSLAName }
+
+// New returns a fresh policy, and false for a name that is none of Names.
+func New(name string) (Policy, bool) {
+	switch name {
+	case NoPackingName:
+		return noPacking{}, true
+	case StratusName:
+		return stratus{}, true
+	case EvaName:
+		return &eva{}, true
+	case DefaultName:
+		return &saver{}, true
+	case DefaultSLAName:
+		return &saver{deadlines: true}, true
+	}
+	return nil, false
+}
+
+// Cheapest returns the cheapest type that fits a task of that size alone, the first of equals, and false if none does.
+// Its price is the task's reservation price.
+func Cheapest(types []Type, s Size) (int, bool) {
+	best, ok := 0, false
+	for i, t := range types {
+		if s.Fits(t.Size) && (!ok || t.Price < types[best].Price) {
+			best, ok = i, true
+		}
+	}
+	return best, ok
+}
+
+// noPacking gives every task a machine of its own.
+type noPacking struct{}
+
+func (noPacking) Place(v *View) Plan {
+	s := NewStatement(v)
+	for i, t := range v.Tasks {
+		if t.On != Waiting {
+			continue
+		}
+		if c, ok := Cheapest(v.Types, t.Size); ok {
+			s.Move(i, s.Open(c))
+		}
+	}
+	return s.Commit()
+}
+
+// hourly returns a price in dollars an hour, for estimates only.
+func hourly(p money.Rate) float64 { return p.Float() }
+
+// log2 returns the whole part of the logarithm of x, at least 0.
+func log2(x float64) int { return int(math.Floor(math.Log2(math.Max(1, x)))) }

@@ -1,0 +1,354 @@
+package pack
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"scrimp/internal/lib/money"
+)
+
+// Bin is a machine with its tasks, in a packing of all at once.
+type Bin struct {
+	Type  int
+	Tasks []int // indices in the list of sizes
+}
+
+// Packing is a way to put tasks on machines, and a price that none is below.
+type Packing struct {
+	Bins  []Bin
+	Bound float64 // dollars an hour: the optimum of the linear program
+}
+
+// Cost is what the machines cost in an hour.
+func (p Packing) Cost(types []Type) (sum money.Amount) {
+	for _, b := range p.Bins {
+		sum = sum.Add(types[b.Type].Price.Until(time.Hour))
+	}
+	return sum
+}
+
+// closeEnough ends the search for columns: the mix is within this share of the bound.
+const closeEnough = 1e-4
+
+// Static packs tasks onto new machines at the lowest sum of prices that it finds: by column generation over the sets of
+// tasks that fit a machine (Gilmore and Gomory), whose optimum is the bound, and by rounding its mix. Tasks that fit no
+// machine are left out.
+func Static(types []Type, sizes []Size) Packing {
+	unit, exact := coarse(sizes)
+	s := newStatic(types, sizes, unit, true)
+	if len(s.sizes) == 0 {
+		return Packing{}
+	}
+	bound := s.generate(s.begin(), false)
+	if !exact { // tasks that are rounded down need no more than they do
+		low := newStatic(types, sizes, unit, false)
+		bound = low.generate(low.begin(), false)
+	}
+	s.dive()
+	s.merge()
+	return Packing{Bins: s.bins, Bound: bound}
+}
+
+// mostRows bounds the sizes that a linear program tells apart. Where there are more they are counted in coarser
+// units: the time grows with the cube.
+const mostRows = 160
+
+// coarse returns units in which there are few enough sizes, and whether they are exact.
+func coarse(sizes []Size) (unit Size, exact bool) {
+	unit, exact = Size{1, 1, 1}, true
+	for {
+		rows := map[Size]bool{}
+		var values [Resources]map[int64]bool
+		for r := range values {
+			values[r] = map[int64]bool{}
+		}
+		for _, size := range sizes {
+			size = rounded(size, unit, true)
+			rows[size] = true
+			for r, n := range size {
+				values[r][n] = true
+			}
+		}
+		if len(rows) <= mostRows {
+			return unit, exact
+		}
+		widest := 0
+		for r := range values {
+			if len(values[r]) > len(values[widest]) {
+				widest = r
+			}
+		}
+		unit[widest] *= 2
+		exact = false
+	}
+}
+
+// rounded returns a size in whole units.
+func rounded(s, unit Size, up bool) Size {
+	for r := range s {
+		if up {
+			s[r] += unit[r] - 1
+		}
+		s[r] -= s[r] % unit[r]
+	}
+	return s
+}
+
+// static is a packing in progress. Tasks of one size are one row.
+type static struct {
+	types []Type
+	large []int   // the types that the linear program needs
+	all   []Size  // of the tasks
+	sizes []Size  // of the rows
+	left  [][]int // tasks of each row that have no machine yet
+	sack  *knapsack
+	m     *master
+	bins  []Bin
+}
+
+func newStatic(types []Type, sizes []Size, unit Size, up bool) *static {
+	s := &static{types: types, large: irreducible(types), all: sizes}
+	row := map[Size]int{}
+	for i, size := range sizes {
+		if _, ok := Cheapest(types, size); !ok {
+			continue
+		}
+		if r := rounded(size, unit, up); fits(types, r) {
+			size = r
+		}
+		r, known := row[size]
+		if !known {
+			r = len(s.sizes)
+			row[size] = r
+			s.sizes, s.left = append(s.sizes, size), append(s.left, nil)
+		}
+		s.left[r] = append(s.left[r], i)
+	}
+	s.sack = &knapsack{sizes: s.sizes}
+	return s
+}
+
+// fits reports whether any type is large enough.
+func fits(types []Type, s Size) bool {
+	_, ok := Cheapest(types, s)
+	return ok
+}
+
+// irreducible lists the types of which no larger one is q machines in one for q prices: the linear program can do
+// without the others, because it may use a part of a machine.
+func irreducible(types []Type) (list []int) {
+	for i, a := range types {
+		redundant := slices.ContainsFunc(types, func(b Type) bool {
+			q := int64(b.Price / max(1, a.Price))
+			if q < 2 || b.Price > a.Price*2000 {
+				return q >= 1 && b.Price <= a.Price && b.Name != a.Name && a.Size.Fits(b.Size) && b.Size != a.Size
+			}
+			return int64(b.Price) <= q*int64(a.Price) && Size{a.Size[0] * q, a.Size[1] * q, a.Size[2] * q}.Fits(b.Size)
+		})
+		if !redundant {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// start makes a linear program for the tasks left, with the columns of the last one, whose rows were others.
+func (s *static) start(rows, old []int, columns []column) {
+	want := make([]float64, len(rows))
+	place := make([]int, len(s.sizes))
+	for i := range place {
+		place[i] = -1
+	}
+	for i, r := range rows {
+		want[i], place[r] = float64(len(s.left[r])), i
+	}
+	s.m = newMaster(want, func(i int) column {
+		c, _ := Cheapest(s.types, s.sizes[rows[i]])
+		return s.column(c, []int{i}, []int{1})
+	})
+	for _, c := range columns {
+		var at, n []int
+		var sum Size
+		for i, r := range c.rows {
+			if p := place[old[r]]; p >= 0 {
+				q := min(c.count[i], len(s.left[old[r]]))
+				at, n = append(at, p), append(n, q)
+				for range q {
+					sum = sum.Add(s.sizes[old[r]])
+				}
+			}
+		}
+		if len(at) > 0 {
+			kind, _ := Cheapest(s.types, sum)
+			s.m.columns = append(s.m.columns, s.column(kind, at, n))
+		}
+	}
+}
+
+func (s *static) column(kind int, rows, count []int) column {
+	c := column{cost: hourly(s.types[kind].Price), rows: rows, count: count, kind: kind}
+	for _, n := range count {
+		c.parts = append(c.parts, float64(n))
+	}
+	return c
+}
+
+// generate adds columns until none makes the mix cheaper, and returns the bound. With a limit no column has more
+// tasks of a row than there are.
+func (s *static) generate(rows []int, limited bool) (bound float64) {
+	worth := make([]float64, len(s.sizes))
+	var limit []int
+	if limited {
+		limit = make([]int, len(s.sizes))
+		for _, r := range rows {
+			limit[r] = len(s.left[r])
+		}
+	}
+	place := make([]int, len(s.sizes))
+	prove := false
+	for range 20 * (len(rows) + 10) {
+		s.m.solve()
+		clear(worth)
+		for i, r := range rows {
+			worth[r], place[r] = s.m.price[i], i
+		}
+		scale, found := 1.0, false
+		for _, kind := range s.large {
+			price := hourly(s.types[kind].Price)
+			count, value, most := s.sack.best(s.types[kind].Size, worth, limit, price, prove)
+			scale = min(scale, price/max(price, most))
+			if value > price*(1+closeEnough) {
+				var at, n []int
+				for r, q := range count {
+					if q > 0 {
+						at, n = append(at, place[r]), append(n, q)
+					}
+				}
+				s.m.columns = append(s.m.columns, s.column(kind, at, n))
+				found = true
+			}
+		}
+		// Duals scaled down until no set is worth more than its machine are a solution of the dual program (Farley).
+		value := s.m.value()
+		bound = max(bound, value*scale)
+		switch {
+		case value-bound < closeEnough*value || !found && (prove || limited):
+			return bound
+		case !found:
+			prove = true
+		}
+	}
+	return bound
+}
+
+// few is the number of tasks from which on every type counts: whole small machines beat a part of a large one.
+const few = 150
+
+// begin starts the linear program of all tasks, and returns its rows.
+func (s *static) begin() (rows []int) {
+	for i := range s.sizes {
+		rows = append(rows, i)
+	}
+	s.start(rows, nil, nil)
+	return rows
+}
+
+// dive rounds the mix: whole machines first, else the column that is nearest to one, and solves again for what is left.
+func (s *static) dive() {
+	var rows []int
+	for i := range s.sizes {
+		rows = append(rows, i)
+	}
+	s.take(rows, false)
+	for {
+		columns, old := s.m.columns, slices.Clone(rows)
+		rows = slices.DeleteFunc(rows, func(r int) bool { return len(s.left[r]) == 0 })
+		if len(rows) == 0 {
+			return
+		}
+		left := 0
+		for _, r := range rows {
+			left += len(s.left[r])
+		}
+		if left <= few && len(s.large) < len(s.types) {
+			s.large = s.large[:0]
+			for i := range s.types {
+				s.large = append(s.large, i)
+			}
+		}
+		s.start(rows, old, columns)
+		s.generate(rows, true)
+		s.take(rows, true)
+	}
+}
+
+// take rounds columns of the basis down, and gives their machines tasks. Where that gives none, it may round one up.
+func (s *static) take(rows []int, always bool) {
+	most, near := 0.0, -1
+	whole := false
+	for i, b := range s.m.basis {
+		if b < 0 || s.m.x[i] < tiny {
+			continue
+		}
+		n := math.Floor(s.m.x[i] + 1e-6)
+		for range int(n) {
+			s.open(rows, &s.m.columns[b])
+			whole = true
+		}
+		if x := s.m.x[i] - n; x > most {
+			most, near = x, b
+		}
+	}
+	if always && !whole && near >= 0 {
+		s.open(rows, &s.m.columns[near])
+	}
+}
+
+// open gives a machine the tasks of a column that are left, on the cheapest type that holds them.
+func (s *static) open(rows []int, c *column) {
+	var tasks []int
+	var sum Size
+	for i, r := range c.rows {
+		list := &s.left[rows[r]]
+		n := min(c.count[i], len(*list))
+		tasks = append(tasks, (*list)[:n]...)
+		*list = (*list)[n:]
+	}
+	for _, t := range tasks {
+		sum = sum.Add(s.all[t])
+	}
+	if len(tasks) == 0 {
+		return
+	}
+	if kind, ok := Cheapest(s.types, sum); ok {
+		s.bins = append(s.bins, Bin{Type: kind, Tasks: tasks})
+	}
+}
+
+// mostMerged bounds the machines among which pairs are tried.
+const mostMerged = 300
+
+// merge puts the tasks of two machines on one where that is cheaper. Rounding leaves such pairs among the last
+// machines.
+func (s *static) merge() {
+	sum := make([]Size, len(s.bins))
+	for i, b := range s.bins {
+		for _, t := range b.Tasks {
+			sum[i] = sum[i].Add(s.all[t])
+		}
+	}
+	for i := max(0, len(s.bins)-mostMerged); i < len(s.bins); i++ {
+		for j := i + 1; j < len(s.bins); j++ {
+			a, b := &s.bins[i], s.bins[j]
+			kind, ok := Cheapest(s.types, sum[i].Add(sum[j]))
+			if !ok || s.types[kind].Price >= s.types[a.Type].Price+s.types[b.Type].Price {
+				continue
+			}
+			a.Type, a.Tasks = kind, append(a.Tasks, b.Tasks...)
+			sum[i] = sum[i].Add(sum[j])
+			s.bins, sum = slices.Delete(s.bins, j, j+1), slices.Delete(sum, j, j+1)
+			j = i // the larger machine may take others that came before
+		}
+	}
+}

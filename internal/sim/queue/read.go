@@ -1,0 +1,378 @@
+// Package queue plays a trace of jobs on rented machines in virtual time, under the policies of decide/pack, by the
+// rules of the public packing benchmark (Eva, EuroSys'25).
+package queue
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/decide/pack"
+	"scrimp/internal/lib/money"
+)
+
+// Job is a job of one task.
+type Job struct {
+	ID       string
+	Workload string
+	Kind     int // index of the workload, by first appearance
+	Arrival  int64
+	Work     int64 // billionths of a second at full rate
+	Size     pack.Size
+	// Seconds of each phase, and the image that a machine keeps once it is built.
+	Init, Fetch, Build, Kill, Upload int64
+	Image                            int
+}
+
+// Machine is a machine type of a catalogue.
+type Machine struct {
+	Name  string
+	Size  pack.Size
+	Price money.Rate
+	// Seconds of each phase.
+	Instantiate, Run, Register, Terminate int64
+}
+
+// What a number in a file may be at most: sums and products of such numbers stay exact.
+const (
+	mostSeconds = 1_000_000_000 // 31 years
+	mostSize    = 1_000_000_000
+	mostRows    = 1_000_000
+)
+
+// table reads a CSV file with a header by the names of its columns.
+type table struct {
+	file   string
+	in     *csv.Reader
+	column map[string]int
+	row    []string
+	line   int
+}
+
+func newTable(file string, in io.Reader, columns ...string) (*table, error) {
+	t := &table{file: file, in: csv.NewReader(in), column: map[string]int{}}
+	head, err := t.in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: is empty: begin it with the line %s", file, strings.Join(columns, ","))
+	}
+	if err != nil {
+		return nil, t.broken(err)
+	}
+	for i, name := range head {
+		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if _, twice := t.column[name]; twice {
+			return nil, fmt.Errorf("%s: line 1: the column %q is there twice: remove one", file, name)
+		}
+		t.column[name] = i
+	}
+	for _, name := range columns {
+		if _, ok := t.column[name]; !ok {
+			return nil, fmt.Errorf("%s: line 1: has no column %q: add it, or name another column with its flag", file, name)
+		}
+	}
+	return t, nil
+}
+
+// next reads a row, and returns false at the end.
+func (t *table) next() (bool, error) {
+	row, err := t.in.Read()
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	if err != nil {
+		return false, t.broken(err)
+	}
+	t.row = row
+	t.line, _ = t.in.FieldPos(0)
+	return true, nil
+}
+
+// broken names the file once, and the line that the CSV reader found.
+func (t *table) broken(err error) error {
+	var p *csv.ParseError
+	if errors.As(err, &p) {
+		return fmt.Errorf("%s: line %d: %w: write one value for each column of line 1", t.file, p.Line, p.Err)
+	}
+	return fmt.Errorf("read %s: %w", t.file, err)
+}
+
+func (t *table) text(name string) string { return strings.TrimSpace(t.row[t.column[name]]) }
+
+// wrong says what is wrong with a field, and what to write instead.
+func (t *table) wrong(name, fix string) error {
+	return fmt.Errorf("%s: line %d: %s %q: %s", t.file, t.line, name, t.text(name), fix)
+}
+
+// number reads a decimal as a count of units of 1/scale, exactly.
+func (t *table) number(name string, scale, most int64) (int64, error) {
+	text := t.text(name)
+	fix := fmt.Sprintf("give a number from 0 to %d", most)
+	if text == "" || len(text) > 40 || strings.ContainsAny(text, "/_xXpPnNiI") {
+		return 0, t.wrong(name, fix)
+	}
+	if f, err := strconv.ParseFloat(text, 64); err != nil || f < 0 || f > float64(most) {
+		return 0, t.wrong(name, fix)
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return 0, t.wrong(name, fix)
+	}
+	if r.Mul(r, new(big.Rat).SetInt64(scale)); !r.IsInt() {
+		return 0, t.wrong(name, fmt.Sprintf("give at most %d decimals", len(strconv.FormatInt(scale, 10))-1))
+	}
+	return r.Num().Int64(), nil
+}
+
+// seconds reads a whole number of seconds.
+func (t *table) seconds(name string) (int64, error) {
+	return t.number(name, 1, mostSeconds)
+}
+
+// fields reads several numbers, and returns the first error.
+func (t *table) fields(scale, most int64, names []string, into ...*int64) error {
+	for i, name := range names {
+		n, err := t.number(name, scale, most)
+		if err != nil {
+			return err
+		}
+		*into[i] = n
+	}
+	return nil
+}
+
+// Columns names the columns of a trace that a user may choose.
+type Columns struct{ Arrival, Work string }
+
+// DefaultColumns are those of the public trace.
+var DefaultColumns = Columns{Arrival: "arrival_poisson20_s", Work: "work_gavel_s"}
+
+var (
+	sizeColumns  = []string{"gpu", "vcpu", "mem_gb"}
+	phaseColumns = []string{"init_delay_s", "fetch_delay_s", "build_image_delay_s", "kill_delay_s", "upload_delay_s"}
+)
+
+// ReadTrace reads a trace of jobs. Jobs are in the order of their rows.
+func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
+	columns := append([]string{"job_id", "workload", c.Arrival, c.Work, "image_id"}, sizeColumns...)
+	t, err := newTable(file, in, append(columns, phaseColumns...)...)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	kinds, ids, images := map[string]int{}, map[string]int{}, map[string]int{}
+	for {
+		more, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		if len(jobs) == mostRows {
+			return nil, fmt.Errorf("%s: line %d: a trace has at most %d jobs: cut it", file, t.line, mostRows)
+		}
+		j := Job{ID: t.text("job_id"), Workload: t.text("workload")}
+		if j.ID == "" {
+			return nil, t.wrong("job_id", "name the job")
+		}
+		if first, twice := ids[j.ID]; twice {
+			return nil, t.wrong("job_id", fmt.Sprintf("line %d has the same: give each job an id of its own", first))
+		}
+		ids[j.ID] = t.line
+		if j.Workload == "" {
+			return nil, t.wrong("workload", "name what the job runs, so that interference can be learned")
+		}
+		j.Kind, j.Image = number(kinds, j.Workload), number(images, t.text("image_id"))
+		if j.Arrival, err = t.seconds(c.Arrival); err != nil {
+			return nil, err
+		}
+		if j.Work, err = t.number(c.Work, unit, mostSeconds); err != nil {
+			return nil, err
+		}
+		if j.Work == 0 {
+			return nil, t.wrong(c.Work, "give more than 0 seconds of work")
+		}
+		if err := t.fields(pack.Milli, mostSize, sizeColumns, &j.Size[0], &j.Size[1], &j.Size[2]); err != nil {
+			return nil, err
+		}
+		err = t.fields(1, mostSeconds, phaseColumns, &j.Init, &j.Fetch, &j.Build, &j.Kill, &j.Upload)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("%s: has no job: write a line for each job below the header", file)
+	}
+	return jobs, nil
+}
+
+// number gives each name a number, by first appearance.
+func number(of map[string]int, name string) int {
+	n, known := of[name]
+	if !known {
+		n = len(of)
+		of[name] = n
+	}
+	return n
+}
+
+// ReadCatalog reads the machine types.
+func ReadCatalog(file string, in io.Reader) ([]Machine, error) {
+	phases := []string{"instantiate_s", "run_worker_s", "register_s", "terminate_s"}
+	t, err := newTable(file, in, append(append([]string{"name", "usd_per_hour"}, sizeColumns...), phases...)...)
+	if err != nil {
+		return nil, err
+	}
+	var types []Machine
+	names := map[string]int{}
+	for {
+		more, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		m := Machine{Name: t.text("name")}
+		if m.Name == "" {
+			return nil, t.wrong("name", "name the machine type")
+		}
+		if first, twice := names[m.Name]; twice {
+			return nil, t.wrong("name", fmt.Sprintf("line %d has the same: list each machine type once", first))
+		}
+		names[m.Name] = t.line
+		if m.Price, err = money.ParseRate(t.text("usd_per_hour")); err != nil {
+			return nil, t.wrong("usd_per_hour", "give the price of an hour in dollars, such as 3.06")
+		}
+		if m.Price == 0 {
+			return nil, t.wrong("usd_per_hour", "a machine that costs nothing takes every job: give its price, or remove it")
+		}
+		if err := t.fields(pack.Milli, mostSize, sizeColumns, &m.Size[0], &m.Size[1], &m.Size[2]); err != nil {
+			return nil, err
+		}
+		if err := t.fields(1, mostSeconds, phases, &m.Instantiate, &m.Run, &m.Register, &m.Terminate); err != nil {
+			return nil, err
+		}
+		types = append(types, m)
+	}
+	if len(types) == 0 {
+		return nil, fmt.Errorf("%s: has no machine type: write a line for each below the header", file)
+	}
+	return types, nil
+}
+
+// Check returns an error for the first job that fits no machine.
+func Check(trace string, jobs []Job, catalog string, types []Machine) error {
+	for _, j := range jobs {
+		if !fitsAny(j.Size, types) {
+			return fmt.Errorf("%s: job %s needs %s, and no machine type in %s is that large: lower gpu, vcpu or mem_gb, "+
+				"or add a larger type", trace, j.ID, sizeText(j.Size), catalog)
+		}
+	}
+	return nil
+}
+
+func fitsAny(s pack.Size, types []Machine) bool {
+	for _, t := range types {
+		if s.Fits(t.Size) {
+			return true
+		}
+	}
+	return false
+}
+
+// sizeText names a size in the columns' words.
+func sizeText(s pack.Size) string {
+	n := func(i int) string { return strconv.FormatFloat(float64(s[i])/pack.Milli, 'f', -1, 64) }
+	return fmt.Sprintf("gpu %s, vcpu %s, mem_gb %s", n(pack.GPU), n(pack.CPU), n(pack.Memory))
+}
+
+// Interference is how fast tasks are beside each other.
+type Interference struct {
+	uniform []int64   // by number of tasks: units a second
+	pairs   [][]int64 // by kind, by neighbour's kind
+}
+
+// U95 is the rate 0.95^(n-1) of each of n tasks.
+func U95() Interference { return Interference{} }
+
+// rate is the units that a task makes in a second beside the busy ones.
+func (f *Interference) rate(tasks []task, i int, busy []int) int64 {
+	if f.pairs == nil {
+		for len(f.uniform) <= len(busy) {
+			f.uniform = append(f.uniform, int64(math.Round(unit*math.Pow(0.95, float64(max(0, len(f.uniform)-1))))))
+		}
+		return max(1, f.uniform[len(busy)])
+	}
+	rate := float64(unit)
+	for _, o := range busy {
+		if o != i {
+			rate *= float64(f.pairs[tasks[i].Kind][tasks[o].Kind]) / unit
+		}
+	}
+	return max(1, int64(math.Round(rate)))
+}
+
+// slowestPair is the least rate of one workload beside another, in units.
+const slowestPair = unit / 100
+
+// ReadPairs reads how fast each workload is beside each other one.
+func ReadPairs(file string, in io.Reader, jobs []Job) (Interference, error) {
+	const value = "normalised_throughput"
+	t, err := newTable(file, in, "workload", "colocated_with", value)
+	if err != nil {
+		return Interference{}, err
+	}
+	var names []string
+	kinds := map[string]int{}
+	for _, j := range jobs {
+		if _, known := kinds[j.Workload]; !known {
+			kinds[j.Workload] = j.Kind
+			names = append(names, j.Workload)
+		}
+	}
+	f := Interference{pairs: make([][]int64, len(names))}
+	for i := range f.pairs {
+		f.pairs[i] = make([]int64, len(names))
+	}
+	for {
+		more, err := t.next()
+		if err != nil {
+			return Interference{}, err
+		}
+		if !more {
+			break
+		}
+		n, err := t.number(value, unit, 1)
+		if err != nil {
+			return Interference{}, err
+		}
+		if n < slowestPair {
+			return Interference{}, t.wrong(value, "give 0.01 to 1: a job beside another still makes progress")
+		}
+		a, ok := kinds[t.text("workload")]
+		b, also := kinds[t.text("colocated_with")]
+		if !ok || !also {
+			continue
+		}
+		if f.pairs[a][b] != 0 {
+			return Interference{}, t.wrong("workload", "this pair is there twice: remove one")
+		}
+		f.pairs[a][b] = n
+	}
+	for a := range names {
+		for b := range names {
+			if f.pairs[a][b] == 0 {
+				return Interference{}, fmt.Errorf("%s: has no line for %s beside %s: add it with its %s", file, names[a],
+					names[b], value)
+			}
+		}
+	}
+	return f, nil
+}
