@@ -76,7 +76,9 @@ func (m *measurer) once(now time.Time) {
 		b.Set(telemetry.TaskMemory, float64(u.Memory))
 		b.Set(telemetry.TaskRead, float64(u.Read)/span.Seconds())
 		b.Set(telemetry.TaskWrite, float64(u.Written)/span.Seconds())
+		putDetail(u.Detail, span, &b)
 	}
+	m.g.pacing.put(now, span, &b)
 	gpus := m.gpus(now)
 	if of := meter.Put(gpus, &b); len(of.GPUs) > 0 {
 		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
@@ -86,6 +88,21 @@ func (m *measurer) once(now time.Time) {
 			Processes: u.Processes, GPU: m.inUse(gpus)})
 	}
 	m.g.series.add(m.g.Now(), span, b, m.head)
+}
+
+// putDetail adds how a program used what it used, where that is known.
+func putDetail(d *program.Detail, span time.Duration, b *telemetry.Bucket) {
+	if d == nil {
+		return
+	}
+	b.Set(telemetry.TaskSystem, d.System)
+	b.Set(telemetry.TaskMain, d.Main)
+	b.Set(telemetry.TaskThreads, float64(d.Threads))
+	for metric, n := range map[telemetry.Metric]int64{telemetry.TaskFaults: d.Faults, telemetry.TaskReadCalls: d.Reads,
+		telemetry.TaskWriteCalls: d.Writes, telemetry.TaskReadCallBytes: d.ReadBytes,
+		telemetry.TaskWriteCallBytes: d.WriteBytes} {
+		b.Set(metric, float64(n)/span.Seconds())
+	}
 }
 
 // gpus are those that the task has.
