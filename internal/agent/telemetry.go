@@ -38,6 +38,7 @@ type measurer struct {
 	program *program.Meter
 	machine meter.Machine
 	cores   time.Time // when each was measured last
+	threads time.Time // when they were counted last
 	head    telemetry.Head
 }
 
@@ -76,7 +77,7 @@ func (m *measurer) once(now time.Time) {
 		b.Set(telemetry.TaskMemory, float64(u.Memory))
 		b.Set(telemetry.TaskRead, float64(u.Read)/span.Seconds())
 		b.Set(telemetry.TaskWrite, float64(u.Written)/span.Seconds())
-		putDetail(u.Detail, span, &b)
+		m.detail(u.Detail, now, span, &b)
 	}
 	m.g.pacing.put(now, span, &b)
 	gpus := m.gpus(now)
@@ -90,14 +91,18 @@ func (m *measurer) once(now time.Time) {
 	m.g.series.add(m.g.Now(), span, b, m.head)
 }
 
-// putDetail adds how a program used what it used, where that is known.
-func putDetail(d *program.Detail, span time.Duration, b *telemetry.Bucket) {
+// detail adds how a program used what it used, where that is known.
+func (m *measurer) detail(d *program.Detail, now time.Time, span time.Duration, b *telemetry.Bucket) {
 	if d == nil {
 		return
 	}
 	b.Set(telemetry.TaskSystem, d.System)
 	b.Set(telemetry.TaskMain, d.Main)
-	b.Set(telemetry.TaskThreads, float64(d.Threads))
+	b.Set(telemetry.TaskMainBlocked, d.Blocked)
+	if now.Sub(m.threads) >= lookCores {
+		b.Set(telemetry.TaskThreads, float64(d.Threads))
+		m.threads = now
+	}
 	for metric, n := range map[telemetry.Metric]int64{telemetry.TaskFaults: d.Faults, telemetry.TaskReadCalls: d.Reads,
 		telemetry.TaskWriteCalls: d.Writes, telemetry.TaskReadCallBytes: d.ReadBytes,
 		telemetry.TaskWriteCallBytes: d.WriteBytes} {

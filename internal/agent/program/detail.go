@@ -1,6 +1,7 @@
 package program
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,9 @@ const mostDetailed = 256
 type Detail struct {
 	System float64 // cores that the kernel used for it
 	Main   float64 // cores that its main process used, without its children
+	// Blocked is the share of the time in which the first thread of the main process waited for something other
+	// than a processor; NaN: the system does not tell.
+	Blocked float64
 	// Threads is how many there are now.
 	Threads int
 	// Faults are major page faults. Reads, Writes and their bytes count system calls, whether a disk was
@@ -29,6 +33,7 @@ type detailing struct {
 	system, faults int64
 	main           map[int]int64 // ticks by process
 	io             map[int]ioCounts
+	scheduled      map[int]time.Duration // that the first thread of a main process ran, or could have
 }
 
 // measure returns what the members used since the last call; nil: there was none, or there are too many.
@@ -57,6 +62,9 @@ func (d *detailing) measure(now time.Time, members []process) *Detail {
 		next.io[p.pid] = c
 	}
 	pid := mainProcess(members)
+	if ready, ok := scheduled(pid); ok {
+		next.scheduled = map[int]time.Duration{pid: ready}
+	}
 	was := *d
 	*d = next
 	if first {
@@ -64,8 +72,24 @@ func (d *detailing) measure(now time.Time, members []process) *Detail {
 	}
 	out.System = float64(max(0, next.system-was.system)) / ticksPerSecond / span
 	out.Main = float64(max(0, next.main[pid]-was.main[pid])) / ticksPerSecond / span
+	out.Blocked = math.NaN()
+	if before, known := was.scheduled[pid]; known && next.scheduled != nil {
+		out.Blocked = 1 - min(1, max(0, (next.scheduled[pid]-before).Seconds()/span))
+	}
 	out.Faults = max(0, next.faults-was.faults)
 	return &out
+}
+
+// scheduled returns for how long the first thread of a process has run or waited for a processor.
+func scheduled(pid int) (time.Duration, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 2 {
+		return 0, false
+	}
+	ran, err := strconv.ParseInt(f[0], 10, 64)
+	waited, wrong := strconv.ParseInt(f[1], 10, 64)
+	return time.Duration(ran + waited), err == nil && wrong == nil
 }
 
 // launchers start programs and wait for them.

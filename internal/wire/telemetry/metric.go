@@ -30,6 +30,7 @@ const (
 	RunQueue
 	TaskSystem
 	TaskMain
+	TaskMainBlocked
 	TaskThreads
 	TaskFaults
 	TaskReadCalls
@@ -119,7 +120,9 @@ var kinds = [Metrics]Kind{
 		rough},
 	TaskMain: {"task_main_cpu_cores", "Processors that the task's oldest process uses, launchers and shells aside.", Task,
 		1 << 14, 100, rough},
-	TaskThreads: {"task_threads", "Threads of the task's processes.", Task, 1 << 22, 1, rough},
+	TaskMainBlocked: {"task_main_blocked_ratio", "Time in which the first thread of that process neither runs nor could.",
+		Task, ratio, 200, short},
+	TaskThreads: {"task_threads", "Threads of the task's processes, once a minute.", Task, 1 << 22, 1, rough},
 	TaskFaults: {"task_major_faults_per_second", "Pages that the task had to wait for until a disk gave them.", Task,
 		calls, 10, rough},
 	TaskReadCalls:  {"task_read_calls_per_second", "Calls by which the task reads.", Task, calls, 1, rough},

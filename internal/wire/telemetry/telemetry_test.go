@@ -40,6 +40,9 @@ func hour(rng *rand.Rand, at int64, cores, gpus int) (list []telemetry.Bucket) {
 		if n%18 != 0 {
 			b.V[telemetry.Core] = nil
 		}
+		if n%6 != 0 {
+			b.V[telemetry.TaskThreads] = nil
+		}
 		list = append(list, b)
 	}
 	return list
