@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func readSpeedscope(r *bufio.Reader) (Profile, error) {
 	if _, err := d.Token(); err != nil {
 		return Profile{}, fmt.Errorf("read JSON: %w", err)
 	}
-	s := speedscope{stacks: map[string]float64{}}
+	s := speedscope{stacks: map[string]int32{}}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -121,10 +122,15 @@ func readSpeedscope(r *bufio.Reader) (Profile, error) {
 // speedscope adds up a file. Stacks is bounded: what comes after is counted by its own frame alone.
 type speedscope struct {
 	frames []string
-	stacks map[string]float64 // weight by the frames' indexes
+	stacks map[string]int32 // by the frames' indexes, four bytes each
+	weight []float64        // by stack
 }
 
-const mostStacks = 100_000
+// Bounds of what is kept of a file: different stacks, and samples of one profile.
+const (
+	mostStacks  = 100_000
+	mostSamples = 1 << 22
+)
 
 // object calls f for each key of an object.
 func object(d *json.Decoder, f func(key string) error) error {
@@ -183,18 +189,19 @@ func list(d *json.Decoder, f func() error) error {
 
 func (s *speedscope) profiles(d *json.Decoder) error {
 	return list(d, func() error {
-		var samples []string // of one profile; weights follow or stand before
+		var samples []int32 // of one profile; weights follow or stand before
 		var weights []float64
 		err := object(d, func(key string) error {
 			switch key {
 			case "samples":
+				var one []int32
 				return list(d, func() error {
-					var one []int
+					one = one[:0]
 					if err := d.Decode(&one); err != nil {
 						return fmt.Errorf("read a stack: %w", err)
 					}
-					if len(samples) < 1<<22 {
-						samples = append(samples, s.keyOf(one))
+					if len(samples) < mostSamples {
+						samples = append(samples, s.stack(one))
 					}
 					return nil
 				})
@@ -204,7 +211,7 @@ func (s *speedscope) profiles(d *json.Decoder) error {
 					if err := d.Decode(&w); err != nil {
 						return fmt.Errorf("read a weight: %w", err)
 					}
-					if len(weights) < 1<<22 {
+					if len(weights) < mostSamples {
 						weights = append(weights, w)
 					}
 					return nil
@@ -212,39 +219,55 @@ func (s *speedscope) profiles(d *json.Decoder) error {
 			}
 			return skip(d)
 		})
-		for i, key := range samples {
+		for i, stack := range samples {
 			w := 1.0
 			if i < len(weights) && weights[i] >= 0 {
 				w = weights[i]
 			}
-			s.stacks[key] += w
+			s.weight[stack] += w
 		}
 		return err
 	})
 }
 
-// keyOf is a stack as text. Of more stacks than are kept it is the innermost frame alone.
-func (s *speedscope) keyOf(stack []int) string {
-	var b strings.Builder
-	for i, n := range stack {
-		if i > 0 {
-			b.WriteByte(' ')
+// stack is the number of a stack. Of more stacks than are kept it is that of the innermost frame alone.
+func (s *speedscope) stack(frames []int32) int32 {
+	if len(s.stacks) >= mostStacks && len(frames) > 1 {
+		if n, known := s.stacks[string(pack(frames))]; known {
+			return n
 		}
-		b.WriteString(strconv.Itoa(n))
+		frames = frames[len(frames)-1:]
 	}
-	if _, known := s.stacks[b.String()]; known || len(s.stacks) < mostStacks || len(stack) == 0 {
-		s.stacks[b.String()] += 0
-		return b.String()
+	key := pack(frames)
+	n, known := s.stacks[string(key)]
+	if !known {
+		n = int32(len(s.weight)) //nolint:gosec // there are fewer than two million
+		s.stacks[string(key)] = n
+		s.weight = append(s.weight, 0)
 	}
-	return strconv.Itoa(stack[len(stack)-1])
+	return n
+}
+
+// pack writes frames as bytes, at most the innermost deepest of them. One that is none is of no frame.
+func pack(frames []int32) []byte {
+	frames = frames[max(0, len(frames)-deepest):]
+	out := make([]byte, 0, 4*len(frames))
+	for _, n := range frames {
+		if n < 0 || n >= mostFrames {
+			n = mostFrames
+		}
+		out = binary.BigEndian.AppendUint32(out, uint32(n))
+	}
+	return out
 }
 
 func (s *speedscope) profile() (Profile, error) {
 	t := newTally()
-	for key, w := range s.stacks {
+	for key, stack := range s.stacks {
+		w := s.weight[stack]
 		var frames []string
-		for _, word := range strings.Fields(key) {
-			if n, err := strconv.Atoi(word); err == nil && n >= 0 && n < len(s.frames) {
+		for at := 0; at < len(key); at += 4 {
+			if n := binary.BigEndian.Uint32([]byte(key[at : at+4])); int(n) < len(s.frames) {
 				frames = append(frames, s.frames[n])
 			}
 		}

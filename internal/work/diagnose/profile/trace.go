@@ -149,6 +149,9 @@ type trace struct {
 	threads      map[string]*thread
 	first, last  float64 // microseconds
 	devices      map[string]bool
+	parts        map[string]Part // by name: it is dear to find
+	latest       *thread         // of the event before
+	pid, tid     string
 	seen, odd    int
 }
 
@@ -183,20 +186,15 @@ func (t *trace) take(e *event) {
 		if len(t.devices) < mostThreads {
 			t.devices[string(e.Pid)] = true
 		}
-		t.device.add(e.Name, PartOf(e.Name), e.Dur/1e6, 1)
+		t.device.add(e.Name, t.part(e.Name), e.Dur/1e6, 1)
 		return
 	}
 	if cat == "gpu_user_annotation" || cat == "trace" || strings.HasPrefix(e.Name, "ProfilerStep") {
 		return
 	}
-	key := string(e.Pid) + "/" + string(e.Tid)
-	th := t.threads[key]
+	th := t.thread(e)
 	if th == nil {
-		if len(t.threads) >= mostThreads {
-			return
-		}
-		th = &thread{}
-		t.threads[key] = th
+		return
 	}
 	switch e.Kind {
 	case "X":
@@ -216,13 +214,47 @@ func (t *trace) take(e *event) {
 	}
 }
 
+// thread is that of an event; nil: there are too many.
+func (t *trace) thread(e *event) *thread {
+	if t.latest != nil && string(e.Pid) == t.pid && string(e.Tid) == t.tid {
+		return t.latest
+	}
+	pid, tid := string(e.Pid), string(e.Tid)
+	th := t.threads[pid+"/"+tid]
+	if th == nil {
+		if len(t.threads) >= mostThreads {
+			return nil
+		}
+		th = &thread{}
+		t.threads[pid+"/"+tid] = th
+	}
+	t.latest, t.pid, t.tid = th, pid, tid
+	return th
+}
+
+// part is PartOf, which it keeps of the names that come often.
+func (t *trace) part(name string) Part {
+	p, known := t.parts[name]
+	if known {
+		return p
+	}
+	p = PartOf(name)
+	if t.parts == nil {
+		t.parts = map[string]Part{}
+	}
+	if len(t.parts) < mostNames {
+		t.parts[name] = p
+	}
+	return p
+}
+
 // begin closes what has ended by then, and opens an operator within what goes on.
 func (t *trace) begin(th *thread, e *event, end float64) {
 	for n := len(th.open); n > 0 && (th.open[n-1].end <= e.At || th.open[n-1].begun > e.At || n >= deepest); n-- {
 		t.close(th.open[n-1])
 		th.open = th.open[:n-1]
 	}
-	s := span{name: e.Name, part: PartOf(e.Name), end: end, own: e.Dur, begun: e.At}
+	s := span{name: e.Name, part: t.part(e.Name), end: end, own: e.Dur, begun: e.At}
 	if n := len(th.open); n > 0 {
 		outer := &th.open[n-1]
 		outer.own -= e.Dur
