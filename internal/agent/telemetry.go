@@ -18,6 +18,7 @@ import (
 // very many processes it is done less often.
 const (
 	lookCores      = time.Minute
+	lookThreads    = 20 * time.Second
 	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small
 	manyCores      = 128
 	measureShare   = 200 // one part of so many
@@ -99,7 +100,7 @@ func (m *measurer) detail(d *program.Detail, now time.Time, span time.Duration, 
 	b.Set(telemetry.TaskSystem, d.System)
 	b.Set(telemetry.TaskMain, d.Main)
 	b.Set(telemetry.TaskMainBlocked, d.Blocked)
-	if now.Sub(m.threads) >= lookCores {
+	if now.Sub(m.threads) >= lookThreads {
 		b.Set(telemetry.TaskThreads, float64(d.Threads))
 		m.threads = now
 	}

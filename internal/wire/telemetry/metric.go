@@ -38,7 +38,7 @@ const (
 	TaskReadCallBytes
 	TaskWriteCallBytes
 	TaskSteps
-	TaskStepWait
+	TaskStalled
 	Metrics // how many there are; a new one goes before this line, so that old series keep their meaning
 )
 
@@ -122,7 +122,7 @@ var kinds = [Metrics]Kind{
 		1 << 14, 100, rough},
 	TaskMainBlocked: {"task_main_blocked_ratio", "Time in which the first thread of that process neither runs nor could.",
 		Task, ratio, 200, short},
-	TaskThreads: {"task_threads", "Threads of the task's processes, once a minute.", Task, 1 << 22, 1, rough},
+	TaskThreads: {"task_threads", "Threads of the task's processes, each 20 s.", Task, 1 << 22, 1, rough},
 	TaskFaults: {"task_major_faults_per_second", "Pages that the task had to wait for until a disk gave them.", Task,
 		calls, 10, rough},
 	TaskReadCalls:  {"task_read_calls_per_second", "Calls by which the task reads.", Task, calls, 1, rough},
@@ -131,9 +131,8 @@ var kinds = [Metrics]Kind{
 		rate, kibibyte, rough},
 	TaskWriteCallBytes: {"task_written_call_bytes_per_second", "Bytes that the task writes, to the page cache too.", Task,
 		rate, kibibyte, rough},
-	TaskSteps: {"task_steps_per_second", "Steps that the program reports.", Task, steps, 100, rough},
-	TaskStepWait: {"task_step_wait_seconds", "Longest wait for a step within a measurement, once one was reported.", Task,
-		1 << 22, 10, rough},
+	TaskSteps:   {"task_steps_per_second", "Steps that the program reports.", Task, steps, 100, rough},
+	TaskStalled: {"task_stalled_ratio", "Time by which steps came much later than usual.", Task, ratio, 200, short},
 }
 
 // Kind is what there is to say about a metric.
@@ -176,7 +175,7 @@ func (m Metric) IsRate() bool {
 
 // AddsUp reports whether machines and GPUs together have the sum of what each has, and not the mean.
 func (m Metric) AddsUp() bool {
-	return kinds[m].Most != ratio && m != GPUTemperature && m != TaskStepWait && m != TaskSteps
+	return kinds[m].Most != ratio && m != GPUTemperature && m != TaskSteps
 }
 
 // Value is what a metric was over a span: its mean, and the highest mean of ten seconds in it. NaN is unknown.

@@ -40,7 +40,7 @@ func hour(rng *rand.Rand, at int64, cores, gpus int) (list []telemetry.Bucket) {
 		if n%18 != 0 {
 			b.V[telemetry.Core] = nil
 		}
-		if n%6 != 0 {
+		if n%2 != 0 {
 			b.V[telemetry.TaskThreads] = nil
 		}
 		list = append(list, b)

@@ -43,11 +43,11 @@ type device struct {
 
 // stalls are times in which steps came slowly, or GPUs paused, again and again.
 type stalls struct {
-	writing, reading, other float64 // shares of the time of the work, by what the machine did meanwhile
-	count                   int
-	written                 float64 // bytes a second while it wrote
-	text                    string  // line of output in one of them that names what it is
-	evaluates, saves        bool    // its lines say so
+	writing, other   float64 // shares of the time of the work, by what the machine did meanwhile
+	count            int
+	written          float64 // bytes a second while it wrote
+	text             string  // line of output in one of them that names what it is
+	evaluates, saves bool    // its lines say so
 }
 
 // leak is how the program's memory grows.

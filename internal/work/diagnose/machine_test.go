@@ -114,7 +114,7 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 // segment is a span in which the same is measured.
 type segment struct {
 	length, steps float64
-	wait          float64 // longest, for a step
+	stall         bool
 	m             map[telemetry.Metric]float64
 }
 
@@ -153,10 +153,10 @@ func (p *program) play(length, own float64, m map[telemetry.Metric]float64, unti
 		if p.evalEvery > 0 {
 			span = min(span, eval)
 		}
-		add(segment{length: span, steps: span / length, wait: length, m: m})
+		add(segment{length: span, steps: span / length, m: m})
 		save, eval = save-span, eval-span
 		if p.every > 0 && save <= 0 {
-			add(segment{length: p.saveTime, wait: p.saveTime, m: p.idle(0.4, p.saveBytes/p.saveTime)})
+			add(segment{length: p.saveTime, stall: true, m: p.idle(0.4, p.saveBytes/p.saveTime)})
 			save = p.every
 		}
 		if p.evalEvery > 0 && eval <= 0 {
@@ -166,12 +166,12 @@ func (p *program) play(length, own float64, m map[telemetry.Metric]float64, unti
 				busy[telemetry.GPU], busy[telemetry.GPUPower] = 0.12, 120
 			}
 			busy[telemetry.TaskReadCallBytes] = 1 << 20
-			add(segment{length: p.evalTime, wait: p.evalTime, m: busy})
+			add(segment{length: p.evalTime, stall: true, m: busy})
 			eval = p.evalEvery
 		}
 	}
 	if p.after > 0 {
-		add(segment{length: p.after, wait: p.after, m: p.idle(0.02, 0)})
+		add(segment{length: p.after, stall: true, m: p.idle(0.02, 0)})
 	}
 	return list
 }
@@ -213,7 +213,7 @@ func (p program) measured(rng *rand.Rand, seconds float64) diagnose.Input {
 // buckets cuts a timeline into spans of ten seconds.
 func (p *program) buckets(rng *rand.Rand, list []segment, node int) (out []telemetry.Bucket) {
 	noise := func(by float64) float64 { return 1 + by*rng.NormFloat64() }
-	at, ram, steps := 0.0, float64(4<<30), false
+	at, ram, steps, stalled := 0.0, float64(4<<30), false, 0.0
 	open := segment{m: map[telemetry.Metric]float64{}}
 	flush := func() {
 		if open.length < 1 {
@@ -231,13 +231,13 @@ func (p *program) buckets(rng *rand.Rand, list []segment, node int) (out []telem
 				v = p.full * (64 << 30)
 			case telemetry.TaskThreads:
 				v = p.threads
-			case telemetry.TaskSteps, telemetry.TaskStepWait:
+			case telemetry.TaskSteps, telemetry.TaskStalled:
 				if steps = steps || open.steps > 0; !steps || p.noSteps || node > 0 {
 					continue
 				}
 				v = open.steps / open.length * noise(0.03)
-				if m == telemetry.TaskStepWait {
-					v = open.wait * noise(0.03)
+				if m == telemetry.TaskStalled {
+					v = stalled / open.length * noise(0.03)
 				}
 			default:
 				if ok {
@@ -257,13 +257,15 @@ func (p *program) buckets(rng *rand.Rand, list []segment, node int) (out []telem
 			b.V[telemetry.GPUMemory] = append(b.V[telemetry.GPUMemory], telemetry.Exactly(memory))
 		}
 		out = append(out, b)
-		open = segment{m: map[telemetry.Metric]float64{}}
+		open, stalled = segment{m: map[telemetry.Metric]float64{}}, 0
 	}
 	for _, s := range list {
 		for left := s.length; left > 1e-9; {
 			span := min(left, telemetry.Least-open.length)
 			open.length, open.steps = open.length+span, open.steps+s.steps*span/s.length
-			open.wait = max(open.wait, s.wait)
+			if s.stall {
+				stalled += span
+			}
 			for m, v := range s.m {
 				open.m[m] += v * span
 			}

@@ -84,7 +84,7 @@ func (f *features) starved() bool {
 func (f *features) gain() Range {
 	u := f.get(telemetry.GPU)
 	if !f.gpu {
-		b := f.get(telemetry.TaskMainBlocked)
+		b := f.waitShare()
 		if math.IsNaN(b) {
 			b = 1 - f.get(telemetry.TaskCPU)/max(1, f.cores)
 		}
@@ -158,7 +158,7 @@ func idleAfter(f *features) (finding, bool) {
 	if f.work == 0 || f.after < 20 || share < enough {
 		return finding{}, false
 	}
-	if wait := f.of[telemetry.TaskStepWait]; wait.Known() && f.after < 3*wait.Average { // steps that take long
+	if steps := f.get(telemetry.TaskSteps); steps > 0 && f.after < 3/steps { // steps that take long
 		return finding{}, false
 	}
 	text := fmt.Sprintf("no step and no work of a GPU in the last %s, %s of the time", span(f.after), percent(share))

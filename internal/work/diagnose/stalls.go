@@ -10,15 +10,10 @@ import (
 
 // Limits of what is a stall: a bucket in which fewer steps came than in most, or in which GPUs did less.
 const (
-	slowed       = 0.70    // of the usual pace
-	halted       = 0.50    // likewise, where nothing but the pace tells
-	mostSteps    = 3.0     // steps that a bucket usually has, or their number says nothing
-	writesMuch   = 4 << 20 // bytes a second
-	readsMuch    = 8 << 20
-	longWait     = 4.0 // times as long as a step usually takes, and
-	leastWait    = 0.4 // seconds
-	measureEvery = 5.0 // seconds between two measurements of an agent
-	mostLines    = 20_000
+	slowed     = 0.70    // of the usual use of GPUs
+	writesMuch = 4 << 20 // bytes a second
+	stalled    = 0.05    // of a bucket, where the agent has measured stalls
+	mostLines  = 20_000
 )
 
 // What the lines of a program say that it does.
@@ -34,72 +29,57 @@ func stallsOf(list []telemetry.Bucket, lines []Line, gpu bool) (s stalls) {
 		s.evaluates = s.evaluates || evaluates.MatchString(l.Text)
 		s.saves = s.saves || saves.MatchString(l.Text)
 	}
-	pace, usual := paces(list, gpu)
-	if usual <= 0 {
-		return s
-	}
+	usual := usually(list, telemetry.GPU, 0.75)
 	writes := usually(list, telemetry.TaskWriteCallBytes, 0.3)
-	cpu := usually(list, telemetry.TaskCPU, 0.7)
+	cpu := usually(list, telemetry.TaskCPU, 0.5)
 	all, before := 0.0, false
 	for i := range list {
 		b := &list[i]
-		if math.IsNaN(pace[i]) {
+		lost, known := lostIn(b, usual)
+		// The first and the last bucket of the work are only in part of it.
+		if !known || i == 0 || i == len(list)-1 || b.Covered < 0.5*float64(b.Width) {
 			continue
 		}
 		all += b.Covered
-		slow := pace[i] < slowed*usual
-		if slow && !before {
+		if lost > 0 && !before {
 			s.count++
 		}
-		before = slow
-		if !slow {
-			continue
-		}
-		lost := b.Covered * (1 - pace[i]/usual)
-		written, read := value(b, telemetry.TaskWriteCallBytes), value(b, telemetry.TaskReadCallBytes)
+		before = lost > 0
+		lost *= b.Covered
+		written := value(b, telemetry.TaskWriteCallBytes)
 		switch {
-		case written >= writesMuch && written >= 2*writes:
+		case written >= writesMuch && (written >= 2*writes || s.saves || writes >= writesMuch):
 			s.writing += lost
-			s.written = max(s.written, written)
-		case read >= readsMuch:
-			s.reading += lost
-		case gpu || pace[i] < halted*usual && value(b, telemetry.TaskCPU) >= 0.7*cpu:
+			if lost > 0 {
+				s.written = max(s.written, written)
+			}
+		case gpu || value(b, telemetry.TaskCPU) >= 0.6*cpu:
 			s.other += lost
 		}
 	}
 	if all > 0 {
-		s.writing, s.reading, s.other = s.writing/all, s.reading/all, s.other/all
+		s.writing, s.other = s.writing/all, s.other/all
 	}
 	return s
 }
 
-// paces are how fast each bucket went, and how fast most did: in steps where they are many enough, else in the use
-// of the GPUs. NaN is unknown.
-func paces(list []telemetry.Bucket, gpu bool) (pace []float64, usual float64) {
-	steps := usually(list, telemetry.TaskSteps, 0.75)
-	bySteps := steps*telemetry.Least >= mostSteps
-	if !bySteps && !gpu {
-		return nil, 0
-	}
-	// The first and the last bucket of the work are only in part of it.
-	pace = make([]float64, len(list))
-	for i := range list {
-		m := telemetry.GPU
-		if bySteps {
-			m = telemetry.TaskSteps
+// lostIn is the share of a bucket in which work stopped: as the agent has measured it by the steps, else by how much
+// less its GPUs did than usual.
+func lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
+	if v := value(b, telemetry.TaskStalled); !math.IsNaN(v) {
+		if v < stalled {
+			v = 0
 		}
-		pace[i] = value(&list[i], m)
-		if i == 0 || i == len(list)-1 || list[i].Covered < 0.5*float64(list[i].Width) {
-			pace[i] = math.NaN()
-		}
+		return v, true
 	}
-	if bySteps {
-		return pace, steps
+	v := value(b, telemetry.GPU)
+	if math.IsNaN(v) || usual < 0.3 {
+		return 0, false
 	}
-	if usual = usually(list, telemetry.GPU, 0.75); usual < 0.3 {
-		return nil, 0
+	if v >= slowed*usual {
+		return 0, true
 	}
-	return pace, usual
+	return 1 - v/usual, true
 }
 
 // value is the mean of a metric in a bucket, of all its GPUs; NaN: unknown.
@@ -129,14 +109,4 @@ func usually(list []telemetry.Bucket, m telemetry.Metric, q float64) float64 {
 	}
 	slices.Sort(all)
 	return all[int(q*float64(len(all)-1))]
-}
-
-// waits is the share of the time in which the program waits for a step much longer than for most, where that
-// happens in every few seconds: then no bucket is slower than another. It is a lower bound.
-func (f *features) waits() float64 {
-	wait, steps := f.get(telemetry.TaskStepWait), f.get(telemetry.TaskSteps)
-	if !(steps > 0) || !(wait >= leastWait) || wait < longWait/steps {
-		return 0
-	}
-	return min(0.9, (wait-1/steps)/measureEvery)
 }

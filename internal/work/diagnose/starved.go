@@ -21,10 +21,32 @@ const (
 	isBlocked    = 0.3
 )
 
+// waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and other
+// programs had the processors, is nobody's fault here and does not count.
+func (f *features) waitShare() float64 {
+	blocked, main := f.get(telemetry.TaskMainBlocked), f.get(telemetry.TaskMain)
+	if math.IsNaN(blocked) || math.IsNaN(main) || blocked == 0 {
+		return blocked
+	}
+	return blocked / (blocked + min(1-blocked, main))
+}
+
+// crowded reports whether other programs have the processors most of the time.
+func (f *features) crowded() bool {
+	return f.get(telemetry.RunQueue) > 2*f.cores+f.get(telemetry.TaskThreads)/2
+}
+
 func slowDisk(f *features) (finding, bool) {
-	wait := f.get(telemetry.IOWait)
-	if !f.starved() || !(wait*f.cores >= waitsForDisk && wait >= 0.02) {
+	wait, blocked := f.get(telemetry.IOWait), f.waitShare()
+	// Processors count as waiting only while nothing else could run on them. On a busy machine the program itself
+	// tells: it reads from the disk and is blocked.
+	itself := blocked >= 0.4 && f.get(telemetry.TaskRead) >= 4<<20
+	if !f.starved() || !(wait*f.cores >= waitsForDisk && wait >= 0.02) && !itself {
 		return finding{}, false
+	}
+	if itself && wait*f.cores < waitsForDisk {
+		return finding{SlowDisk, fmt.Sprintf("%s; its main thread waits %s of the time while the disk gives it %s a second",
+			f.used(), percent(blocked), size.About(f.get(telemetry.TaskRead))), f.gain(), false}, true
 	}
 	text := fmt.Sprintf("%s; %.1f processes wait for a disk all the time (I/O wait %s of %.0f cores)", f.used(),
 		wait*f.cores, percent(wait), f.cores)
@@ -50,7 +72,7 @@ func smallReads(f *features) (finding, bool) {
 
 func remoteRead(f *features) (finding, bool) {
 	in, out := f.get(telemetry.NetReceive), f.get(telemetry.NetTransmit)
-	waits := f.get(telemetry.TaskMainBlocked)
+	waits := f.waitShare()
 	if !f.starved() || !(in >= fast) || in < 4*out || f.get(telemetry.CPU) >= fed || waits < isBlocked {
 		return finding{}, false
 	}
@@ -69,12 +91,6 @@ func checkpointing(f *features) (finding, bool) {
 		share = f.stalls.writing
 		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second", size.About(f.stalls.written))
 	}
-	written := f.get(telemetry.TaskWriteCallBytes)
-	if w := f.waits(); share < small && w >= small && written >= writesMuch {
-		share = w
-		text = fmt.Sprintf("steps wait for up to %s while the program writes %s a second",
-			span(f.get(telemetry.TaskStepWait)), size.About(written))
-	}
 	if share < small {
 		return finding{}, false
 	}
@@ -87,7 +103,7 @@ func logging(f *features) (finding, bool) {
 	if !(calls >= manyWrites) || !(bytes/calls < 4<<10) {
 		return finding{}, false
 	}
-	system, own, waits := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU), f.get(telemetry.TaskMainBlocked)
+	system, own, waits := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU), f.waitShare()
 	if math.IsNaN(waits) || f.gpu {
 		waits = 0
 	}
@@ -104,11 +120,6 @@ func logging(f *features) (finding, bool) {
 
 func evaluation(f *features) (finding, bool) {
 	share := f.stalls.other
-	if share < small && f.stalls.evaluates {
-		if w := f.waits(); w >= small && !(f.get(telemetry.TaskWriteCallBytes) >= writesMuch) {
-			share = w
-		}
-	}
 	least := small
 	if !f.stalls.evaluates { // nothing but the pace says so
 		least = 0.15
@@ -125,7 +136,10 @@ func evaluation(f *features) (finding, bool) {
 
 func oversubscription(f *features) (finding, bool) {
 	threads, queue := f.get(telemetry.TaskThreads), f.get(telemetry.RunQueue)
-	if !(threads >= 4*f.cores) || !(queue >= 3*f.cores) || !(f.get(telemetry.TaskCPU) >= 0.4*f.cores) || f.cores == 0 {
+	own := f.get(telemetry.TaskCPU)
+	// Threads that sleep harm nobody, even where others fill the queue: those that fight use the kernel much.
+	fight := own >= 0.4*f.cores && !f.crowded() || f.get(telemetry.TaskSystem) >= 0.25*own && own >= 0.2
+	if !(threads >= 4*f.cores) || !(queue >= 3*f.cores) || !fight || f.cores == 0 {
 		return finding{}, false
 	}
 	return finding{Oversubscription, fmt.Sprintf("%.0f threads on %.0f cores, %.0f of them want to run at a time", threads,
@@ -163,7 +177,7 @@ func dataLoading(f *features) (finding, bool) {
 		return finding{DataLoading, fmt.Sprintf("the program reports that data takes %s of a step; %s", percent(share),
 			f.used()), f.whole(around(share, 0.5, 1)), false}, true
 	}
-	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.get(telemetry.TaskMainBlocked)
+	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.waitShare()
 	workers := task - main
 	busy := task >= fed*f.cores || f.get(telemetry.CPU) >= fed
 	switch {
@@ -171,7 +185,7 @@ func dataLoading(f *features) (finding, bool) {
 	case f.gpu && busy:
 		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores", f.used(),
 			task, f.cores), f.gain(), false}, true
-	case workers >= 0.7 && waits >= isBlocked && main < 0.6:
+	case (workers >= 0.7 || f.crowded() && workers >= 0.3*task) && waits >= isBlocked && main < 0.6:
 		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
 			f.used(), percent(waits), workers), f.gain(), false}, true
 	case f.gpu && main >= oneCore && main <= 1.3 && f.loadsItself():
@@ -187,7 +201,7 @@ func (f *features) loadsItself() bool {
 }
 
 func blocked(f *features) (finding, bool) {
-	waits, task := f.get(telemetry.TaskMainBlocked), f.get(telemetry.TaskCPU)
+	waits, task := f.waitShare(), f.get(telemetry.TaskCPU)
 	least := 0.4
 	if f.gpu { // a part of it is the wait for the GPU itself
 		least = 0.75
