@@ -115,7 +115,7 @@ func Diagnose(in Input) Report {
 	list := ofProfiles(in.Profiles)
 	switch {
 	case f.seconds == 0 && len(list) == 0:
-		r.Note = "Nothing was measured: machines are measured while their programs run, and it goes with old output."
+		r.Note = "Nothing was measured: agents measure while the program runs, and figures of an old job go with its output."
 	case f.seconds < Enough && len(list) == 0:
 		r.Note = "Too little was measured: causes are named after 30 seconds."
 	case f.seconds >= Enough:

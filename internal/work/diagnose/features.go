@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -62,15 +63,7 @@ func featuresOf(in Input) features {
 	nodes := make([]Node, 0, len(in.Nodes))
 	for _, n := range in.Nodes {
 		n.Buckets = slices.Clone(n.Buckets)
-		slices.SortStableFunc(n.Buckets, func(a, b telemetry.Bucket) int {
-			switch {
-			case a.Start < b.Start:
-				return -1
-			case a.Start > b.Start:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(n.Buckets, func(a, b telemetry.Bucket) int { return cmp.Compare(a.Start, b.Start) })
 		if len(n.Buckets) > 0 {
 			nodes = append(nodes, n)
 		}
@@ -80,10 +73,14 @@ func featuresOf(in Input) features {
 	}
 	f.span(nodes)
 	f.add(nodes)
-	longest := slices.MaxFunc(nodes, func(a, b Node) int { return int(covered(a.Buckets) - covered(b.Buckets)) })
-	f.stalls = stallsOf(f.within(longest.Buckets), in.Lines, f.gpu)
-	f.leak = leakOf(f.within(longest.Buckets))
+	list := f.within(longest(nodes).Buckets)
+	f.stalls, f.leak = stallsOf(list, in.Lines, f.gpu), leakOf(list)
 	return f
+}
+
+// longest is the machine that was measured longest.
+func longest(nodes []Node) Node {
+	return slices.MaxFunc(nodes, func(a, b Node) int { return cmp.Compare(covered(a.Buckets), covered(b.Buckets)) })
 }
 
 func covered(list []telemetry.Bucket) (s float64) {
@@ -136,14 +133,9 @@ func (f *features) span(nodes []Node) {
 		last = first
 	}
 	f.workSpan = [2]int64{first, last}
-	for _, n := range nodes {
-		var own [3]float64
-		for i := range n.Buckets {
-			own[f.phase(&n.Buckets[i])] += n.Buckets[i].Covered
-		}
-		if sum := own[0] + own[1] + own[2]; sum >= f.seconds {
-			f.setUp, f.work, f.after = own[0], own[1], own[2]
-		}
+	list := longest(nodes).Buckets
+	for i := range list {
+		*[]*float64{&f.setUp, &f.work, &f.after}[f.phase(&list[i])] += list[i].Covered
 	}
 }
 
@@ -272,7 +264,7 @@ func (f *features) use() map[string]float64 {
 
 // Of leaks.
 const (
-	leakPoints = 8   // buckets that are needed
+	leakPoints = 6   // buckets that are needed
 	leakFit    = 0.9 // share of the variance that a straight line explains
 	leakShare  = 0.1 // growth, as a share of the level
 	leakBytes  = 48 << 20

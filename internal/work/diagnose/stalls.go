@@ -32,7 +32,7 @@ func stallsOf(list []telemetry.Bucket, lines []Line, gpu bool) (s stalls) {
 	usual := usually(list, telemetry.GPU, 0.75)
 	writes := usually(list, telemetry.TaskWriteCallBytes, 0.3)
 	cpu := usually(list, telemetry.TaskCPU, 0.5)
-	all, before := 0.0, false
+	all := 0.0
 	for i := range list {
 		b := &list[i]
 		lost, known := lostIn(b, usual)
@@ -41,10 +41,9 @@ func stallsOf(list []telemetry.Bucket, lines []Line, gpu bool) (s stalls) {
 			continue
 		}
 		all += b.Covered
-		if lost > 0 && !before {
+		if lost > 0 {
 			s.count++
 		}
-		before = lost > 0
 		lost *= b.Covered
 		written := value(b, telemetry.TaskWriteCallBytes)
 		switch {

@@ -19,6 +19,7 @@ const (
 	fast         = 1 << 20  // bytes a second from the network
 	oneCore      = 0.8
 	isBlocked    = 0.3
+	again        = 3 // buckets with a stall: one that happens once is no habit
 )
 
 // waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and other
@@ -87,7 +88,7 @@ func checkpointing(f *features) (finding, bool) {
 		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work)
 		text = fmt.Sprintf("%d saves of %s each", a.Checkpoints, span(*a.SaveSeconds))
 	}
-	if share < small && f.stalls.writing >= small && f.stalls.count > 1 {
+	if share < small && f.stalls.writing >= small && f.stalls.count >= again {
 		share = f.stalls.writing
 		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second", size.About(f.stalls.written))
 	}
@@ -124,7 +125,7 @@ func evaluation(f *features) (finding, bool) {
 	if !f.stalls.evaluates { // nothing but the pace says so
 		least = 0.15
 	}
-	if share < least || f.stalls.count < 2 && !f.stalls.evaluates {
+	if share < least || f.stalls.count < again && !f.stalls.evaluates {
 		return finding{}, false
 	}
 	text := fmt.Sprintf("steps stop again and again, %s of the time, while the program is busy", percent(share))

@@ -2,7 +2,6 @@
 
 FIX=1 in the environment trains the same without the fault. The last line says how many steps a second it made.
 """
-import mmap
 import os
 import sys
 import time
@@ -38,34 +37,14 @@ class Samples(IterableDataset):
                 for _ in range(40000):
                     os.read(fd, 64)
                 os.close(fd)
-            if fault == "disk":
-                direct.read()
             yield x, x * 0.5
 
 
-class Direct:
-    """Reads a file past the page cache."""
-
-    def __init__(self):
-        self.fd = os.open("data.bin", os.O_RDONLY | os.O_DIRECT)
-        self.buffer = mmap.mmap(-1, 64 << 10)
-        self.at = 0
-
-    def read(self):
-        for _ in range(200):
-            if os.preadv(self.fd, [self.buffer], self.at) < 64 << 10:
-                self.at = 0
-            else:
-                self.at += 64 << 10
-
-
-if fault in ("small-reads", "disk"):
+if fault == "small-reads":
     with open("data.bin", "wb") as f:
-        f.write(os.urandom(1 << 20) * (64 if fault == "disk" else 4))
+        f.write(os.urandom(4 << 20))
         f.flush()
         os.fsync(f.fileno())
-if fault == "disk":
-    direct = Direct()
 if fault == "set-up":
     print("Downloading the data set", flush=True)
     time.sleep(0.55 * seconds)
@@ -106,10 +85,10 @@ while time.monotonic() - begin < train_for:
         while len(kept) < 6 * (time.monotonic() - first):
             kept.append(torch.ones(250_000) * step)
     if fault == "logging":
-        for i in range(60):
+        for i in range(2000):
             log.write(f"step {step} layer {i} norm {i * 0.1}\n")
             log.flush()
-            os.fsync(log.fileno()) if i % 20 == 0 else None
+            os.fsync(log.fileno()) if i % 100 == 0 else None
     now = time.monotonic()
     if fault == "save" and now - saved > 5:
         torch.save([torch.randn(60 << 20) for _ in range(1)], "big.pt")
