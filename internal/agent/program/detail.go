@@ -93,8 +93,8 @@ func scheduled(pid int) (time.Duration, bool) {
 }
 
 // launchers start programs and wait for them.
-var launchers = []string{"sh", "bash", "dash", "zsh", "env", "timeout", "nice", "sudo", "su", "time", "stdbuf", "xvfb-run",
-	"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "orterun", "srun", "make", "scrimp"}
+var launchers = []string{"sh", "bash", "dash", "zsh", "env", "timeout", "nice", "sudo", "su", "time", "stdbuf",
+	"xvfb-run", "torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "orterun", "srun", "make", "scrimp"}
 
 // mainProcess returns the oldest process that is no launcher: the one that starts the others, such as the workers
 // that load data. Where all are launchers it is the oldest of them.

@@ -48,9 +48,9 @@ func (a *app) diagnoseCmd() *cobra.Command {
 			"evidence, what an hour of the same work would cost less (with a range; unknown where the job's price is), the " +
 			"change in the words of the framework, its effort and its risk. It reads what the agents measured, the program's " +
 			"output and metrics, the receipt, and profiles: " + profile.Formats + ". A GPU that is used 85 % or more has " +
-			"enough to do, 70 % is the target, and below 50 % for ten minutes it is too large. Nothing is said of less than 30 " +
-			"seconds.\n\nWith --team it goes through the newest 200 jobs of a team that were submitted since then, and sums up. " +
-			"With --json it prints an object for each job." + command.PlainExit,
+			"enough to do, 70 % is the target, and below 50 % for ten minutes it is too large. Nothing is said of less than " +
+			"30 seconds.\n\nWith --team it goes through the newest 200 jobs of a team that were submitted since then, and " +
+			"sums up. With --json it prints an object for each job." + command.PlainExit,
 		Example: "  scrimp diagnose train-lm\n  scrimp diagnose train-lm --profile trace.json --json\n" +
 			"  scrimp diagnose --team vision --since 7d",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,9 +79,10 @@ func (a *app) diagnoseCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&f.team, "team", "", "diagnose the jobs of this `team` (default: one JOB)")
-	cmd.Flags().StringVar(&f.since, "since", "7d", "with --team: submitted in this `span` until now, as 24h or 7d, or since "+
-		"a time such as 2026-12-01T18:00:00Z")
-	cmd.Flags().StringArrayVar(&f.profiles, "profile", nil, "read this `file` of a profiler (default none; may be repeated)")
+	cmd.Flags().StringVar(&f.since, "since", "7d", "with --team: submitted in this `span` until now, as 24h or 7d, or "+
+		"since a time such as 2026-12-01T18:00:00Z")
+	cmd.Flags().StringArrayVar(&f.profiles, "profile", nil, "read this `file` of a profiler (default none; may be "+
+		"repeated)")
 	_ = cmd.RegisterFlagCompletionFunc("team", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
 	return cmd

@@ -33,8 +33,8 @@ const (
 
 // Classes returns all of them, in the order of their table.
 func Classes() []Class {
-	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging, HostCopies,
-		Synchronisation, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler, UnusedGPU,
+	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging,
+		HostCopies, Synchronisation, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler, UnusedGPU,
 		Communication, OversizedGPU, OversizedCPU, OversizedMemory}
 }
 
@@ -198,7 +198,7 @@ var classes = map[Class]kind{
 		"": "give each rank the same work, and replace the slow machine",
 	}, nil},
 	UnusedGPU: {ofResources, "low", "none", map[Framework]string{
-		PyTorch:     "model.to(\"cuda\") and the batches too; torchrun --nproc_per_node=<GPUs> for all GPUs, or ask for fewer",
+		PyTorch:     "model.to(\"cuda\") and the batches too; torchrun --nproc_per_node=<GPUs> for all, or ask for fewer",
 		Lightning:   "Trainer(accelerator=\"gpu\", devices=-1), or ask for fewer",
 		HuggingFace: "start with torchrun or accelerate launch --num_processes=<GPUs>, or ask for fewer",
 		TensorFlow:  "tf.distribute.MirroredStrategy(), or ask for fewer",
@@ -206,7 +206,7 @@ var classes = map[Class]kind{
 	}, nil},
 	Communication: {ofResources, "medium", "low", map[Framework]string{
 		PyTorch: "accumulate gradients (fewer all-reduces: model.no_sync()), DDP(bucket_cap_mb=100, " +
-			"gradient_as_bucket_view=True), register_comm_hook(None, default_hooks.bf16_compress_hook), fewer and larger machines",
+			"gradient_as_bucket_view=True), register_comm_hook(None, default_hooks.bf16_compress_hook), larger machines",
 		Lightning:   "Trainer(accumulate_grad_batches=8), DDPStrategy(gradient_as_bucket_view=True)",
 		HuggingFace: "TrainingArguments(gradient_accumulation_steps=8, ddp_bucket_cap_mb=100)",
 		"":          "accumulate gradients over several batches, or take fewer, larger machines",

@@ -9,7 +9,8 @@ var frameworks = []struct {
 	words []string
 }{
 	{Lightning, []string{"lightning", "litgpt"}},
-	{HuggingFace, []string{"transformers", "huggingface", "accelerate launch", "trainingarguments", "run_clm", "run_glue", "trl "}},
+	{HuggingFace, []string{"transformers", "huggingface", "accelerate launch", "trainingarguments", "run_clm",
+		"run_glue", "trl "}},
 	{TensorFlow, []string{"tensorflow", "keras"}},
 	{PyTorch, []string{"torch"}},
 }

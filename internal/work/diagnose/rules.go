@@ -133,8 +133,8 @@ func setUp(f *features) (finding, bool) {
 }
 
 // slow are words of lines that name what takes long at a program's begin.
-var slow = []string{"download", "install", "compil", "extract", "untar", "unpack", "tokeniz", "preprocess", "prepar", "load",
-	"cache", "warm", "build", "index"}
+var slow = []string{"download", "install", "compil", "extract", "untar", "unpack", "tokeniz", "preprocess", "prepar",
+	"load", "cache", "warm", "build", "index"}
 
 // during returns a line between two times that says what takes long.
 func during(lines []Line, from, until int64) string {
@@ -286,8 +286,8 @@ func memoryPressure(f *features) (finding, bool) {
 	if !(faults >= 50) || !(full >= 0.85) {
 		return finding{}, false
 	}
-	return finding{MemoryPressure, fmt.Sprintf("%s of the memory is in use, and the program waits for %.0f pages a second "+
-		"from a disk", percent(full), faults), f.gain(), false}, true
+	return finding{MemoryPressure, fmt.Sprintf("%s of the memory is in use, and the program waits for %.0f pages a "+
+		"second from a disk", percent(full), faults), f.gain(), false}, true
 }
 
 // ofProfiles names what profiles show.
@@ -297,7 +297,8 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 		class Class
 		least float64
 	}{
-		{profile.Loading, DataLoading, 0.2}, {profile.Copying, HostCopies, 0.15}, {profile.Communication, Communication, 0.25},
+		{profile.Loading, DataLoading, 0.2}, {profile.Copying, HostCopies, 0.15},
+		{profile.Communication, Communication, 0.25},
 		{profile.Saving, Checkpointing, 0.08}, {profile.Evaluation, Evaluation, 0.2},
 		{profile.Waiting, Synchronisation, 0.2}, {profile.Logging, Logging, 0.1},
 	}

@@ -18,8 +18,9 @@ const (
 
 // What the lines of a program say that it does.
 var (
-	evaluates = regexp.MustCompile(`(?i)\b(eval(uat\w*|ing)?|val(id(at\w*)?)?|test(ing)?)\b.*(acc|loss|score|metric|step|epoch|batch|[0-9])`)
-	saves     = regexp.MustCompile(`(?i)\b(sav(e|es|ed|ing)|checkpoint\w*|ckpt)\b`)
+	evaluates = regexp.MustCompile(`(?i)\b(eval(uat\w*|ing)?|val(id(at\w*)?)?|test(ing)?)\b.*` +
+		`(acc|loss|score|metric|step|epoch|batch|[0-9])`)
+	saves = regexp.MustCompile(`(?i)\b(sav(e|es|ed|ing)|checkpoint\w*|ckpt)\b`)
 )
 
 // stallsOf looks for times in which steps come slowly, again and again.

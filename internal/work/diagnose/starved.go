@@ -22,8 +22,8 @@ const (
 	again        = 3 // buckets with a stall: one that happens once is no habit
 )
 
-// waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and other
-// programs had the processors, is nobody's fault here and does not count.
+// waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and
+// other programs had the processors, is nobody's fault here and does not count.
 func (f *features) waitShare() float64 {
 	blocked, main := f.get(telemetry.TaskMainBlocked), f.get(telemetry.TaskMain)
 	if math.IsNaN(blocked) || math.IsNaN(main) || blocked == 0 {
@@ -90,7 +90,8 @@ func checkpointing(f *features) (finding, bool) {
 	}
 	if share < small && f.stalls.writing >= small && f.stalls.count >= again {
 		share = f.stalls.writing
-		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second", size.About(f.stalls.written))
+		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second",
+			size.About(f.stalls.written))
 	}
 	if share < small {
 		return finding{}, false
@@ -184,8 +185,8 @@ func dataLoading(f *features) (finding, bool) {
 	switch {
 	case !f.starved() && f.gpu, math.IsNaN(task):
 	case f.gpu && busy:
-		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores", f.used(),
-			task, f.cores), f.gain(), false}, true
+		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
+			f.used(), task, f.cores), f.gain(), false}, true
 	case (workers >= 0.7 || f.crowded() && workers >= 0.3*task) && waits >= isBlocked && main < 0.6:
 		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
 			f.used(), percent(waits), workers), f.gain(), false}, true
@@ -251,12 +252,10 @@ func oversizedGPU(f *features) (finding, bool) {
 
 func oversizedCPU(f *features) (finding, bool) {
 	task := f.get(telemetry.TaskCPU)
-	idle := f.get(telemetry.Idle) * f.cores
-	if f.gpu || f.cores < 2 || !(task < hungry*f.cores+0.1) || f.work < 60 || task >= f.cores-1 && f.cores <= 2 && idle < 0.5 {
-		return finding{}, false
-	}
-	needs := math.Ceil(task + 0.1)
-	if needs >= f.cores {
+	needs := max(1, math.Ceil(task-0.1))
+	// On a machine that others fill nobody knows how many processors the program would use.
+	idle := f.get(telemetry.Idle)*f.cores >= 0.5*(f.cores-needs)
+	if f.gpu || f.work < 60 || !idle || !(needs <= 0.5*f.cores) {
 		return finding{}, false
 	}
 	return finding{OversizedCPU, fmt.Sprintf("the program uses %.1f of %.0f cores", task, f.cores),
@@ -268,6 +267,6 @@ func oversizedMemory(f *features) (finding, bool) {
 	if asked < 8<<30 || f.memoryPeak <= 0 || f.memoryPeak > asked/4 || f.seconds < 120 {
 		return finding{}, false
 	}
-	return finding{class: OversizedMemory, evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at most",
-		size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
+	return finding{class: OversizedMemory, evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at "+
+		"most", size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
 }
