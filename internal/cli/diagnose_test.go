@@ -17,14 +17,16 @@ import (
 
 // ran are the programs of testdata/diagnose/train.py with the cause that each has; "": none.
 var ran = []struct {
-	fault string
-	class diagnose.Class
+	fault   string
+	class   diagnose.Class
+	seconds int
 }{
-	{"healthy", ""}, {"healthy-again", ""}, {"healthy-too", ""},
-	{"worker", diagnose.DataLoading}, {"main", diagnose.DataLoading}, {"small-reads", diagnose.SmallReads},
-	{"set-up", diagnose.SetUp}, {"idle", diagnose.IdleAfter}, {"leak", diagnose.Leak}, {"logging", diagnose.Logging},
-	{"evaluate", diagnose.Evaluation}, {"threads", diagnose.Oversubscription}, {"save", diagnose.Checkpointing},
-	{"sleep", diagnose.Blocked}, {"remote", diagnose.Blocked},
+	{"leak", diagnose.Leak, 90},
+	{"healthy", "", 50}, {"healthy-again", "", 50}, {"healthy-too", "", 50},
+	{"worker", diagnose.DataLoading, 50}, {"main", diagnose.DataLoading, 50}, {"small-reads", diagnose.SmallReads, 50},
+	{"set-up", diagnose.SetUp, 60}, {"idle", diagnose.IdleAfter, 60}, {"logging", diagnose.Logging, 50},
+	{"evaluate", diagnose.Evaluation, 50}, {"threads", diagnose.Oversubscription, 50}, {"save", diagnose.Checkpointing, 50},
+	{"sleep", diagnose.Blocked, 50}, {"remote", diagnose.Blocked, 50},
 }
 
 // Real programs of PyTorch on processors, each with one planted fault, run through server and agent. In a minute of
@@ -46,7 +48,7 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			reports[i] = diagnosedRun(h, python, x.fault, string(train))
+			reports[i] = diagnosedRun(h, python, x.fault, string(train), x.seconds)
 		})
 	}
 	wait.Wait()
@@ -80,10 +82,10 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 }
 
 // diagnosedRun runs the program in a folder of its own, and diagnoses it.
-func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report) {
+func diagnosedRun(h *home, python, fault, train string, seconds int) (r diagnose.Report) {
 	dir := filepath.Join(h.dir, fault)
-	job := fmt.Sprintf("name: %s\ncommand: exec %s train.py %s 50\nprogress: {pattern: 'step=(?P<step>\\d+)( total=(?P<total>\\d+))?'}\n",
-		fault, python, fault)
+	job := fmt.Sprintf("name: %s\ncommand: exec %s train.py %s %d\nprogress: {pattern: 'step=(?P<step>\\d+)( total=(?P<total>\\d+))?'}\n",
+		fault, python, fault, seconds)
 	for name, text := range map[string]string{"train.py": train, "job.yaml": job} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			h.t.Error(err)

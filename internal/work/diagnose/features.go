@@ -47,7 +47,6 @@ type stalls struct {
 	writing, other   float64 // shares of the time of the work, by what the machine did meanwhile
 	count            int
 	written          float64 // bytes a second while it wrote
-	text             string  // line of output in one of them that names what it is
 	evaluates, saves bool    // its lines say so
 }
 
@@ -150,6 +149,18 @@ func (f *features) phase(b *telemetry.Bucket) int {
 	return 1
 }
 
+// inner are the buckets of nothing but the work: the first and the last may hold a part of what is before and after it.
+func (f *features) inner(list []telemetry.Bucket) []telemetry.Bucket {
+	list = f.within(list)
+	if len(list) > 3 && f.setUp > 0 {
+		list = list[1:]
+	}
+	if len(list) > 3 && f.after > 0 {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
 // within are the buckets of the work.
 func (f *features) within(list []telemetry.Bucket) (out []telemetry.Bucket) {
 	for i := range list {
@@ -167,7 +178,7 @@ func (f *features) add(nodes []Node) {
 	for _, n := range nodes {
 		f.cores = max(f.cores, float64(n.Head.Cores))
 		f.memoryOf = max(f.memoryOf, float64(n.Head.Memory))
-		list := f.within(n.Buckets)
+		list := f.inner(n.Buckets)
 		w := worker{rank: n.Rank}
 		w.of.Add(list)
 		all.Add(list)

@@ -116,7 +116,7 @@ func setUp(f *features) (finding, bool) {
 		all = f.setUp + max(f.work+f.after, f.work*float64(f.in.Account.Total)/float64(f.in.Account.Step))
 	}
 	share := f.setUp / max(1, all)
-	if f.setUp < 30 || share < 0.2 {
+	if f.setUp < 20 || share < 0.2 {
 		return finding{}, false
 	}
 	if f.work == 0 && (f.setUp < 60 || f.gpu && !f.in.Live) { // an unused GPU is another cause
@@ -155,7 +155,7 @@ func during(lines []Line, from, until int64) string {
 func idleAfter(f *features) (finding, bool) {
 	all := f.setUp + f.work + f.after
 	share := f.after / max(1, all)
-	if f.work == 0 || f.after < 20 || share < enough {
+	if f.work == 0 || f.after < 15 || share < enough {
 		return finding{}, false
 	}
 	if steps := f.get(telemetry.TaskSteps); steps > 0 && f.after < 3/steps { // steps that take long

@@ -241,7 +241,7 @@ func (s *speedscope) stack(frames []int32) int32 {
 	key := pack(frames)
 	n, known := s.stacks[string(key)]
 	if !known {
-		n = int32(len(s.weight)) //nolint:gosec // there are fewer than two million
+		n = int32(len(s.weight))
 		s.stacks[string(key)] = n
 		s.weight = append(s.weight, 0)
 	}
