@@ -73,7 +73,7 @@ func featuresOf(in Input) features {
 	f.span(nodes)
 	f.add(nodes)
 	list := f.within(longest(nodes).Buckets)
-	f.stalls, f.leak = stallsOf(list, in.Lines, f.gpu), leakOf(list)
+	f.stalls, f.leak = f.stallsOf(list), leakOf(list)
 	return f
 }
 
@@ -132,10 +132,12 @@ func (f *features) span(nodes []Node) {
 		last = first
 	}
 	f.workSpan = [2]int64{first, last}
+	// By the clock, so that a machine too busy to be measured all the time divides rightly.
 	list := longest(nodes).Buckets
-	for i := range list {
-		*[]*float64{&f.setUp, &f.work, &f.after}[f.phase(&list[i])] += list[i].Covered
-	}
+	from, until := list[0].Start, list[len(list)-1].End()
+	begun := max(from, min(until, first))
+	ended := max(begun, min(until, last))
+	f.setUp, f.work, f.after = float64(begun-from), float64(ended-begun), float64(until-ended)
 }
 
 // phase is 0 before the first work, 1 until the last, 2 after it.

@@ -24,8 +24,8 @@ var (
 )
 
 // stallsOf looks for times in which steps come slowly, again and again.
-func stallsOf(list []telemetry.Bucket, lines []Line, gpu bool) (s stalls) {
-	lines = lines[max(0, len(lines)-mostLines):]
+func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
+	lines := f.in.Lines[max(0, len(f.in.Lines)-mostLines):]
 	for _, l := range lines {
 		s.evaluates = s.evaluates || evaluates.MatchString(l.Text)
 		s.saves = s.saves || saves.MatchString(l.Text)
@@ -37,8 +37,8 @@ func stallsOf(list []telemetry.Bucket, lines []Line, gpu bool) (s stalls) {
 	for i := range list {
 		b := &list[i]
 		lost, known := lostIn(b, usual)
-		// The first and the last bucket of the work are only in part of it.
-		if !known || i == 0 || i == len(list)-1 || b.Covered < 0.5*float64(b.Width) {
+		// The first and the last bucket of the work are only in part of it, which matters where it goes by GPUs.
+		if edge := i == 0 || i == len(list)-1 || b.Covered < 0.5*float64(b.Width); !known || edge && !f.steps {
 			continue
 		}
 		all += b.Covered
@@ -53,7 +53,7 @@ func stallsOf(list []telemetry.Bucket, lines []Line, gpu bool) (s stalls) {
 			if lost > 0 {
 				s.written = max(s.written, written)
 			}
-		case gpu || value(b, telemetry.TaskCPU) >= 0.6*cpu:
+		case f.gpu || value(b, telemetry.TaskCPU) >= 0.6*cpu:
 			s.other += lost
 		}
 	}

@@ -19,7 +19,6 @@ const (
 	fast         = 1 << 20  // bytes a second from the network
 	oneCore      = 0.8
 	isBlocked    = 0.3
-	again        = 3 // buckets with a stall: one that happens once is no habit
 )
 
 // waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and
@@ -81,6 +80,9 @@ func remoteRead(f *features) (finding, bool) {
 		size.About(in)), f.gain(), false}, true
 }
 
+// again reports whether work has stopped more than once.
+func (f *features) again() bool { return f.stalls.count >= 3 || f.steps && f.stalls.count == 2 }
+
 func checkpointing(f *features) (finding, bool) {
 	share, text := 0.0, ""
 	a := f.in.Account
@@ -88,7 +90,7 @@ func checkpointing(f *features) (finding, bool) {
 		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work)
 		text = fmt.Sprintf("%d saves of %s each", a.Checkpoints, span(*a.SaveSeconds))
 	}
-	if share < small && f.stalls.writing >= small && f.stalls.count >= again {
+	if share < small && f.stalls.writing >= small && f.again() {
 		share = f.stalls.writing
 		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second",
 			size.About(f.stalls.written))
@@ -126,7 +128,7 @@ func evaluation(f *features) (finding, bool) {
 	if !f.stalls.evaluates { // nothing but the pace says so
 		least = 0.15
 	}
-	if share < least || f.stalls.count < again && !f.stalls.evaluates {
+	if share < least || !f.again() && !f.stalls.evaluates {
 		return finding{}, false
 	}
 	text := fmt.Sprintf("steps stop again and again, %s of the time, while the program is busy", percent(share))
