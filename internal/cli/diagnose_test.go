@@ -65,6 +65,9 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 			}
 			continue
 		}
+		if reports[i].Measured < diagnose.Enough { // the machine was too busy to be measured
+			continue
+		}
 		planted++
 		if slices.Contains(list, x.class) {
 			found++
@@ -76,7 +79,7 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 		}
 	}
 	t.Logf("of %d faults %d are found, %d as the first cause", planted, found, first)
-	if 100*found < 90*planted || 100*first < 85*planted {
+	if planted < 9 || 100*found < 90*planted || 100*first < 85*planted {
 		t.Errorf("of %d faults %d are found, %d as the first cause", planted, found, first)
 	}
 }

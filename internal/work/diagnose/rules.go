@@ -116,7 +116,7 @@ func setUp(f *features) (finding, bool) {
 		all = f.setUp + max(f.work+f.after, f.work*float64(f.in.Account.Total)/float64(f.in.Account.Step))
 	}
 	share := f.setUp / max(1, all)
-	if f.setUp < 20 || share < 0.2 {
+	if f.setUp <= 30 || share < 0.2 {
 		return finding{}, false
 	}
 	if f.work == 0 && (f.setUp < 60 || f.gpu && !f.in.Live) { // an unused GPU is another cause
