@@ -55,6 +55,7 @@ type attempt struct {
 	objective objective   // guarded by mu, but for its name
 	gpus      *meter.GPUs // of the machine; nil: nobody reads them
 	series    series
+	pacing    pacing
 
 	mu   sync.Mutex
 	last api.Step // all progress so far
@@ -333,6 +334,9 @@ func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	g.mu.Lock()
 	g.last.Broken = nil // it is about now
 	g.last = progress.Merge(g.last, s)
+	if g.last.Step > 0 {
+		g.pacing.saw(time.Now(), g.last.Step)
+	}
 	if g.a.Node > 0 { // rank 0 speaks for the gang
 		g.mu.Unlock()
 		return nil

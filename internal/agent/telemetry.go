@@ -18,6 +18,7 @@ import (
 // very many processes it is done less often.
 const (
 	lookCores      = time.Minute
+	lookThreads    = 20 * time.Second
 	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small
 	manyCores      = 128
 	measureShare   = 200 // one part of so many
@@ -38,6 +39,7 @@ type measurer struct {
 	program *program.Meter
 	machine meter.Machine
 	cores   time.Time // when each was measured last
+	threads time.Time // when they were counted last
 	head    telemetry.Head
 }
 
@@ -76,7 +78,9 @@ func (m *measurer) once(now time.Time) {
 		b.Set(telemetry.TaskMemory, float64(u.Memory))
 		b.Set(telemetry.TaskRead, float64(u.Read)/span.Seconds())
 		b.Set(telemetry.TaskWrite, float64(u.Written)/span.Seconds())
+		m.detail(u.Detail, now, span, &b)
 	}
+	m.g.pacing.put(now, span, &b)
 	gpus := m.gpus(now)
 	if of := meter.Put(gpus, &b); len(of.GPUs) > 0 {
 		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
@@ -86,6 +90,25 @@ func (m *measurer) once(now time.Time) {
 			Processes: u.Processes, GPU: m.inUse(gpus)})
 	}
 	m.g.series.add(m.g.Now(), span, b, m.head)
+}
+
+// detail adds how a program used what it used, where that is known.
+func (m *measurer) detail(d *program.Detail, now time.Time, span time.Duration, b *telemetry.Bucket) {
+	if d == nil {
+		return
+	}
+	b.Set(telemetry.TaskSystem, d.System)
+	b.Set(telemetry.TaskMain, d.Main)
+	b.Set(telemetry.TaskMainBlocked, d.Blocked)
+	if now.Sub(m.threads) >= lookThreads {
+		b.Set(telemetry.TaskThreads, float64(d.Threads))
+		m.threads = now
+	}
+	for metric, n := range map[telemetry.Metric]int64{telemetry.TaskFaults: d.Faults, telemetry.TaskReadCalls: d.Reads,
+		telemetry.TaskWriteCalls: d.Writes, telemetry.TaskReadCallBytes: d.ReadBytes,
+		telemetry.TaskWriteCallBytes: d.WriteBytes} {
+		b.Set(metric, float64(n)/span.Seconds())
+	}
 }
 
 // gpus are those that the task has.

@@ -33,6 +33,7 @@ type counts struct {
 	used, cache            int64
 	hasCPU, hasMemory      bool
 	hasDisks, hasNet       bool
+	running                int64 // threads that run or could, the reader among them
 }
 
 const sector = 512 // bytes, whatever a disk's own are: the unit of /proc/diskstats
@@ -63,6 +64,9 @@ func (m *Machine) Measure(now time.Time, to *telemetry.Bucket) time.Duration {
 	if c.hasMemory {
 		to.Set(telemetry.Memory, float64(c.used))
 		to.Set(telemetry.PageCache, float64(c.cache))
+	}
+	if c.running > 0 {
+		to.Set(telemetry.RunQueue, float64(c.running-1)) // without the thread that reads it
 	}
 	rate := func(metric telemetry.Metric, known bool, now, before int64) {
 		if known {
@@ -103,6 +107,9 @@ func (m *Machine) path(name string) string { return filepath.Clean(m.Root + "/" 
 // read reads what the kernel counts. What it does not tell is not known.
 func (m *Machine) read() (c counts) {
 	for _, f := range m.table("proc/stat") {
+		if len(f) == 2 && f[0] == "procs_running" {
+			c.running = number(f[1])
+		}
 		if len(f) < 6 || !strings.HasPrefix(f[0], "cpu") {
 			continue
 		}

@@ -34,7 +34,7 @@ func kernel(n int) map[string]string {
 	return map[string]string{
 		// each core: user, nice, system, idle, iowait, irq, softirq, steal, guest (which is in user too)
 		"proc/stat": fmt.Sprintf("cpu  %d 0 %d %d %d 0 0 %d %d 0\ncpu0 %d 0 0 0 0 0 0 0 0 0\ncpu1 0 0 %d %d %d 0 0 0 0 0\n"+
-			"intr 1 2 3\nctxt 5\n", 1000*n, 100*n, 500*n, 400*n, 0, 900*n, 1000*n, 100*n, 500*n, 400*n),
+			"intr 1 2 3\nctxt 5\nprocs_running 5\n", 1000*n, 100*n, 500*n, 400*n, 0, 900*n, 1000*n, 100*n, 500*n, 400*n),
 		"proc/meminfo": "MemTotal: 1000 kB\nMemFree: 100 kB\nMemAvailable: 600 kB\nBuffers: 50 kB\nCached: 250 kB\n",
 		"proc/diskstats": fmt.Sprintf("   8 0 sda 1 0 %d 0 1 0 %d 0 0 0 0\n   8 1 sda1 1 0 %d 0 1 0 %d 0 0 0 0\n"+
 			" 253 0 dm-0 1 0 %d 0 1 0 %d 0 0 0 0\n", 2000*n, 4000*n, 2000*n, 4000*n, 2000*n, 4000*n),
@@ -65,7 +65,7 @@ func TestAMachineIsMeasuredByWhatItsKernelCounts(t *testing.T) {
 		telemetry.CPU: 2 * 1100.0 / all, telemetry.Idle: 2 * 500.0 / all, telemetry.IOWait: 2 * 400.0 / all,
 		telemetry.Memory: 400 << 10, telemetry.PageCache: 300 << 10,
 		telemetry.DiskRead: 2 * 2000 * 512 / 5.0, telemetry.DiskWrite: 2 * 4000 * 512 / 5.0,
-		telemetry.NetReceive: 2 * 3500 / 5.0, telemetry.NetTransmit: 2 * 1500 / 5.0,
+		telemetry.NetReceive: 2 * 3500 / 5.0, telemetry.NetTransmit: 2 * 1500 / 5.0, telemetry.RunQueue: 4,
 	} {
 		if is := b.Value(metric, 0).Mean; math.Abs(is-want) > 1e-9*want {
 			t.Errorf("%v is %v, want %v", metric, is, want)

@@ -15,6 +15,7 @@ type Usage struct {
 	Read      int64   // bytes from disks
 	Written   int64   // bytes to disks
 	Processes int
+	Detail    *Detail // nil: there are too many processes to look at each, or the system cannot tell
 }
 
 // Meter measures a program: by its control group where it has one that counts, which costs the same however
@@ -26,6 +27,7 @@ type Meter struct {
 	ticks int64
 	io    map[int][2]int64
 	last  caged
+	each  detailing
 }
 
 // Meter measures the program from now on.
@@ -33,6 +35,7 @@ func (p *Program) Meter(now time.Time) *Meter {
 	m := NewMeter(p.group, now)
 	if c, ok := readCage(p.cage.path()); ok {
 		m.cage, m.last = p.cage.path(), c
+		m.each.measure(now, membersOf(m.cage))
 	}
 	return m
 }
@@ -72,6 +75,7 @@ func (m *Meter) Measure(now time.Time) (Usage, bool) {
 		u.CPU = float64(max(0, ticks-m.ticks)) / ticksPerSecond / span
 	}
 	m.at, m.ticks, m.io = now, ticks, seen
+	u.Detail = m.each.measure(now, members)
 	return u, true
 }
 
@@ -135,23 +139,33 @@ func (m *Meter) measureCage(now time.Time) (Usage, bool) {
 		u.CPU = max(0, c.cpu-m.last.cpu).Seconds() / span
 	}
 	m.at, m.last = now, c
+	if c.processes <= mostDetailed {
+		u.Detail = m.each.measure(now, membersOf(m.cage))
+	}
 	return u, true
 }
 
+// diskIO returns what a process has read from disks and written to them.
 func diskIO(pid int) (read, written int64, ok bool) {
+	c, ok := readIO(pid)
+	return c.read, c.written, ok
+}
+
+// ioCounts are the counters of /proc/PID/io since the process began.
+type ioCounts struct{ read, written, reads, writes, readChars, writeChars int64 }
+
+func readIO(pid int) (c ioCounts, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
 	if err != nil {
-		return 0, 0, false
+		return c, false
 	}
+	into := map[string]*int64{"read_bytes": &c.read, "write_bytes": &c.written, "syscr": &c.reads, "syscw": &c.writes,
+		"rchar": &c.readChars, "wchar": &c.writeChars}
 	for line := range strings.Lines(string(b)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes numbers
-		switch name {
-		case "read_bytes":
-			read = n
-		case "write_bytes":
-			written = n
+		if to := into[name]; to != nil {
+			*to, _ = strconv.ParseInt(value, 10, 64) // the kernel writes numbers
 		}
 	}
-	return read, written, true
+	return c, true
 }

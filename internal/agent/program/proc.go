@@ -20,6 +20,10 @@ type process struct {
 	ticks                       int64 // user and system time, its own and of the children it waited for
 	rss                         int64 // bytes
 	begun                       int64 // ticks after the boot
+	name                        string
+	own, system                 int64 // ticks: of itself alone, and those of ticks that the kernel used
+	faults                      int64 // major ones, likewise with its children's
+	threads                     int
 }
 
 // parseStat reads /proc/PID/stat. The command's name may hold anything, brackets and blanks too.
@@ -40,6 +44,8 @@ func parseStat(b []byte) (process, bool) {
 		ticks:  number(11) + number(12) + number(13) + number(14),
 		rss:    number(21) * int64(os.Getpagesize()),
 		begun:  number(19),
+		name:   string(b[open+1 : end]), own: number(11) + number(12), system: number(12) + number(14),
+		faults: number(9) + number(10), threads: int(number(17)),
 	}, true
 }
 

@@ -206,7 +206,8 @@ func TestUsageCountsTheCoresInUse(t *testing.T) {
 
 func TestStatOfAStrangeName(t *testing.T) {
 	p, ok := parseStat([]byte("7 (a ) (b) S 1 5 5 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 100 1000 3 18446744073709551615 1 1"))
-	want := process{pid: 7, parent: 1, group: 5, session: 5, ticks: 100, rss: 3 * int64(os.Getpagesize()), begun: 100}
+	want := process{pid: 7, parent: 1, group: 5, session: 5, ticks: 100, rss: 3 * int64(os.Getpagesize()), begun: 100,
+		name: "a ) (b", own: 30, system: 60, faults: 7, threads: 1}
 	if !ok || p != want {
 		t.Errorf("%+v %v, want %+v", p, ok, want)
 	}

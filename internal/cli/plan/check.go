@@ -33,6 +33,7 @@ import (
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/server"
 	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/telemetry"
 )
 
 // mostRuns is how many runs of the same name a check looks at.
@@ -325,5 +326,27 @@ func earlier(r receipt.Receipt) check.Run {
 			break
 		}
 	}
+	if v, ok := inUse(r.Telemetry); ok && !run.Utilisation.OK {
+		run.Utilisation = catalog.Known(v)
+	}
 	return run
+}
+
+// enoughMeasured is for how many seconds machines are measured before their use says something of a job.
+const enoughMeasured = 60
+
+// inUse is the share of what was paid for that a job was measured to use: of its GPUs, or of the processors of a
+// machine that has none. One processor cannot be fewer.
+func inUse(t *receipt.Telemetry) (float64, bool) {
+	if t == nil || t.Seconds < enoughMeasured {
+		return 0, false
+	}
+	if gpu, known := t.Figure(telemetry.GPU); known {
+		return gpu.Average, true
+	}
+	cpu, known := t.Figure(telemetry.TaskCPU)
+	if !known || t.GPUs > 0 || t.Cores < 2 {
+		return 0, false
+	}
+	return min(1, cpu.Average/float64(t.Cores)), true
 }

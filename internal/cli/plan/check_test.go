@@ -28,3 +28,31 @@ func TestAReceiptSaysWhatWasProven(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 }
+
+// A check counts what a run was measured to use; what the program itself has reported goes before it.
+func TestEarlier_CountsWhatWasMeasured(t *testing.T) {
+	figure := func(name string, v float64) map[string]receipt.Figure {
+		return map[string]receipt.Figure{name: {Average: v}}
+	}
+	for name, x := range map[string]struct {
+		of    *receipt.Telemetry
+		want  float64
+		known bool
+	}{
+		"nothing":           {nil, 0, false},
+		"GPU":               {&receipt.Telemetry{Seconds: 600, Cores: 8, GPUs: 1, Figures: figure("gpu_utilization_ratio", 0.31)}, 0.31, true},
+		"processors":        {&receipt.Telemetry{Seconds: 600, Cores: 8, Figures: figure("task_cpu_cores", 2)}, 0.25, true},
+		"a few seconds":     {&receipt.Telemetry{Seconds: 20, Cores: 8, Figures: figure("task_cpu_cores", 2)}, 0, false},
+		"one processor":     {&receipt.Telemetry{Seconds: 600, Cores: 1, Figures: figure("task_cpu_cores", 0.2)}, 0, false},
+		"GPU of unread use": {&receipt.Telemetry{Seconds: 600, Cores: 8, GPUs: 1, Figures: figure("task_cpu_cores", 2)}, 0, false},
+	} {
+		run := earlier(receipt.Receipt{Telemetry: x.of})
+		if run.Utilisation.OK != x.known || run.Utilisation.V != x.want {
+			t.Errorf("%s: %+v", name, run.Utilisation)
+		}
+		run = earlier(receipt.Receipt{Telemetry: x.of, Metrics: map[string]float64{"gpu_util": 0.5}})
+		if run.Utilisation.V != 0.5 {
+			t.Errorf("%s, and the program reports 50 %%: %+v", name, run.Utilisation)
+		}
+	}
+}

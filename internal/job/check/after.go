@@ -33,7 +33,7 @@ func (c *Case) used() (float64, bool) {
 func utilisation(c *Case) (Verdict, string, string) {
 	u, ok := c.used()
 	if !ok {
-		return Unknown, "no earlier run has reported it", "let the program report gpu_utilisation as a metric, or " +
+		return Unknown, "no earlier run was measured for a minute", "let scrimp profile run a few minutes of it, or " +
 			supply("utilisation")
 	}
 	text := fmt.Sprintf("%.0f %% in earlier runs", u*100)
@@ -235,10 +235,10 @@ func rightSizing(c *Case) (Verdict, string, string) {
 	}
 	for _, r := range c.Runs {
 		if r.Utilisation.OK && !r.Finished.IsZero() && c.Now.Sub(r.Finished) <= month {
-			return Pass, fmt.Sprintf("%s reported %.0f %% within the month", r.Job, r.Utilisation.V*100), ""
+			return Pass, fmt.Sprintf("%s used %.0f %% within the month", r.Job, r.Utilisation.V*100), ""
 		}
 	}
-	return Unknown, c.live("no run within a month has reported its utilisation"), supply("reviewed")
+	return Unknown, c.live("no run within a month was measured"), supply("reviewed")
 }
 
 func alerts(c *Case) (Verdict, string, string) {

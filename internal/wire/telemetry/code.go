@@ -172,6 +172,9 @@ func decodeBucket(body []byte) (b Bucket, err error) {
 	return b, nil
 }
 
+// perDoubling is how many steps a rough value has from one number to its double.
+const perDoubling = 8
+
 // What says that a value is unknown.
 const (
 	unknownShort = math.MaxUint8
@@ -182,9 +185,13 @@ const (
 // 2,047 and within one part of 2,000 above.
 func (k Kind) put(to []byte, v float64) []byte {
 	switch x := math.Round(v * k.scale); {
-	case k.short && (math.IsNaN(v) || x < 0):
+	case k.form == rough && (math.IsNaN(v) || v < 0):
 		return append(to, unknownShort)
-	case k.short:
+	case k.form == rough:
+		return append(to, byte(min(math.Round(perDoubling*math.Log2(1+v*k.scale)), unknownShort-1)))
+	case k.form == short && (math.IsNaN(v) || x < 0):
+		return append(to, unknownShort)
+	case k.form == short:
 		return append(to, byte(min(x, unknownShort-1)))
 	case math.IsNaN(v) || x < 0:
 		return binary.BigEndian.AppendUint16(to, unknownLong)
@@ -194,11 +201,18 @@ func (k Kind) put(to []byte, v float64) []byte {
 }
 
 func (k Kind) take(r *reader) float64 {
-	if k.short {
+	switch k.form {
+	case rough:
+		if b := r.bytes(1)[0]; b != unknownShort {
+			return (math.Exp2(float64(b)/perDoubling) - 1) / k.scale
+		}
+		return math.NaN()
+	case short:
 		if b := r.bytes(1)[0]; b != unknownShort {
 			return float64(b) / k.scale
 		}
 		return math.NaN()
+	case wide:
 	}
 	c := binary.BigEndian.Uint16(r.bytes(2))
 	if c == unknownLong {

@@ -27,7 +27,19 @@ const (
 	GPUMemory
 	GPUPower
 	GPUTemperature
-	Metrics // how many there are
+	RunQueue
+	TaskSystem
+	TaskMain
+	TaskMainBlocked
+	TaskThreads
+	TaskFaults
+	TaskReadCalls
+	TaskWriteCalls
+	TaskReadCallBytes
+	TaskWriteCallBytes
+	TaskSteps
+	TaskStalled
+	Metrics // how many there are; a new one goes before this line, so that old series keep their meaning
 )
 
 // Of says what a metric has a value for.
@@ -55,42 +67,72 @@ type Kind struct {
 	Most float64 // a larger value is none
 
 	scale float64 // what is kept is value × scale, rounded
-	short bool    // in one byte, with 254 at most; else in two
+	form  form
 }
+
+// form says in which bytes a value is kept.
+type form int
+
+const (
+	wide  form = iota // two bytes: exact up to 2,047 and within one part of 2,000 above
+	short             // one byte, with 254 at most
+	rough             // one byte, within 5 % above a few units
+)
 
 // The largest values that a machine may have.
 const (
 	ratio    = 1
 	memory   = 1 << 50
 	rate     = 1 << 40
+	calls    = 1 << 27 // a second
+	steps    = 1 << 24 // a second
 	mebibyte = 1.0 / (1 << 20)
 	kibibyte = 1.0 / (1 << 10)
 )
 
 var kinds = [Metrics]Kind{
-	CPU: {"cpu_utilization_ratio", "Processor time in use, of all cores of the machine.", Machine, ratio, 1000, false},
+	CPU: {"cpu_utilization_ratio", "Processor time in use, of all cores of the machine.", Machine, ratio, 1000, wide},
 	IOWait: {"cpu_iowait_ratio", "Processor time without work while a read or write of a disk is waited for.", Machine,
-		ratio, 1000, false},
-	Idle: {"cpu_idle_ratio", "Processor time without work otherwise.", Machine, ratio, 1000, false},
+		ratio, 1000, wide},
+	Idle: {"cpu_idle_ratio", "Processor time without work otherwise.", Machine, ratio, 1000, wide},
 	Memory: {"memory_used_bytes", "Memory that programs could not have: all but what is available.", Machine, memory,
-		mebibyte, false},
-	PageCache: {"page_cache_bytes", "Memory that holds what files have.", Machine, memory, mebibyte, false},
-	DiskRead:  {"disk_read_bytes_per_second", "Bytes read from disks.", Machine, rate, kibibyte, false},
-	DiskWrite: {"disk_written_bytes_per_second", "Bytes written to disks.", Machine, rate, kibibyte, false},
+		mebibyte, wide},
+	PageCache: {"page_cache_bytes", "Memory that holds what files have.", Machine, memory, mebibyte, wide},
+	DiskRead:  {"disk_read_bytes_per_second", "Bytes read from disks.", Machine, rate, kibibyte, wide},
+	DiskWrite: {"disk_written_bytes_per_second", "Bytes written to disks.", Machine, rate, kibibyte, wide},
 	NetReceive: {"network_received_bytes_per_second", "Bytes received from the network.", Machine, rate,
-		kibibyte, false},
-	NetTransmit: {"network_transmitted_bytes_per_second", "Bytes sent to the network.", Machine, rate, kibibyte, false},
-	TaskCPU:     {"task_cpu_cores", "Processors that the task's processes use.", Task, 1 << 14, 100, false},
-	TaskMemory:  {"task_memory_bytes", "Memory of the task's processes.", Task, memory, mebibyte, false},
-	TaskRead:    {"task_disk_read_bytes_per_second", "Bytes that the task reads from disks.", Task, rate, kibibyte, false},
+		kibibyte, wide},
+	NetTransmit: {"network_transmitted_bytes_per_second", "Bytes sent to the network.", Machine, rate, kibibyte, wide},
+	TaskCPU:     {"task_cpu_cores", "Processors that the task's processes use.", Task, 1 << 14, 100, wide},
+	TaskMemory:  {"task_memory_bytes", "Memory of the task's processes.", Task, memory, mebibyte, wide},
+	TaskRead:    {"task_disk_read_bytes_per_second", "Bytes that the task reads from disks.", Task, rate, kibibyte, wide},
 	TaskWrite: {"task_disk_written_bytes_per_second", "Bytes that the task writes to disks.", Task, rate,
-		kibibyte, false},
+		kibibyte, wide},
 	Core: {"core_utilization_ratio", "Processor time in use, of each core, once in some minutes.", EachCore, ratio, 100,
-		true},
-	GPU:            {"gpu_utilization_ratio", "Time in which a kernel ran on the GPU.", EachGPU, ratio, 1000, false},
-	GPUMemory:      {"gpu_memory_used_bytes", "Memory in use on the GPU.", EachGPU, memory, mebibyte, false},
-	GPUPower:       {"gpu_power_watts", "Power that the GPU draws.", EachGPU, 1 << 14, 10, false},
-	GPUTemperature: {"gpu_temperature_celsius", "Temperature of the GPU.", EachGPU, 254, 1, true},
+		short},
+	GPU:            {"gpu_utilization_ratio", "Time in which a kernel ran on the GPU.", EachGPU, ratio, 1000, wide},
+	GPUMemory:      {"gpu_memory_used_bytes", "Memory in use on the GPU.", EachGPU, memory, mebibyte, wide},
+	GPUPower:       {"gpu_power_watts", "Power that the GPU draws.", EachGPU, 1 << 14, 10, wide},
+	GPUTemperature: {"gpu_temperature_celsius", "Temperature of the GPU.", EachGPU, 254, 1, short},
+	RunQueue: {"run_queue_threads", "Threads that run or wait for a processor, of all programs.", Machine, 1 << 20, 10,
+		rough},
+	TaskSystem: {"task_system_cpu_cores", "Processors that the kernel uses for the task's processes.", Task, 1 << 14, 100,
+		rough},
+	TaskMain: {"task_main_cpu_cores", "Processors that the task's oldest process uses, launchers and shells aside.", Task,
+		1 << 14, 100, rough},
+	TaskMainBlocked: {"task_main_blocked_ratio", "Time in which the first thread of that process neither runs nor could.",
+		Task, ratio, 200, short},
+	TaskThreads: {"task_threads", "Threads of the task's processes, each 20 s.", Task, 1 << 22, 1, rough},
+	TaskFaults: {"task_major_faults_per_second", "Pages that the task had to wait for until a disk gave them.", Task,
+		calls, 10, rough},
+	TaskReadCalls:  {"task_read_calls_per_second", "Calls by which the task reads.", Task, calls, 1, rough},
+	TaskWriteCalls: {"task_write_calls_per_second", "Calls by which the task writes.", Task, calls, 1, rough},
+	TaskReadCallBytes: {"task_read_call_bytes_per_second", "Bytes that the task reads, from the page cache too.", Task,
+		rate, kibibyte, rough},
+	TaskWriteCallBytes: {"task_written_call_bytes_per_second", "Bytes that the task writes, to the page cache too.", Task,
+		rate, kibibyte, rough},
+	TaskSteps:   {"task_steps_per_second", "Steps that the program reports.", Task, steps, 100, rough},
+	TaskStalled: {"task_stalled_ratio", "Time by which steps came much later than usual.", Task, ratio, 200, short},
 }
 
 // Kind is what there is to say about a metric.
@@ -123,7 +165,8 @@ func (m Metric) Width() int {
 // IsRate reports whether a metric is an amount a second: over a time it adds up to an amount.
 func (m Metric) IsRate() bool {
 	switch m {
-	case DiskRead, DiskWrite, NetReceive, NetTransmit, TaskRead, TaskWrite:
+	case DiskRead, DiskWrite, NetReceive, NetTransmit, TaskRead, TaskWrite, TaskFaults, TaskReadCalls, TaskWriteCalls,
+		TaskReadCallBytes, TaskWriteCallBytes, TaskSteps:
 		return true
 	default:
 		return false
@@ -131,7 +174,9 @@ func (m Metric) IsRate() bool {
 }
 
 // AddsUp reports whether machines and GPUs together have the sum of what each has, and not the mean.
-func (m Metric) AddsUp() bool { return kinds[m].Most != ratio && m != GPUTemperature }
+func (m Metric) AddsUp() bool {
+	return kinds[m].Most != ratio && m != GPUTemperature && m != TaskSteps
+}
 
 // Value is what a metric was over a span: its mean, and the highest mean of ten seconds in it. NaN is unknown.
 type Value struct{ Mean, Max float64 }

@@ -1,0 +1,330 @@
+package diagnose
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"scrimp/internal/wire/telemetry"
+)
+
+// atWork is the use of a GPU from which it works: less is the driver.
+const atWork = 0.05
+
+// features are what the rules look at. Stats are of the time in which the program worked, over all machines.
+type features struct {
+	in                   *Input
+	seconds              float64 // measured, of the machine that was measured longest
+	setUp, work, after   float64 // seconds of that machine
+	of                   [telemetry.Metrics]telemetry.Stat
+	early, late          telemetry.Summary // before the first work, and after the last
+	cores                float64           // of a machine
+	nodes                []worker
+	gpu                  bool // the use of GPUs is known
+	gpuMemory, gpuPower  float64
+	stalls               stalls
+	leak                 leak
+	steps                bool // the program reports them
+	workSpan             [2]int64
+	devices              []device
+	memoryPeak, memoryOf float64
+}
+
+// worker is what one machine did while the program worked.
+type worker struct {
+	rank int
+	of   telemetry.Summary
+}
+
+// device is what a GPU did while the program worked; NaN is unknown.
+type device struct {
+	node, index int
+	use, power  float64 // power as a share of its limit
+}
+
+// stalls are times in which steps came slowly, or GPUs paused, again and again.
+type stalls struct {
+	writing, other   float64 // shares of the time of the work, by what the machine did meanwhile
+	count            int
+	written          float64 // bytes a second while it wrote
+	evaluates, saves bool    // its lines say so
+}
+
+// leak is how the program's memory grows.
+type leak struct {
+	perHour, growth float64 // bytes an hour; share of the level at the begin
+	steady          bool
+}
+
+// featuresOf looks at everything.
+func featuresOf(in Input) features {
+	f := features{in: &in, gpuMemory: math.NaN(), gpuPower: math.NaN()}
+	nodes := make([]Node, 0, len(in.Nodes))
+	for _, n := range in.Nodes {
+		n.Buckets = slices.Clone(n.Buckets)
+		slices.SortStableFunc(n.Buckets, func(a, b telemetry.Bucket) int { return cmp.Compare(a.Start, b.Start) })
+		if len(n.Buckets) > 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		return f
+	}
+	f.span(nodes)
+	f.add(nodes)
+	list := f.within(longest(nodes).Buckets)
+	f.stalls, f.leak = f.stallsOf(list), leakOf(list)
+	return f
+}
+
+// longest is the machine that was measured longest.
+func longest(nodes []Node) Node {
+	return slices.MaxFunc(nodes, func(a, b Node) int { return cmp.Compare(covered(a.Buckets), covered(b.Buckets)) })
+}
+
+func covered(list []telemetry.Bucket) (s float64) {
+	for i := range list {
+		s += list[i].Covered
+	}
+	return s
+}
+
+// working reports whether the program works in a bucket; known is false where nobody can say.
+func working(b *telemetry.Bucket) (works, known bool) {
+	for _, v := range b.V[telemetry.GPU] {
+		if v.Known() {
+			known = true
+			works = works || v.Max >= atWork
+		}
+	}
+	if v := b.Value(telemetry.TaskSteps, 0); v.Known() {
+		known = true
+		works = works || v.Mean > 0
+	}
+	return works, known
+}
+
+// span finds the first and the last work, over all machines.
+func (f *features) span(nodes []Node) {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	begin, end := int64(math.MaxInt64), int64(math.MinInt64)
+	anyKnown := false
+	for _, n := range nodes {
+		f.seconds = max(f.seconds, covered(n.Buckets))
+		begin, end = min(begin, n.Buckets[0].Start), max(end, n.Buckets[len(n.Buckets)-1].End())
+		for i := range n.Buckets {
+			b := &n.Buckets[i]
+			works, known := working(b)
+			anyKnown = anyKnown || known
+			// A program that has come to its first step has worked for it.
+			if v := b.Value(telemetry.TaskSteps, 0); v.Known() {
+				f.steps, first = true, min(first, b.Start)
+			}
+			if works {
+				first, last = min(first, b.Start), max(last, b.End())
+			}
+		}
+	}
+	switch {
+	case !anyKnown:
+		first, last = begin, end
+	case last < first: // it has not worked yet, or nobody saw it
+		last = first
+	}
+	f.workSpan = [2]int64{first, last}
+	// By the clock, so that a machine too busy to be measured all the time divides rightly.
+	list := longest(nodes).Buckets
+	from, until := list[0].Start, list[len(list)-1].End()
+	begun := max(from, min(until, first))
+	ended := max(begun, min(until, last))
+	f.setUp, f.work, f.after = float64(begun-from), float64(ended-begun), float64(until-ended)
+}
+
+// phase is 0 before the first work, 1 until the last, 2 after it.
+func (f *features) phase(b *telemetry.Bucket) int {
+	switch {
+	case b.End() <= f.workSpan[0] || f.workSpan[0] == math.MaxInt64:
+		return 0
+	case b.Start >= f.workSpan[1]:
+		return 2
+	}
+	return 1
+}
+
+// inner are the buckets of nothing but the work: the first and the last may hold a part of what is before and after it.
+func (f *features) inner(list []telemetry.Bucket) []telemetry.Bucket {
+	list = f.within(list)
+	if len(list) > 3 && f.setUp > 0 {
+		list = list[1:]
+	}
+	if len(list) > 3 && f.after > 0 {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
+// within are the buckets of the work.
+func (f *features) within(list []telemetry.Bucket) (out []telemetry.Bucket) {
+	for i := range list {
+		if f.phase(&list[i]) == 1 {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// add sums up what each machine and each GPU did.
+func (f *features) add(nodes []Node) {
+	var all telemetry.Summary
+	memory, limit := 0.0, 0.0
+	for _, n := range nodes {
+		f.cores = max(f.cores, float64(n.Head.Cores))
+		f.memoryOf = max(f.memoryOf, float64(n.Head.Memory))
+		list := f.inner(n.Buckets)
+		w := worker{rank: n.Rank}
+		w.of.Add(list)
+		all.Add(list)
+		f.nodes = append(f.nodes, w)
+		for i := range n.Buckets {
+			switch b := n.Buckets[i : i+1]; f.phase(&b[0]) {
+			case 0:
+				f.early.Add(b)
+			case 2:
+				f.late.Add(b)
+			}
+		}
+		for i, g := range n.Head.GPUs {
+			d := deviceOf(list, n.Rank, i, g)
+			f.devices = append(f.devices, d)
+			memory, limit = memory+peakOf(list, telemetry.GPUMemory, i), limit+float64(g.Memory)
+		}
+	}
+	f.of = all.Of
+	f.gpu = f.of[telemetry.GPU].Known() || f.early.Of[telemetry.GPU].Known()
+	f.memoryPeak = max(all.Of[telemetry.TaskMemory].Peak, f.early.Of[telemetry.TaskMemory].Peak)
+	if limit > 0 && f.of[telemetry.GPUMemory].Known() {
+		f.gpuMemory = memory / limit
+	}
+	sum, n := 0.0, 0.0
+	for _, d := range f.devices {
+		if !math.IsNaN(d.power) {
+			sum, n = sum+d.power, n+1
+		}
+	}
+	if n > 0 {
+		f.gpuPower = sum / n
+	}
+}
+
+func peakOf(list []telemetry.Bucket, m telemetry.Metric, index int) (most float64) {
+	for i := range list {
+		if v := list[i].Value(m, index); v.Known() {
+			most = max(most, v.Max)
+		}
+	}
+	return most
+}
+
+func deviceOf(list []telemetry.Bucket, rank, index int, g telemetry.Device) device {
+	mean := func(m telemetry.Metric) float64 {
+		sum, seconds := 0.0, 0.0
+		for i := range list {
+			if v := list[i].Value(m, index); v.Known() {
+				sum, seconds = sum+v.Mean*list[i].Covered, seconds+list[i].Covered
+			}
+		}
+		if seconds == 0 {
+			return math.NaN()
+		}
+		return sum / seconds
+	}
+	d := device{node: rank, index: g.Index, use: mean(telemetry.GPU), power: math.NaN()}
+	if g.Power > 0 {
+		d.power = mean(telemetry.GPUPower) / g.Power
+	}
+	return d
+}
+
+// known reports whether anything was measured that rules look at.
+func (f *features) known() bool {
+	return f.gpu || f.of[telemetry.CPU].Known() || f.of[telemetry.TaskCPU].Known()
+}
+
+// get is the average of a metric, or NaN.
+func (f *features) get(m telemetry.Metric) float64 {
+	if s := f.of[m]; s.Known() {
+		return s.Average
+	}
+	return math.NaN()
+}
+
+// use is what was in use while the program worked.
+func (f *features) use() map[string]float64 {
+	out := map[string]float64{}
+	for m := range telemetry.Metrics {
+		if s := f.of[m]; s.Known() && m != telemetry.Core {
+			out[m.String()] = s.Average
+		}
+	}
+	if !math.IsNaN(f.gpuMemory) {
+		out["gpu_memory_used_ratio"] = f.gpuMemory
+	}
+	if f.cores > 0 && f.of[telemetry.TaskCPU].Known() {
+		out["task_cpu_ratio"] = f.of[telemetry.TaskCPU].Average / f.cores
+	}
+	return out
+}
+
+// Of leaks.
+const (
+	leakPoints = 6   // buckets that are needed
+	leakFit    = 0.9 // share of the variance that a straight line explains
+	leakShare  = 0.1 // growth, as a share of the level
+	leakBytes  = 48 << 20
+)
+
+// leakOf fits a line to the program's memory. What grows at the begin only, such as a cache, is no leak: the
+// second half must grow like the first.
+func leakOf(list []telemetry.Bucket) (l leak) {
+	var x, y []float64
+	for i := range list {
+		if v := list[i].Value(telemetry.TaskMemory, 0); v.Known() {
+			x, y = append(x, float64(list[i].Start-list[0].Start)), append(y, v.Mean)
+		}
+	}
+	if len(x) < leakPoints {
+		return l
+	}
+	x, y = x[1:], y[1:] // the first may hold a part of what the program loads
+	slope, fit := line(x, y)
+	half := len(x) / 2
+	begin, _ := line(x[:half], y[:half])
+	end, _ := line(x[half:], y[half:])
+	growth := slope * (x[len(x)-1] - x[0])
+	l.perHour, l.growth = slope*3600, growth/max(1, y[0])
+	l.steady = fit >= leakFit && growth >= leakBytes && l.growth >= leakShare && end >= 0.5*begin && begin > 0 &&
+		y[len(y)-1] >= y[len(y)-2]*0.98
+	return l
+}
+
+// line is the slope of the straight line that fits best, and which share of the variance it explains.
+func line(x, y []float64) (slope, fit float64) {
+	n := float64(len(x))
+	if n < 2 {
+		return 0, 0
+	}
+	mx, my := 0.0, 0.0
+	for i := range x {
+		mx, my = mx+x[i]/n, my+y[i]/n
+	}
+	xx, xy, yy := 0.0, 0.0, 0.0
+	for i := range x {
+		xx += (x[i] - mx) * (x[i] - mx)
+		xy += (x[i] - mx) * (y[i] - my)
+		yy += (y[i] - my) * (y[i] - my)
+	}
+	if xx == 0 || yy == 0 {
+		return 0, 0
+	}
+	return xy / xx, xy * xy / xx / yy
+}

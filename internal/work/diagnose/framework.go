@@ -1,0 +1,33 @@
+package diagnose
+
+import "strings"
+
+// frameworks tell by words of a program what it trains with. The first that fits holds: the more special ones stand
+// before the library that they use.
+var frameworks = []struct {
+	is    Framework
+	words []string
+}{
+	{Lightning, []string{"lightning", "litgpt"}},
+	{HuggingFace, []string{"transformers", "huggingface", "accelerate launch", "trainingarguments", "run_clm",
+		"run_glue", "trl "}},
+	{TensorFlow, []string{"tensorflow", "keras"}},
+	{PyTorch, []string{"torch"}},
+}
+
+// FrameworkOf tells by texts, such as the command, its output and operators of a profile, what a program trains with;
+// "": they do not say.
+func FrameworkOf(texts ...string) Framework {
+	all := strings.ToLower(strings.Join(texts, "\n"))
+	for _, f := range frameworks {
+		for _, w := range f.words {
+			if strings.Contains(all, w) {
+				return f.is
+			}
+		}
+	}
+	if strings.Contains(all, "aten::") {
+		return PyTorch
+	}
+	return ""
+}

@@ -1,0 +1,256 @@
+// Package profile reads what profilers wrote of a training program, of any size in bounded memory, and says which
+// operators took the time and what they were for.
+package profile
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Limits of what is kept of a file and of what is read at once.
+const (
+	mostNames   = 5000    // operators that are told apart; the rest are one
+	mostShown   = 20      // operators in a profile
+	longestLine = 1 << 20 // bytes, and of one event
+	mostText    = 16 << 30
+	peeked      = 64 << 10
+)
+
+// Profile is what a file says.
+type Profile struct {
+	Tool string `json:"tool"`
+	// Seconds is the time that it covers; 0: the file does not say.
+	Seconds   float64    `json:"seconds,omitempty"`
+	Operators []Operator `json:"operators,omitempty"` // the costliest first
+	// Shares say what the program's time, or the GPU's where OnGPU is true, went into, from 0 to 1.
+	Shares map[Part]float64 `json:"shares,omitempty"`
+	OnGPU  bool             `json:"on_gpu,omitempty"`
+	// GPUBusy is the share of the time in which GPUs ran kernels; nil: the file does not say.
+	GPUBusy *float64 `json:"gpu_busy,omitempty"`
+	// Memory and Tensor are shares of GPU memory in use and of time in which tensor cores ran; nil: unknown.
+	Memory *float64 `json:"gpu_memory,omitempty"`
+	Tensor *float64 `json:"tensor_active,omitempty"`
+}
+
+// Operator is a function or a kernel, without what it called.
+type Operator struct {
+	Name    string  `json:"name"`
+	Share   float64 `json:"share"` // of the time of all operators
+	Seconds float64 `json:"seconds,omitempty"`
+	Count   int64   `json:"count,omitempty"`
+	Part    Part    `json:"part"`
+}
+
+// Part says what an operator is for.
+type Part string
+
+// The parts.
+const (
+	Compute       Part = "compute"
+	Loading       Part = "data loading"
+	Copying       Part = "host-device copies"
+	Communication Part = "communication"
+	Waiting       Part = "synchronisation"
+	Saving        Part = "checkpointing"
+	Logging       Part = "logging"
+	Evaluation    Part = "evaluation"
+)
+
+// parts tell by the name of an operator or of a function, in lower case, what it is for. The first that fits holds.
+var parts = []struct {
+	part  Part
+	words []string
+}{
+	{Communication, []string{"nccl", "allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "c10d::",
+		"gloo", "mpi_"}},
+	{Copying, []string{"memcpy", "memset", "[cuda memcpy", "pin_memory"}},
+	{Loading, []string{"dataloader", "__getitem__", "_next_data", "collate", "torchvision/transforms", "tf_data",
+		"tf.data", "iteratorgetnext", "pil/", "cv2", "read_csv", "tokeniz", "imread", "imdecode", "dataset.", "load_data"}},
+	{Saving, []string{"torch.save", "torch/serialization", "save_checkpoint", "save_pretrained", "pickle.dump"}},
+	{Evaluation, []string{"evaluate", "evaluation", "validate", "validation"}},
+	{Waiting, []string{"synchronize", "aten::item", "_local_scalar_dense", "nonzero"}},
+	{Logging, []string{"logging/", "tensorboard", "add_scalar", "wandb", "logger"}},
+}
+
+// PartOf returns what an operator is for, by its name.
+func PartOf(name string) Part {
+	lower := strings.ToLower(name)
+	for _, p := range parts {
+		for _, w := range p.words {
+			if strings.Contains(lower, w) {
+				return p.part
+			}
+		}
+	}
+	return Compute
+}
+
+// Formats is what Read reads, for people.
+const Formats = "Chrome and PyTorch Profiler traces (.json, .json.gz), py-spy raw and speedscope, nvidia-smi CSV, " +
+	"dcgmi dmon, and CSV of nsys stats"
+
+// Read reads a profile. The name of the file is for messages.
+func Read(name string, from io.Reader) (Profile, error) {
+	r := bufio.NewReaderSize(from, peeked)
+	head, err := r.Peek(2)
+	if err == nil && head[0] == 0x1f && head[1] == 0x8b {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return Profile{}, fmt.Errorf("read %s: %w", name, err)
+		}
+		r = bufio.NewReaderSize(z, peeked)
+	}
+	r = bufio.NewReaderSize(&limited{from: r, left: mostText}, peeked)
+	head, err = r.Peek(peeked)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Profile{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	read, err := readerOf(name, head)
+	if err != nil {
+		return Profile{}, err
+	}
+	p, err := read(r)
+	if err != nil {
+		return Profile{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// foreign are the beginnings of files of other tools, and what to do instead.
+var foreign = []struct{ magic, tool, fix string }{
+	{"SQLite format 3\x00", "an SQLite database, as Nsight Systems exports it",
+		"write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
+	{"NVIDIA", "an Nsight report", "write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
+	{"NSYS", "an Nsight Systems report", "write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
+	{"NVR", "an Nsight Compute report", "profile with nsys, and write CSV: nsys stats --format csv FILE"},
+	{"PERFILE2", "data of Linux perf", "record with py-spy: py-spy record --format raw -o FILE --pid PID"},
+	{"<svg", "a flame graph", "record with py-spy record --format raw"},
+	{"<?xml", "an XML file", "record with py-spy record --format raw"},
+	{"\x89PNG", "a picture", "give the file that the profiler wrote"},
+	{"PK\x03\x04", "a zip archive", "unpack it"},
+	{"%PDF", "a PDF", "give the file that the profiler wrote"},
+	{"\xe3\x00\x00", "compiled Python", "give the file that the profiler wrote"},
+	{"\xfb", "statistics of cProfile", "record with py-spy record --format raw"},
+	{"{{\x00", "statistics of cProfile", "record with py-spy record --format raw"},
+	{"{\x28", "statistics of cProfile", "record with py-spy record --format raw"},
+	{"mode: ", "a coverage file of Go", "record with py-spy record --format raw"},
+}
+
+type reading func(*bufio.Reader) (Profile, error)
+
+// readerOf tells by its beginning what a file is.
+func readerOf(name string, head []byte) (reading, error) {
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if len(text) == 0 {
+		return nil, fmt.Errorf("%s is empty: give %s", name, Formats)
+	}
+	for _, f := range foreign {
+		if bytes.HasPrefix(text, []byte(f.magic)) {
+			return nil, fmt.Errorf("%s is %s, which scrimp does not read: %s", name, f.tool, f.fix)
+		}
+	}
+	if text[0] == '{' || text[0] == '[' {
+		if bytes.Contains(text[:min(len(text), 4096)], []byte("speedscope.app")) {
+			return readSpeedscope, nil
+		}
+		return readTrace, nil
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return nil, fmt.Errorf("%s is a binary file of another tool: scrimp reads %s", name, Formats)
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	line := strings.ToLower(string(first))
+	switch {
+	case strings.Contains(line, "utilization.gpu") || strings.Contains(line, "dcgm_fi_"):
+		return readGPUTable, nil
+	case strings.HasPrefix(line, "#entity") || strings.HasPrefix(line, "# entity"):
+		return readDmon, nil
+	case strings.Contains(string(text), "Total Time (ns)"):
+		return readNsys, nil
+	case isFolded(string(bytes.TrimRight(first, "\r"))):
+		return readFolded, nil
+	}
+	return nil, fmt.Errorf("%s is a file of another tool (it begins with %.40q): scrimp reads %s", name, first, Formats)
+}
+
+// limited reads so many bytes at most, and then fails instead of ending.
+type limited struct {
+	from io.Reader
+	left int64
+}
+
+var errLong = errors.New("it is longer than 16 GiB: profile fewer steps")
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLong
+	}
+	n, err := l.from.Read(b[:min(int64(len(b)), l.left)])
+	l.left -= int64(n)
+	return n, err //nolint:wrapcheck // it stands for the reader that it limits
+}
+
+// tally adds up operators.
+type tally struct {
+	by    map[string]*Operator
+	total float64
+	parts map[Part]float64
+}
+
+func newTally() *tally { return &tally{by: map[string]*Operator{}, parts: map[Part]float64{}} }
+
+const others = "others"
+
+// add counts time of an operator, which is for a part.
+func (t *tally) add(name string, part Part, time float64, count int64) {
+	if !(time >= 0 && time < 1e15) {
+		return
+	}
+	if len(name) > 200 {
+		name = strings.ToValidUTF8(name[:200], "")
+	}
+	o := t.by[name]
+	if o == nil && len(t.by) >= mostNames {
+		name, part = others, Compute
+		o = t.by[name]
+	}
+	if o == nil {
+		o = &Operator{Name: strings.Clone(name), Part: part}
+		t.by[o.Name] = o
+	}
+	o.Seconds, o.Count, t.total = o.Seconds+time, o.Count+count, t.total+time
+	t.parts[part] += time
+}
+
+// list returns the costliest operators.
+func (t *tally) list() []Operator {
+	list := make([]Operator, 0, len(t.by))
+	for _, name := range slices.Sorted(maps.Keys(t.by)) {
+		o := *t.by[name]
+		if t.total > 0 {
+			o.Share = o.Seconds / t.total
+		}
+		list = append(list, o)
+	}
+	slices.SortStableFunc(list, func(a, b Operator) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return list[:min(len(list), mostShown)]
+}
+
+// shares returns the time of each part as a share of all.
+func (t *tally) shares(all float64) map[Part]float64 {
+	out := map[Part]float64{}
+	for p, v := range t.parts {
+		if all > 0 {
+			out[p] = min(1, v/all)
+		}
+	}
+	return out
+}

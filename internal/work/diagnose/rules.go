@@ -1,0 +1,326 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/profile"
+)
+
+// Limits of the use of a GPU: above fed it has enough to do, target is what a change aims at, and below hungry for
+// long it is larger than its work.
+const (
+	fed    = 0.85
+	target = 0.70
+	hungry = 0.50
+)
+
+// Shares of the time below which a waste is not worth a sentence, and the waste from which the causes that follow
+// from others are not named beside them.
+const (
+	small   = 0.08
+	enough  = 0.10
+	forLong = 600 // seconds for which a GPU must be hungry to be too large
+)
+
+// rules name causes. Residual ones hold only where nothing before explains the waste.
+var rules = []struct {
+	residual bool
+	find     func(*features) (finding, bool)
+}{
+	{false, setUp}, {false, idleAfter}, {false, unusedGPU}, {false, straggler}, {false, communication}, {false, slowDisk},
+	{false, smallReads}, {false, remoteRead}, {false, checkpointing}, {false, logging}, {false, evaluation},
+	{false, oversubscription}, {false, memoryPressure}, {false, dataLoading}, {false, memoryLeak},
+	{true, blocked}, {true, smallBatch}, {true, oversizedGPU}, {true, oversizedCPU}, {true, oversizedMemory},
+}
+
+// ofTelemetry applies the rules.
+func ofTelemetry(f *features) (list []finding) {
+	explained := 0.0
+	for _, r := range rules {
+		if r.residual && explained >= enough {
+			continue
+		}
+		if found, ok := r.find(f); ok {
+			list = append(list, found)
+			if !r.residual {
+				explained = max(explained, found.waste.Value)
+			}
+		}
+	}
+	return merge(nil, list)
+}
+
+// around is an estimate with the bounds that its kind of fix usually has.
+func around(value, low, high float64) Range {
+	limit := func(v float64) float64 { return min(0.95, max(0, v)) }
+	return Range{limit(value * low), limit(value), limit(value * high)}
+}
+
+// percent writes a share.
+func percent(v float64) string { return telemetry.Percent(v) }
+
+// span writes seconds.
+func span(s float64) string {
+	return draw.Span(time.Duration(min(s, 1e9) * float64(time.Second)).Round(time.Second))
+}
+
+// starved reports whether the machine waits for its work: its GPUs, or its processors where it has none.
+func (f *features) starved() bool {
+	if f.gpu {
+		u := f.get(telemetry.GPU)
+		return u < target
+	}
+	used := f.get(telemetry.TaskCPU) / f.cores
+	return used < target
+}
+
+// gain is the share of the cost that is saved where GPUs that are used u get as much to do as they can take.
+func (f *features) gain() Range {
+	u := f.get(telemetry.GPU)
+	if !f.gpu {
+		b := f.waitShare()
+		if math.IsNaN(b) {
+			b = 1 - f.get(telemetry.TaskCPU)/max(1, f.cores)
+		}
+		return f.whole(around(b, 0.5, 1.05))
+	}
+	return f.whole(Range{Low: max(0, 1-u/hungry), Value: max(0, 1-u/fed), High: max(0, 1-u)})
+}
+
+// whole turns a share of the time of the work into one of all that was measured.
+func (f *features) whole(r Range) Range {
+	if f.setUp+f.work+f.after <= 0 {
+		return r
+	}
+	w := f.work / (f.setUp + f.work + f.after)
+	return Range{r.Low * w, r.Value * w, r.High * w}
+}
+
+// use says how well the machine was used, for evidence.
+func (f *features) used() string {
+	if f.gpu {
+		return "GPU " + percent(f.get(telemetry.GPU)) + " used"
+	}
+	return fmt.Sprintf("program on %.1f of %.0f cores", f.get(telemetry.TaskCPU), f.cores)
+}
+
+func setUp(f *features) (finding, bool) {
+	all := f.setUp + f.work + f.after
+	if f.in.Live && f.steps && f.in.Account.Total > 0 && f.in.Account.Step > 0 { // what is still to come counts
+		all = f.setUp + max(f.work+f.after, f.work*float64(f.in.Account.Total)/float64(f.in.Account.Step))
+	}
+	share := f.setUp / max(1, all)
+	if f.setUp <= 30 || share < 0.2 {
+		return finding{}, false
+	}
+	if f.work == 0 && (f.setUp < 60 || f.gpu && !f.in.Live) { // an unused GPU is another cause
+		return finding{}, false
+	}
+	text := fmt.Sprintf("%s until the first step, %s of the time", span(f.setUp), percent(share))
+	if said := during(f.in.Lines, 0, f.workSpan[0]); said != "" {
+		text += "; it printed " + said
+	}
+	if cpu := f.early.Of[telemetry.TaskCPU]; cpu.Known() {
+		text += fmt.Sprintf("; %.1f cores in use meanwhile", cpu.Average)
+	}
+	return finding{SetUp, text, around(share, 0.4, 1), false}, true
+}
+
+// slow are words of lines that name what takes long at a program's begin.
+var slow = []string{"download", "install", "compil", "extract", "untar", "unpack", "tokeniz", "preprocess", "prepar",
+	"load", "cache", "warm", "build", "index"}
+
+// during returns a line between two times that says what takes long.
+func during(lines []Line, from, until int64) string {
+	for _, l := range lines {
+		if l.At != 0 && (l.At < from || l.At > until+1) {
+			continue
+		}
+		lower := strings.ToLower(l.Text)
+		for _, w := range slow {
+			if strings.Contains(lower, w) {
+				return fmt.Sprintf("%.60q", l.Text)
+			}
+		}
+	}
+	return ""
+}
+
+func idleAfter(f *features) (finding, bool) {
+	all := f.setUp + f.work + f.after
+	share := f.after / max(1, all)
+	if f.work == 0 || f.after < 15 || share < enough {
+		return finding{}, false
+	}
+	if steps := f.get(telemetry.TaskSteps); steps > 0 && f.after < 3/steps { // steps that take long
+		return finding{}, false
+	}
+	text := fmt.Sprintf("no step and no work of a GPU in the last %s, %s of the time", span(f.after), percent(share))
+	if a := f.in.Account; a.Total > 0 && a.Step >= a.Total {
+		text = fmt.Sprintf("all %d steps are done, and the program went on for %s, %s of the time", a.Total,
+			span(f.after), percent(share))
+	}
+	if cpu := f.late.Of[telemetry.TaskCPU]; cpu.Known() {
+		text += fmt.Sprintf("; %.1f cores in use meanwhile", cpu.Average)
+	}
+	return finding{IdleAfter, text, around(share, 0.8, 1), false}, true
+}
+
+func unusedGPU(f *features) (finding, bool) {
+	unused, worked := 0, 0
+	for _, d := range f.devices {
+		switch {
+		case d.use < atWork:
+			unused++
+		case d.use >= 0.15:
+			worked++
+		}
+	}
+	n := float64(len(f.devices))
+	switch {
+	case unused > 0 && worked > 0:
+		return finding{UnusedGPU, fmt.Sprintf("%d of %d GPUs ran nothing while the others worked", unused, len(f.devices)),
+			f.whole(around(float64(unused)/n, 0.8, 1)), false}, true
+	case f.gpu && f.work > 0 && f.get(telemetry.GPU) < atWork,
+		f.gpu && f.work == 0 && (!f.in.Live || f.setUp >= forLong):
+		return finding{UnusedGPU, fmt.Sprintf("the GPU ran nothing in %s, while the program used %.1f cores",
+			span(f.seconds), max(f.early.Of[telemetry.TaskCPU].Average, f.of[telemetry.TaskCPU].Average)),
+			Range{0.5, 0.8, 0.95}, false}, true
+	}
+	return finding{}, false
+}
+
+// spread is how far GPUs are apart in something.
+type spread struct {
+	low, high, mean float64
+	least, most     device
+}
+
+// apart looks at the GPUs that work.
+func apart(list []device, by func(device) float64) (s spread, ok bool) {
+	s.low = math.Inf(1)
+	sum, n := 0.0, 0.0
+	for _, d := range list {
+		v := by(d)
+		if math.IsNaN(v) || d.use < atWork {
+			continue
+		}
+		if v < s.low {
+			s.low, s.least = v, d
+		}
+		if v > s.high {
+			s.high, s.most = v, d
+		}
+		sum, n = sum+v, n+1
+	}
+	s.mean = sum / n
+	return s, n >= 2 && (s.high-s.low)/s.high >= 0.3
+}
+
+// straggler looks for machines and GPUs that the others wait for. A GPU that waits in a collective is fully used and
+// draws little; the slow one is used less, where it waits for its data, or draws more, where it computes longer.
+func straggler(f *features) (finding, bool) {
+	if s, ok := apart(f.devices, func(d device) float64 { return d.use }); ok {
+		return finding{Straggler, fmt.Sprintf("GPU %d of node %d is %s used and GPU %d of node %d %s: the others wait for it",
+			s.least.index, s.least.node, percent(s.low), s.most.index, s.most.node, percent(s.high)),
+			f.whole(around(1-s.low/fed, 0.5, 1.1)), false}, true
+	}
+	if s, ok := apart(f.devices, func(d device) float64 { return d.power }); ok {
+		return finding{Straggler, fmt.Sprintf("GPU %d of node %d draws %s of its power and GPU %d of node %d %s: the others "+
+			"wait for it", s.most.index, s.most.node, percent(s.high), s.least.index, s.least.node, percent(s.low)),
+			f.whole(around(1-s.mean/s.high, 0.5, 1.3)), false}, true
+	}
+	if f.gpu || len(f.nodes) < 2 {
+		return finding{}, false
+	}
+	least, most, all := math.Inf(1), 0.0, 0.0
+	for _, w := range f.nodes {
+		v := w.of.Of[telemetry.TaskCPU].Average
+		least, most, all = min(least, v), max(most, v), all+v
+	}
+	if most < 0.3 || (most-least)/most < 0.35 {
+		return finding{}, false
+	}
+	return finding{Straggler, fmt.Sprintf("machines do not do the same: the busiest uses %.1f cores, the least %.1f", most,
+		least), f.whole(around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)), false}, true
+}
+
+func communication(f *features) (finding, bool) {
+	in, out := f.get(telemetry.NetReceive), f.get(telemetry.NetTransmit)
+	const much = 20 << 20
+	if len(f.nodes) < 2 || !(in >= much && out >= much) || in > 4*out || out > 4*in {
+		return finding{}, false
+	}
+	// Kernels that wait for other ranks keep a GPU at 100 %, and let it draw little.
+	idle := 1 - f.get(telemetry.GPU)
+	if !math.IsNaN(f.gpuPower) {
+		idle = max(idle, 1-f.gpuPower/0.8)
+	}
+	if !(idle >= 0.25) {
+		return finding{}, false
+	}
+	return finding{Communication, fmt.Sprintf("%s; each of %d machines sends %s and receives %s a second", f.used(),
+		len(f.nodes), size.About(out), size.About(in)), f.whole(around(idle, 0.4, 1.1)), false}, true
+}
+
+func memoryLeak(f *features) (finding, bool) {
+	if !f.leak.steady {
+		return finding{}, false
+	}
+	text := fmt.Sprintf("the program's memory grows by %s an hour without end", size.About(f.leak.perHour))
+	if left := f.memoryOf - f.memoryPeak; f.memoryOf > 0 && left > 0 {
+		text += ", and fills the machine in " + span(left/f.leak.perHour*3600)
+	}
+	return finding{class: Leak, evidence: text, unpriced: true}, true
+}
+
+func memoryPressure(f *features) (finding, bool) {
+	faults := f.get(telemetry.TaskFaults)
+	full := f.get(telemetry.Memory) / max(1, f.memoryOf)
+	if !(faults >= 50) || !(full >= 0.85) {
+		return finding{}, false
+	}
+	return finding{MemoryPressure, fmt.Sprintf("%s of the memory is in use, and the program waits for %.0f pages a "+
+		"second from a disk", percent(full), faults), f.gain(), false}, true
+}
+
+// ofProfiles names what profiles show.
+func ofProfiles(list []profile.Profile) (out []finding) {
+	parts := []struct {
+		part  profile.Part
+		class Class
+		least float64
+	}{
+		{profile.Loading, DataLoading, 0.2}, {profile.Copying, HostCopies, 0.15},
+		{profile.Communication, Communication, 0.25},
+		{profile.Saving, Checkpointing, 0.08}, {profile.Evaluation, Evaluation, 0.2},
+		{profile.Waiting, Synchronisation, 0.2}, {profile.Logging, Logging, 0.1},
+	}
+	for _, p := range list {
+		for _, x := range parts {
+			share := p.Shares[x.part]
+			if share < x.least || x.part == profile.Waiting && p.GPUBusy != nil && *p.GPUBusy >= target {
+				continue
+			}
+			text := fmt.Sprintf("%s: %s of the time is %s", p.Tool, percent(share), x.part)
+			for _, o := range p.Operators {
+				if o.Part == x.part {
+					text += fmt.Sprintf(", most of it in %.60s", o.Name)
+					break
+				}
+			}
+			out = append(out, finding{x.class, text, around(share, 0.5, 1), false})
+		}
+		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 {
+			out = append(out, finding{OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),
+				Range{max(0, 1-*p.GPUBusy/hungry), max(0, 1-*p.GPUBusy/fed), 1 - *p.GPUBusy}, false})
+		}
+	}
+	return merge(nil, out)
+}

@@ -1,0 +1,274 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/telemetry"
+)
+
+// Limits of what keeps a machine from its work.
+const (
+	waitsForDisk = 0.35 // processes' worth of I/O wait
+	manyCalls    = 1500 // a second
+	manyWrites   = 300
+	tiny         = 16 << 10 // bytes of a call
+	fast         = 1 << 20  // bytes a second from the network
+	oneCore      = 0.8
+	isBlocked    = 0.3
+)
+
+// waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and
+// other programs had the processors, is nobody's fault here and does not count.
+func (f *features) waitShare() float64 {
+	blocked, main := f.get(telemetry.TaskMainBlocked), f.get(telemetry.TaskMain)
+	if math.IsNaN(blocked) || math.IsNaN(main) || blocked == 0 {
+		return blocked
+	}
+	return blocked / (blocked + min(1-blocked, main))
+}
+
+// crowded reports whether other programs have the processors most of the time.
+func (f *features) crowded() bool {
+	return f.get(telemetry.RunQueue) > 2*f.cores+f.get(telemetry.TaskThreads)/2
+}
+
+func slowDisk(f *features) (finding, bool) {
+	wait, blocked := f.get(telemetry.IOWait), f.waitShare()
+	// Processors count as waiting only while nothing else could run on them. On a busy machine the program itself
+	// tells: it reads from the disk and is blocked.
+	itself := blocked >= 0.4 && f.get(telemetry.TaskRead) >= 4<<20
+	if !f.starved() || !(wait*f.cores >= waitsForDisk && wait >= 0.02) && !itself {
+		return finding{}, false
+	}
+	if itself && wait*f.cores < waitsForDisk {
+		return finding{SlowDisk, fmt.Sprintf("%s; its main thread waits %s of the time while the disk gives it %s a second",
+			f.used(), percent(blocked), size.About(f.get(telemetry.TaskRead))), f.gain(), false}, true
+	}
+	text := fmt.Sprintf("%s; %.1f processes wait for a disk all the time (I/O wait %s of %.0f cores)", f.used(),
+		wait*f.cores, percent(wait), f.cores)
+	if read := f.get(telemetry.TaskRead); read >= 1<<16 {
+		text += fmt.Sprintf(", which gives %s a second", size.About(read))
+	}
+	return finding{SlowDisk, text, f.gain(), false}, true
+}
+
+func smallReads(f *features) (finding, bool) {
+	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
+	system, own := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU)
+	if !(calls >= manyCalls) || !(bytes/calls < tiny) || !(system >= 0.15*own) || f.gpu && !f.starved() {
+		return finding{}, false
+	}
+	waste := f.whole(around(max(system/max(own, 0.1), 0.2), 0.5, 1.8))
+	if f.gpu {
+		waste = f.gain()
+	}
+	return finding{SmallReads, fmt.Sprintf("%s; %.0f reads a second of %s each, and %s of its processor time is the "+
+		"kernel's", f.used(), calls, size.About(bytes/calls), percent(system/max(own, 0.01))), waste, false}, true
+}
+
+func remoteRead(f *features) (finding, bool) {
+	in, out := f.get(telemetry.NetReceive), f.get(telemetry.NetTransmit)
+	waits := f.waitShare()
+	if !f.starved() || !(in >= fast) || in < 4*out || f.get(telemetry.CPU) >= fed || waits < isBlocked {
+		return finding{}, false
+	}
+	return finding{RemoteRead, fmt.Sprintf("%s while it receives %s a second, and processors and disks wait", f.used(),
+		size.About(in)), f.gain(), false}, true
+}
+
+// again reports whether work has stopped more than once.
+func (f *features) again() bool { return f.stalls.count >= 3 || f.steps && f.stalls.count == 2 }
+
+func checkpointing(f *features) (finding, bool) {
+	share, text := 0.0, ""
+	a := f.in.Account
+	if a.SaveSeconds != nil && a.Checkpoints > 1 && f.work > 0 {
+		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work)
+		text = fmt.Sprintf("%d saves of %s each", a.Checkpoints, span(*a.SaveSeconds))
+	}
+	if share < small && f.stalls.writing >= small && f.again() {
+		share = f.stalls.writing
+		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second",
+			size.About(f.stalls.written))
+	}
+	if share < small {
+		return finding{}, false
+	}
+	return finding{Checkpointing, fmt.Sprintf("%s: %s of the time", text, percent(share)),
+		f.whole(around(share, 0.5, 1.3)), false}, true
+}
+
+func logging(f *features) (finding, bool) {
+	calls, bytes := f.get(telemetry.TaskWriteCalls), f.get(telemetry.TaskWriteCallBytes)
+	if !(calls >= manyWrites) || !(bytes/calls < 4<<10) {
+		return finding{}, false
+	}
+	system, own, waits := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU), f.waitShare()
+	if math.IsNaN(waits) || f.gpu {
+		waits = 0
+	}
+	share := min(0.9, max(system/max(own, 0.1), waits))
+	if share < small {
+		return finding{}, false
+	}
+	text := fmt.Sprintf("%.0f writes a second of %s each", calls, size.About(bytes/calls))
+	if steps := f.get(telemetry.TaskSteps); steps > 0 {
+		text += fmt.Sprintf(", %.0f a step", calls/steps)
+	}
+	return finding{Logging, text + ": " + f.used(), f.whole(around(share, 0.5, 1.5)), false}, true
+}
+
+func evaluation(f *features) (finding, bool) {
+	share := f.stalls.other
+	least := small
+	if !f.stalls.evaluates { // nothing but the pace says so
+		least = 0.15
+	}
+	if share < least || !f.again() && !f.stalls.evaluates {
+		return finding{}, false
+	}
+	text := fmt.Sprintf("steps stop again and again, %s of the time, while the program is busy", percent(share))
+	if f.stalls.evaluates {
+		text += ", and its output speaks of evaluation"
+	}
+	return finding{Evaluation, text, f.whole(around(share, 0.4, 1)), false}, true
+}
+
+func oversubscription(f *features) (finding, bool) {
+	threads, queue := f.get(telemetry.TaskThreads), f.get(telemetry.RunQueue)
+	own := f.get(telemetry.TaskCPU)
+	// Threads that sleep harm nobody, even where others fill the queue: those that fight use the kernel much.
+	fight := own >= 0.4*f.cores && !f.crowded() || f.get(telemetry.TaskSystem) >= 0.25*own && own >= 0.2
+	if !(threads >= 4*f.cores) || !(queue >= 3*f.cores) || !fight || f.cores == 0 {
+		return finding{}, false
+	}
+	return finding{Oversubscription, fmt.Sprintf("%.0f threads on %.0f cores, %.0f of them want to run at a time", threads,
+		f.cores, queue), f.whole(around(0.3, 0.3, 2)), false}, true
+}
+
+// Numbers that programs print or report: the time of a batch, and how much of it data took.
+var (
+	dataTime  = regexp.MustCompile(`(?i)\bdata(?:[ _](?:time|s|load\w*))?\s*[:=]?\s*([0-9]+\.[0-9]+)`)
+	batchTime = regexp.MustCompile(`(?i)\b(?:batch|step|iter)?[ _]?time\s*[:=]?\s*([0-9]+\.[0-9]+)`)
+)
+
+// said is the share of a batch's time that data takes, as the program itself reports.
+func (f *features) said() (float64, bool) {
+	data, all := 0.0, 0.0
+	for _, name := range []string{"data_time", "data_s", "data_time_s", "data_loading_s"} {
+		data = max(data, f.in.Metrics[name])
+	}
+	for _, name := range []string{"batch_time", "step_time", "step_s", "iter_time", "time_s"} {
+		all = max(all, f.in.Metrics[name])
+	}
+	lines := f.in.Lines[max(0, len(f.in.Lines)-200):]
+	for i := len(lines) - 1; i >= 0 && data == 0; i-- {
+		d, b := dataTime.FindStringSubmatch(lines[i].Text), batchTime.FindStringSubmatch(lines[i].Text)
+		if d != nil && b != nil {
+			data, _ = strconv.ParseFloat(d[1], 64)
+			all, _ = strconv.ParseFloat(b[1], 64)
+		}
+	}
+	return data / all, all > 0 && data > 0 && data <= all
+}
+
+func dataLoading(f *features) (finding, bool) {
+	if share, ok := f.said(); ok && share >= 0.2 {
+		return finding{DataLoading, fmt.Sprintf("the program reports that data takes %s of a step; %s", percent(share),
+			f.used()), f.whole(around(share, 0.5, 1)), false}, true
+	}
+	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.waitShare()
+	workers := task - main
+	busy := task >= fed*f.cores || f.get(telemetry.CPU) >= fed
+	switch {
+	case !f.starved() && f.gpu, math.IsNaN(task):
+	case f.gpu && busy:
+		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
+			f.used(), task, f.cores), f.gain(), false}, true
+	case (workers >= 0.7 || f.crowded() && workers >= 0.3*task) && waits >= isBlocked && main < 0.6:
+		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
+			f.used(), percent(waits), workers), f.gain(), false}, true
+	case f.gpu && main >= oneCore && main <= 1.3 && f.loadsItself():
+		return finding{DataLoading, fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
+			f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
+	}
+	return finding{}, false
+}
+
+// loadsItself reports whether a main process that is busy loads data, and does not only begin small kernels.
+func (f *features) loadsItself() bool {
+	return f.get(telemetry.TaskReadCallBytes) >= 100<<10 || f.get(telemetry.GPU) < 0.3
+}
+
+func blocked(f *features) (finding, bool) {
+	waits, task := f.waitShare(), f.get(telemetry.TaskCPU)
+	least := 0.4
+	if f.gpu { // a part of it is the wait for the GPU itself
+		least = 0.75
+	}
+	if !f.starved() || !(waits >= least) || !(task < 0.6*max(1, f.cores/2)) {
+		return finding{}, false
+	}
+	return finding{Blocked, fmt.Sprintf("%s; its main thread waits %s of the time, for neither processors, disks nor the "+
+		"network", f.used(), percent(waits)), f.gain(), false}, true
+}
+
+func smallBatch(f *features) (finding, bool) {
+	main := f.get(telemetry.TaskMain)
+	if math.IsNaN(main) {
+		main = f.get(telemetry.TaskCPU)
+	}
+	if !f.gpu || !f.starved() || f.work == 0 || !(main >= oneCore) || f.gpuMemory > 0.6 {
+		return finding{}, false
+	}
+	text := fmt.Sprintf("%s; one core begins its kernels and is full", f.used())
+	if !math.IsNaN(f.gpuMemory) {
+		text += ", and " + percent(f.gpuMemory) + " of its memory is used"
+	}
+	return finding{SmallBatch, text, f.gain(), false}, true
+}
+
+func oversizedGPU(f *features) (finding, bool) {
+	u := f.get(telemetry.GPU)
+	if !f.gpu || f.work == 0 || !(u < hungry) || u < atWork {
+		return finding{}, false
+	}
+	main := f.get(telemetry.TaskMain)
+	if main >= oneCore && f.work < forLong { // larger batches may fill it
+		return finding{}, false
+	}
+	waste := f.gain()
+	if main >= oneCore {
+		waste = Range{waste.Low / 2, waste.Value * 0.9, waste.High}
+	}
+	text := fmt.Sprintf("GPU %s used for %s, below 50 %%", percent(u), span(f.work))
+	if !math.IsNaN(f.gpuMemory) {
+		text += ", " + percent(f.gpuMemory) + " of its memory"
+	}
+	return finding{OversizedGPU, text, waste, false}, true
+}
+
+func oversizedCPU(f *features) (finding, bool) {
+	task := f.get(telemetry.TaskCPU)
+	needs := max(1, math.Ceil(task-0.1))
+	// On a machine that others fill nobody knows how many processors the program would use.
+	idle := f.get(telemetry.Idle)*f.cores >= 0.5*(f.cores-needs)
+	if f.gpu || f.work < 60 || !idle || !(needs <= 0.5*f.cores) {
+		return finding{}, false
+	}
+	return finding{OversizedCPU, fmt.Sprintf("the program uses %.1f of %.0f cores", task, f.cores),
+		f.whole(around(1-needs/f.cores, 0.3, 1)), false}, true
+}
+
+func oversizedMemory(f *features) (finding, bool) {
+	asked := float64(f.in.Account.Requested)
+	if asked < 8<<30 || f.memoryPeak <= 0 || f.memoryPeak > asked/4 || f.seconds < 120 {
+		return finding{}, false
+	}
+	return finding{class: OversizedMemory, evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at "+
+		"most", size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
+}
