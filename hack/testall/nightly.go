@@ -96,8 +96,8 @@ func drawn(marks []mark) (list []step, err error) {
 	return list, nil
 }
 
-// simulated is the number of simulated runs of the nightly lane, and simulatedAtOnce of one step of it, which ends within
-// a quarter of the five minutes that .ci/run has for a tenth of the lane.
+// simulated is the number of simulated runs of the nightly lane, and simulatedAtOnce of one step of it, which ends
+// within a quarter of the five minutes that .ci/run has for a tenth of the lane.
 const simulated, simulatedAtOnce = 100_000, 200
 
 // fuzzTests returns a step for each fuzz test, half a minute each.

@@ -83,7 +83,8 @@ func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) er
 
 // runOf is the newest run of a pipeline by its name, or the run of that id, and all runs. With schedules it may also be
 // the schedule of that id.
-func runOf(ctx context.Context, c *command.Client, name string, schedules bool) (g api.Group, all []api.Group, err error) {
+func runOf(ctx context.Context, c *command.Client, name string, schedules bool) (g api.Group, all []api.Group,
+	err error) {
 	list, err := c.Groups(ctx)
 	if err != nil {
 		return g, nil, err

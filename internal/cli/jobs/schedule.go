@@ -34,12 +34,12 @@ scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.cron, "cron", "", "run at these times: `line` of minute, hour, day of month, month and day of "+
-		"week (default: as its file says)")
-	cmd.Flags().StringVar(&f.zone, "zone", "", "take the times as those of this `zone`, as Europe/Berlin (default: as its "+
-		"file says, else UTC)")
-	cmd.Flags().StringVar(&f.total, "total", "", "let all runs together cost at most this `amount`, as '$200' (default: as "+
-		"its file says)")
+	cmd.Flags().StringVar(&f.cron, "cron", "", "run at these times: `line` of minute, hour, day of month, month and day "+
+		"of week (default: as its file says)")
+	cmd.Flags().StringVar(&f.zone, "zone", "", "take the times as those of this `zone`, as Europe/Berlin (default: as "+
+		"its file says, else UTC)")
+	cmd.Flags().StringVar(&f.total, "total", "", "let all runs together cost at most this `amount`, as '$200' (default: "+
+		"as its file says)")
 	cmd.Flags().IntVar(&f.runs, "runs", 0, "end after so many runs (default: as its file says, else without end)")
 	for _, name := range []string{"cron", "zone", "total", "runs"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)

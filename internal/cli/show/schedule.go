@@ -45,7 +45,8 @@ func Schedule(g api.Group, p Place) string {
 	var b strings.Builder
 	y := g.Schedule
 	fmt.Fprintf(&b, "%s\n", GroupProgress(g, p))
-	p.fact(&b, "schedule", "%s; a run costs at most %s", when(clean(y.Cron), clean(y.Zone)), money.Short(y.Each, g.Currency))
+	p.fact(&b, "schedule", "%s; a run costs at most %s", when(clean(y.Cron), clean(y.Zone)),
+		money.Short(y.Each, g.Currency))
 	if y.Until != nil {
 		p.fact(&b, "until", "%s", p.market(*y.Until))
 	}

@@ -9,7 +9,6 @@ import (
 
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/ledger"
-	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
@@ -182,34 +181,13 @@ func (m *Machine) opens(b *GroupOpened, v verdict) {
 	if v.bound != nil {
 		t.Budget, t.HasBudget = *v.bound, true
 	}
-	m.fact(state.GroupGranted{Group: b.Group, Worst: m.worst(t), Budget: v.bound, Asking: v.asking})
+	m.fact(state.GroupGranted{Group: b.Group, Worst: m.WorstOf(t), Budget: v.bound, Asking: v.asking})
 	m.parts[b.Group] = &parts{}
 	if p := m.parts[b.Terms.Parent]; p != nil {
 		p.holds = append(p.holds, b.Group)
 	}
 	m.dependOn(b.Group, b.Terms.After)
 	m.proposals.due(b.Group)
-}
-
-// worst is the most that a group can cost: each member that runs when its budget is spent goes on
-// for its grace, and has the longest minimum charge of what is for sale.
-func (m *Machine) worst(t state.GroupTerms) money.Amount {
-	if !t.HasBudget {
-		return money.Amount{}
-	}
-	if t.Schedule != nil { // what its runs can cost beyond their budgets is taken from it as they begin
-		return t.Budget
-	}
-	most, at := t.Budget, t.AtOnce
-	if t.Kind.Planned() {
-		at = min(at, m.cfg().MaxRunning)
-	}
-	rate := m.highestRate(&Terms{Need: plan.Need{MaxRate: t.Rate}})
-	each := rate.Until(t.Grace + m.s.MinimumCharge())
-	for range at {
-		most = most.Add(each)
-	}
-	return most
 }
 
 // reviewGroup lets a group that waits for approval begin, or closes it.
@@ -308,7 +286,7 @@ func (w *weighing) opening(b *GroupOpened, user string) (v verdict) {
 			v.bound, t.Budget, t.HasBudget = &most, most, true
 		}
 	}
-	worst := m.worst(t)
+	worst := m.WorstOf(t)
 	if b.Terms.Parent != "" {
 		return verdict{no: w.inHold(b.Group, b.Terms.Parent, b.Terms.Owner, user, worst)}
 	}

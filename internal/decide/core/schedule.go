@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
@@ -21,9 +22,6 @@ func (m *Machine) checkSchedule(t *state.GroupTerms) error {
 	if y == nil {
 		return nil
 	}
-	if err := y.Check(m.now()); err != nil {
-		return err
-	}
 	r := *t.Run
 	if r.Kind != groups.Pipeline || r.Parent != "" || t.Parent != "" {
 		return errors.New("the runs of a schedule are pipelines")
@@ -38,8 +36,26 @@ func (m *Machine) checkSchedule(t *state.GroupTerms) error {
 	return nil
 }
 
-// WorstOf is the most that a group with these terms can cost: grace and minimum charges of its members included.
-func (m *Machine) WorstOf(t state.GroupTerms) money.Amount { return m.worst(t) }
+// WorstOf is the most that a group with these terms can cost: each member that runs when its budget is spent goes on
+// for its grace, and has the longest minimum charge of what is for sale.
+func (m *Machine) WorstOf(t state.GroupTerms) money.Amount {
+	if !t.HasBudget {
+		return money.Amount{}
+	}
+	if t.Schedule != nil { // what its runs can cost beyond their budgets is taken from it as they begin
+		return t.Budget
+	}
+	most, at := t.Budget, t.AtOnce
+	if t.Kind.Planned() {
+		at = min(at, m.cfg().MaxRunning)
+	}
+	rate := m.highestRate(&Terms{Need: plan.Need{MaxRate: t.Rate}})
+	each := rate.Until(t.Grace + m.s.MinimumCharge())
+	for range at {
+		most = most.Add(each)
+	}
+	return most
+}
 
 // openRuns is how many runs of a schedule are not over.
 func (m *Machine) openRuns(g *state.Group) (n int) {

@@ -208,7 +208,8 @@ func (d *Desk) scheduled(run *core.GroupTerms, b *api.Schedule) (t core.GroupTer
 	}
 	if b.Budget.Sign() <= 0 {
 		return t, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule.budget",
-			Title: "a schedule needs a budget", Fix: "write how much all runs together may cost, as budget: $200 of the schedule"}
+			Title: "a schedule needs a budget",
+			Fix:   "write how much all runs together may cost, as budget: $200 of the schedule"}
 	}
 	var worst money.Amount
 	d.Control.Read(func(m *core.Machine) { worst = m.WorstOf(*run) })

@@ -149,7 +149,11 @@ func Pure(p Package) (problems []string) {
 	}
 	for _, f := range p.Files {
 		if !f.Test {
-			problems = append(problems, impure(f)...)
+			found := impure(f)
+			if p.room() == calendar {
+				found = slices.DeleteFunc(found, func(what string) bool { return strings.Contains(what, "time.LoadLocation") })
+			}
+			problems = append(problems, found...)
 		}
 	}
 	return problems

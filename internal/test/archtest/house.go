@@ -90,6 +90,10 @@ var outside = map[string]string{
 var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTimer", "Now", "Since", "Sleep",
 	"Tick", "Until"}
 
+// calendar is the pure package that may load time zones: it has the database of zones in it, and is asked beside the
+// steps of the core only.
+const calendar = "work/schedule"
+
 // clouds are the modules, most of them of clouds, that `make demo` must not compile: files that import
 // them carry the constraint !local.
 var clouds = []string{

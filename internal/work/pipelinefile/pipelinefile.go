@@ -150,7 +150,8 @@ func (r *reader) all(root *yaml.Node) {
 			r.wrong(key, name, cause, fix)
 		default:
 			fix := "write stages, vars, defaults, parallel, schedule, " + strings.Join(whole, ", ")
-			if near := nearest.Of(name, append([]string{"stages", "vars", "defaults", "parallel", "schedule"}, whole...)); near != "" {
+			known := append([]string{"stages", "vars", "defaults", "parallel", "schedule"}, whole...)
+			if near := nearest.Of(name, known); near != "" {
 				fix = "did you mean `" + near + "`?"
 			}
 			r.wrong(key, name, "is no field of a pipeline", fix)

@@ -16,7 +16,8 @@ func (r *reader) schedule(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
 		y.Cron = n.Value
 	} else if n.Kind != yaml.MappingNode {
-		r.wrong(n, "schedule", "is no line of cron and no map", `write schedule: "0 3 * * *", or cron, zone and budget below it`)
+		r.wrong(n, "schedule", "is no line of cron and no map",
+			`write schedule: "0 3 * * *", or cron, zone and budget below it`)
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {

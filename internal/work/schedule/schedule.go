@@ -1,4 +1,5 @@
-// Package schedule says when a pipeline runs by the clock: a line of cron in a time zone, how many runs, and until when.
+// Package schedule says when a pipeline runs by the clock: a line of cron in a time zone, how many runs, and until
+// when.
 package schedule
 
 import (
@@ -82,7 +83,8 @@ func (s Spec) Check(now time.Time) error {
 	case next.IsZero():
 		return fmt.Errorf("%s is never due: no month has that day", s.Cron)
 	case !s.Until.IsZero() && next.After(s.Until):
-		return fmt.Errorf("it is due at %s first, which is after until: write a later one", next.Format("2006-01-02 15:04 MST"))
+		return fmt.Errorf("it is due at %s first, which is after until: write a later one",
+			next.Format("2006-01-02 15:04 MST"))
 	}
 	return nil
 }
