@@ -67,13 +67,12 @@ func (job *Job) moving(o *Option) money.Amount {
 	return job.Egress.Moving(job.CheckpointRegion, o.Offer.Region, job.EgressCost)
 }
 
-// migrates reports whether going to o takes the checkpoint to another region, for time or money.
+// migrates reports whether going to o takes the checkpoint to another region.
 func (job *Job) migrates(o *Option) bool {
-	return job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion &&
-		(job.Transfer > 0 || !job.moving(o).IsZero())
+	return job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion
 }
 
-// moveCosts reports whether some move of the checkpoint takes time or money.
+// moveCosts reports whether some move of the checkpoint takes time or money. To the published policies every move counts.
 func (job *Job) moveCosts() bool {
-	return job.Transfer > 0 || !job.EgressCost.IsZero() || len(job.Egress) > 0
+	return job.Transfer > 0 || !job.EgressCost.IsZero() || len(job.Egress) > 0 || !job.byDefault()
 }

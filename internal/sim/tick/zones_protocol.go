@@ -69,6 +69,29 @@ func (p *Protocol) job(s *Setting) place.Job {
 	return j
 }
 
+// Work is what the jobs of the setting do: as much as the protocol has, or a little more.
+func (s *Setting) Work() time.Duration {
+	if len(s.Runs) == 0 {
+		return s.Size.Work
+	}
+	return s.Runs[0].Job.Work
+}
+
+// Grid is the step in which the optimum of the setting counts time; 0 where it has no runs.
+func (s *Setting) Grid() time.Duration {
+	if len(s.Runs) == 0 {
+		return 0
+	}
+	return Grid(&s.Runs[0].Job)
+}
+
+// SameButSight reports whether the runs of the settings are the same but for what a policy sees. Both are of one
+// protocol.
+func (s *Setting) SameButSight(o *Setting) bool {
+	return s.Sight != o.Sight && s.Size == o.Size && s.Restart == o.Restart && s.Checkpoint.GB == o.Checkpoint.GB &&
+		slices.Equal(s.Group, o.Group) && len(s.Runs) == len(o.Runs)
+}
+
 // Settings returns all combinations with their runs, and how many pairs of group and window were left out because the
 // window lacks a zone of the group. A window shorter than a job's ticks is an error.
 func (p *Protocol) Settings(windows []ZoneWindow) (list []Setting, leftOut int, err error) {
