@@ -102,7 +102,7 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	tick := j.Tick.Hours()
 	work = v.Left.Hours()
 	whole := (j.Deadline - j.Deadline%j.Tick).Hours()
-	slack = whole - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
+	slack = whole - float64(v.Tick)*tick - work - tick - j.reserve().Hours()
 	if !j.Guarded(v.Tick, v.Left) {
 		p.refresh(v, work, slack)
 	}
@@ -124,8 +124,8 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	m := &p.now
 	if m.regions == nil {
 		m.regions, m.n = j.regions()
-		m.demand = j.Zones[0].OnDemand.Float()
-		m.restart, m.carry, m.further, m.tick = j.Restart.Hours(), j.Carry.Float(), j.Transfer.Hours(), j.Tick.Hours()
+		j.prices(m)
+		m.restart, m.further, m.tick, m.latch = j.Restart.Hours(), j.Transfer.Hours(), j.Tick.Hours(), j.Latch
 	}
 	m.price = m.price[:0]
 	for _, r := range v.Prices {
@@ -164,6 +164,22 @@ func (j *Job) regions() (by []int, n int) {
 	return by, len(index)
 }
 
+// prices sets what on-demand costs by region, and moves between them.
+func (j *Job) prices(m *model) {
+	names := make([]string, m.n)
+	m.demand, m.carry = make([]float64, m.n), nil
+	for z, k := range m.regions {
+		if x := j.Zones[z].OnDemand.Float(); names[k] == "" || x < m.demand[k] {
+			names[k], m.demand[k] = j.Zones[z].Region, x
+		}
+	}
+	for _, from := range names {
+		for _, to := range names {
+			m.carry = append(m.carry, j.Moving(from, to).Float())
+		}
+	}
+}
+
 // home is the number of the checkpoint's region, −1 before there is one.
 func (p *Foresight) home(v View) int {
 	for z, k := range p.now.regions {
@@ -185,13 +201,14 @@ func (t *table) spotAt(z int, age, work, slack float64) float64 {
 	return float64((1-f)*lo) + float64(f*hi)
 }
 
-// staying is the cost to go on on-demand while zone z is up at some age, where
+// staying is the cost to go on on-demand in a region while zone z is up at some age, where
 // it is not taken in this tick.
-func (t *table) staying(z, k int, age, work, slack float64) float64 {
+func (t *table) staying(z, on int, age, work, slack float64) float64 {
 	m := &t.m
 	if slack < -1e-9 || work < m.tick {
-		return m.demand * work
+		return m.demand[on] * work
 	}
+	k := t.ways.of[m.regions[z]][on]
 	h := 1 - math.Exp(-float64(t.scale[z]*lossShape.cumulative(age, age+m.tick)))
 	b, f := between(age + m.tick)
 	w := work - m.tick
@@ -199,12 +216,8 @@ func (t *table) staying(z, k int, age, work, slack float64) float64 {
 	if f > 0 {
 		lo = float64((1-f)*lo) + float64(f*t.pick(w, slack, func(l *layer) []float64 { return l.cand[z][k][b+1] }))
 	}
-	home := m.regions[z]
-	if k == 1 {
-		home = (home + 1) % m.n
-	}
-	gone := t.pick(w, slack, func(l *layer) []float64 { return l.dem[home][0] })
-	return float64(m.demand*m.tick) + float64((1-h)*lo) + float64(h*gone)
+	gone := t.pick(w, slack, func(l *layer) []float64 { return l.dem[on][0] })
+	return float64(m.demand[on]*m.tick) + float64((1-h)*lo) + float64(h*gone)
 }
 
 // owes is the cost to go of a machine of zone z at some age that still owes so
@@ -227,7 +240,7 @@ func (t *table) take(z, home int, age, work, slack float64) float64 {
 	m := &t.m
 	owed, c := m.restart, 0.0
 	if home >= 0 && m.regions[z] != home {
-		owed, c = owed+m.further, m.carry
+		owed, c = owed+m.further, m.fare(home, m.regions[z])
 	}
 	return c + t.owes(z, age, owed, work, slack)
 }
@@ -253,21 +266,45 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 	if v.Held != OnDemand {
 		owed = m.restart
 	}
-	on := m.regions[reserve]
+	consider(Choice{OnDemand, reserve}, p.renting(v, g, m.regions[reserve], owed, work, slack))
+	for r := range m.n { // a cheaper one elsewhere
+		if home < 0 || m.demand[r] >= m.demand[m.regions[reserve]] || slack < m.restart+m.further {
+			continue
+		}
+		x := m.fare(home, r) + p.renting(v, g, r, m.restart+m.further, work, slack)
+		consider(Choice{OnDemand, p.cheapestIn(r)}, x)
+	}
+	if v.Held != Spot {
+		consider(Choice{}, p.waiting(v, g, home, work, slack))
+	}
+}
+
+// renting is the cost to go on on-demand in a region, of which some hours are still owed before it does work.
+func (p *Foresight) renting(v View, g gap, region int, owed, work, slack float64) float64 {
+	t, m := p.tab, &p.tab.m
 	still, some := math.Inf(1), false
 	for z, s := range v.Seen {
 		if s == Up && (v.Held != Spot || z != v.Zone) {
 			some = true
-			still = min(still, t.staying(z, other(m.regions[z], on), v.Past[z].age(), work, slack-owed))
+			still = min(still, t.staying(z, region, v.Past[z].age(), work, slack-owed))
 		}
 	}
 	if !some {
+		g.home = region
 		still = g.cost(func(l *layer) [][ages][]float64 { return l.dem }, work, slack-owed)
 	}
-	consider(Choice{OnDemand, reserve}, float64(m.demand*owed)+still)
-	if v.Held != Spot {
-		consider(Choice{}, p.waiting(v, g, home, work, slack))
+	return float64(m.demand[region]*owed) + still
+}
+
+// cheapestIn is the zone of a region where on-demand costs least, the first of equals.
+func (p *Foresight) cheapestIn(region int) int {
+	best := -1
+	for z, k := range p.now.regions {
+		if k == region && (best < 0 || p.Job.Zones[z].OnDemand < p.Job.Zones[best].OnDemand) {
+			best = z
+		}
 	}
+	return best
 }
 
 // gap is how a job stands while nothing is up.
@@ -282,7 +319,10 @@ type gap struct {
 // gap finds the hazard of return now, and the bucket of nothing up that has the same.
 func (p *Foresight) gap(v View, home int) gap {
 	t, m := p.tab, &p.tab.m
-	g := gap{t: t, home: max(home, 0), b: ages - 1, now: make([]float64, len(m.price))}
+	g := gap{t: t, home: home, b: ages - 1, now: make([]float64, len(m.price))}
+	if home < 0 {
+		g.home = slices.Index(m.demand, slices.Min(m.demand))
+	}
 	sum, total := 0.0, 0.0
 	for z := range g.now {
 		if r := &v.Past[z]; !r.Up {
@@ -323,7 +363,7 @@ func (p *Foresight) waiting(v View, g gap, home int, work, slack float64) float6
 	t, m := p.tab, &p.tab.m
 	s := slack - m.tick
 	if s < 0 {
-		return float64(m.demand * (work + m.restart))
+		return m.forced(g.home, work)
 	}
 	rest, sum := 1.0, 0.0
 	stay := g.cost(func(l *layer) [][ages][]float64 { return l.none }, work, s)
@@ -350,7 +390,7 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 	for _, o := range p.options {
 		x := o.USD
 		if o.Kind == Spot && v.Held == Spot && o.Zone == v.Zone {
-			x -= float64(inHand * p.now.demand)
+			x -= float64(inHand * p.now.demandAt(v.Zone))
 		}
 		if x < cost-1e-9 {
 			best, cost = o.Choice, x
