@@ -71,11 +71,16 @@ func (p *Foresight) Poll(v View) int {
 		stay = min(stay, o.USD)
 	}
 	look, most := -1, math.Inf(-1)
+	needs := p.margin(v) + p.tried(v)
 	for z, s := range v.Seen {
 		if s != Unseen {
 			continue
 		}
-		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(stay-p.takeNow(v, z, work, slack), 1e-6)
+		gain := stay - p.takeNow(v, z, work, slack)
+		if p.Job.Tries && gain <= needs {
+			continue // it would not be taken, and the try would be paid for
+		}
+		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(gain, 1e-6)
 		if saves > most {
 			look, most = z, saves
 		}
@@ -390,13 +395,31 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 	for _, o := range p.options {
 		x := o.USD
 		if o.Kind == Spot && v.Held == Spot && o.Zone == v.Zone {
-			x -= float64(inHand * p.now.demandAt(v.Zone))
+			x -= p.margin(v)
 		}
 		if x < cost-1e-9 {
 			best, cost = o.Choice, x
 		}
 	}
 	return best
+}
+
+// margin is how much cheaper something must be for which a live spot machine is left.
+func (p *Foresight) margin(v View) float64 {
+	if v.Held != Spot {
+		return 0
+	}
+	return inHand * p.now.demandAt(v.Zone)
+}
+
+// tried is what is billed for the tries of this tick that succeeded, if none of them is taken.
+func (p *Foresight) tried(v View) (usd float64) {
+	for z, s := range v.Seen {
+		if p.Job.Tries && s == Up && (v.Held != Spot || z != v.Zone) {
+			usd += v.Prices[z].Until(p.Job.Fee).Float()
+		}
+	}
+	return usd
 }
 
 // takeNow is the cost to go of taking zone z, would it be up.
