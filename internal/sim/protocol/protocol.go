@@ -40,9 +40,8 @@ func Read(file string, text []byte) (*tick.Protocol, error) {
 	r.regions(f["regions"])
 	r.sights(f)
 	if n := f["guard"]; n.There() {
-		word := n.Word("keep", "latch")
-		if r.p.Latch = word == "latch"; word == "" {
-			n.Wrong("is no guard", "write keep or latch")
+		if r.p.Latch = n.Word("keep", "latch") == "latch"; n.Text() == "" {
+			n.Wrong("is empty", "write keep or latch")
 		}
 	}
 	routes := r.checkpoint(f["checkpoint"])
@@ -129,8 +128,8 @@ func (r *reader) sights(f map[string]sheet.Node) {
 		r.p.Sights = nil
 		for _, s := range oneOrMore(n, "write A, B or C") {
 			sight := tick.Sight(s.Word(string(tick.SeesAll), string(tick.SeesOne), string(tick.SeesNone)))
-			if sight == "" {
-				s.Wrong("is no sight", "write A, B or C")
+			if s.Text() == "" {
+				s.Wrong("is empty", "write A, B or C")
 			}
 			if slices.Contains(r.p.Sights, sight) {
 				s.Wrong(fmt.Sprintf("%s is there twice", sight), "write each sight once")
