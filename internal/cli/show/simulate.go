@@ -47,8 +47,8 @@ func Scores(scores []replay.Score, p Place) string {
 // their number behind it.
 func Settings(by []replay.SettingScores, policies []string, p Place) string {
 	columns := []draw.Column{
-		{Name: "ZONES", Least: 8}, {Name: "WORK", Right: true}, {Name: "BY", Right: true}, {Name: "RESTART", Right: true, Leaves: 2},
-		{Name: "GB", Right: true, Leaves: 3}, {Name: "SIGHT", Leaves: 4},
+		{Name: "ZONES", Least: 8}, {Name: "WORK", Right: true}, {Name: "BY", Right: true},
+		{Name: "RESTART", Right: true, Leaves: 2}, {Name: "GB", Right: true, Leaves: 3}, {Name: "SIGHT", Leaves: 4},
 	}
 	short := map[string]string{string(policy.UniformProgress): "UNIFORM", string(policy.UniformProgress2): "UNIFORM-2"}
 	for _, name := range policies {

@@ -72,7 +72,8 @@ func (job *Job) migrates(o *Option) bool {
 	return job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion
 }
 
-// moveCosts reports whether some move of the checkpoint takes time or money. To the published policies every move counts.
+// moveCosts reports whether some move of the checkpoint takes time or money. To the published policies every move
+// counts.
 func (job *Job) moveCosts() bool {
 	return job.Transfer > 0 || !job.EgressCost.IsZero() || len(job.Egress) > 0 || !job.byDefault()
 }

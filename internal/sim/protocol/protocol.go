@@ -195,8 +195,8 @@ func (r *reader) jobs(n sheet.Node) {
 		}
 		for _, d := range r.p.Restarts {
 			if need := s.Work + d; need > time.Duration(ticks)*r.p.Tick {
-				f["deadline"].Wrong(fmt.Sprintf("leaves %d whole ticks, and %v of work after a restart of %v need %v", ticks, s.Work,
-					d, need), "write a later deadline or less work")
+				f["deadline"].Wrong(fmt.Sprintf("leaves %d whole ticks, and %v of work after a restart of %v need %v", ticks,
+					s.Work, d, need), "write a later deadline or less work")
 				break
 			}
 		}

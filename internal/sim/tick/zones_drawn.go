@@ -24,7 +24,7 @@ var drawnZones = []struct{ name, continent string }{
 // DrawnMarket is a market of the project's own, to develop policies on: thirteen zones in four continents, on-demand
 // prices that differ by 30 %, spot at 0.15 to 0.85 of them, zones that are up for days and zones that come and go,
 // losses that zones of a region have together, and counts of machines. The same seed draws the same market. The
-// protocol has groups of 2, 3, 5, 8 and 13 zones and the fares of a cloud; its jobs and rules are for the caller to set.
+// protocol has groups of 2, 3, 5, 8 and 13 zones; its jobs, checkpoints and sights are for the caller to set.
 func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []ZoneWindow) {
 	rng := rand.New(rand.NewPCG(seed, 13))
 	base := 2 + 8*rng.Float64()
@@ -92,7 +92,8 @@ type drawnTrait struct {
 }
 
 func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
-	t := drawnTrait{price: demand * (0.15 + 0.7*rng.Float64()*rng.Float64()), moves: rng.IntN(2) == 0, room: 1 + 30*rng.Float64()}
+	t := drawnTrait{moves: rng.IntN(2) == 0, room: 1 + 30*rng.Float64()}
+	t.price = demand * (0.15 + 0.7*rng.Float64()*rng.Float64())
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rng.Float64()) }
 	switch rng.IntN(3) {
 	case 0: // up for days
