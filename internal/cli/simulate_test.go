@@ -67,6 +67,52 @@ func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 	}
 }
 
+// The JSON of a protocol has the names that others read it by, one setting for each combination.
+func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	args := h.bench(400, "us-central1-a", "europe-west4-b")
+	h.write("p.yaml", "tick: 5m\njobs: [{work: 3.001h, deadline: 6h}]\nrestart: [3m, 6m]\nsight: [A, C]\nlook: {fee: 60s}\n"+
+		"checkpoint: {gb: [0, 10], usd_per_gb: 0.05, move_time: 0s}\non_demand: {default: 3, us-central1: 2.5}\n"+
+		"groups: [[us-central1-a, europe-west4-b]]\n")
+	var got struct {
+		Settings []struct {
+			Zones    []string         `json:"zones"`
+			Work     float64          `json:"work_hours"`
+			Deadline float64          `json:"deadline_hours"`
+			Restart  float64          `json:"restart_hours"`
+			GB       *float64         `json:"checkpoint_gb"`
+			Sight    string           `json:"sight"`
+			Policies []map[string]any `json:"policies"`
+		} `json:"settings"`
+	}
+	if err := json.Unmarshal([]byte(h.out(append(args, "--protocol", "p.yaml", "--json")...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Settings) != 8 {
+		t.Fatalf("%d settings instead of 2 restarts × 2 sizes × 2 sights", len(got.Settings))
+	}
+	s := got.Settings[7]
+	if len(s.Zones) != 2 || s.Work != 3.001 || s.Deadline != 6 || s.Restart != 0.1 || s.GB == nil || *s.GB != 10 || s.Sight != "C" {
+		t.Errorf("the last setting is %+v", s)
+	}
+	if len(s.Policies) != 6 || s.Policies[0]["name"] != "on-demand" || fmt.Sprintf("%.4f", s.Policies[0]["mean_usd"]) != "7.9167" ||
+		s.Policies[0]["runs"] != 1.0 || s.Policies[0]["misses"] != 0.0 { // 38 ticks at $2.50
+		t.Errorf("its policies are %v", s.Policies)
+	}
+	text := h.do(append(args, "--protocol", "p.yaml", "--policy", "on-demand")...)
+	if !strings.Contains(text, "is played as 3h1m0s") || !strings.Contains(text, "ON-DEMAND") {
+		t.Errorf("%s", text)
+	}
+	h.write("p.yaml", "tick: 5\n")
+	if text, err := h.try(append(args, "--protocol", "p.yaml")...); err == nil || !strings.Contains(text, "p.yaml:1: `tick`") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if text, err := h.try(append(args, "--protocol", "p.yaml", "--form", "A")...); err == nil || !strings.Contains(text, "form") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // An optimum that took minutes is printed though it cannot be kept.
 func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
 	t.Parallel()

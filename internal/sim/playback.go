@@ -102,7 +102,7 @@ func Play(p Playback) Played {
 		}
 		if home != "" && home != a.Region() {
 			out.Moves++
-			out.Cost = out.Cost.Add(t.Carry)
+			out.Cost = out.Cost.Add(t.Egress.Moving(home, a.Region(), t.Carry))
 		}
 		home = a.Region()
 	}

@@ -1,10 +1,17 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/sim/replay"
+	"scrimp/internal/sim/tick"
 )
 
 // Scores is the table of a benchmark: the mean cost of a run, how much that is
@@ -35,3 +42,45 @@ func Scores(scores []replay.Score, p Place) string {
 	}
 	return draw.Grid(columns, rows, p.width())
 }
+
+// Settings is the table of a protocol: the mean cost by setting and policy. A mean of runs of which some were late has
+// their number behind it.
+func Settings(by []replay.SettingScores, policies []string, p Place) string {
+	columns := []draw.Column{
+		{Name: "ZONES", Least: 8}, {Name: "WORK", Right: true}, {Name: "BY", Right: true},
+		{Name: "RESTART", Right: true, Leaves: 2}, {Name: "GB", Right: true, Leaves: 3}, {Name: "SIGHT", Leaves: 4},
+	}
+	short := map[string]string{string(policy.UniformProgress): "UNIFORM", string(policy.UniformProgress2): "UNIFORM-2"}
+	for _, name := range policies {
+		columns = append(columns, draw.Column{Name: cmp.Or(short[name], strings.ToUpper(name)), Right: true, Key: true})
+	}
+	var rows [][]string
+	for i := range by {
+		s := &by[i]
+		row := []string{zonesOf(s.Group), inHours(s.Size.Work), inHours(s.Size.Deadline), inHours(s.Restart),
+			strconv.FormatFloat(s.Checkpoint.GB, 'f', -1, 64), string(s.Sight)}
+		for _, score := range s.Scores {
+			cell := "-"
+			if score.Runs > 0 {
+				cell = fmt.Sprintf("%.2f", score.MeanUSD)
+			}
+			if score.Misses > 0 {
+				cell += fmt.Sprintf(" (%d late)", score.Misses)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return draw.Grid(columns, rows, p.width())
+}
+
+// zonesOf names the zones of a group, or says how many they are.
+func zonesOf(group []place.Zone) string {
+	if len(group) > 3 {
+		return fmt.Sprintf("%s +%d", group[0].Name, len(group)-1)
+	}
+	return strings.Join(tick.ZoneNames(group), " ")
+}
+
+// inHours is a span in hours, with up to four digits.
+func inHours(d time.Duration) string { return strconv.FormatFloat(d.Hours(), 'g', 4, 64) + " h" }

@@ -1,21 +1,17 @@
 package simulate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
 )
@@ -155,128 +151,6 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 		return a.scores(scores, 0, gang)
 	}
 	return cmd
-}
-
-func (a *app) simulateZonesCmd() *cobra.Command {
-	var availability, prices string
-	var forms []string
-	var gang gangFlags
-	cmd := &cobra.Command{
-		Use:   "zones --availability FILE --prices FILE",
-		Short: "The public benchmark with several zones: where to run, and when?",
-		Long: `Plays the public benchmark with several zones: one V100, ticks of 195 s, 48 h of work by 52 h or 24 h by
-36 or 48 h, 3 or 12 min to restart, on-demand at $3.06/h, live spot prices, and a checkpoint that takes
-90 s and $1 to another region, over ten groups of zones. In form A every zone is seen in every tick, in
-form B the held one and one other that the policy asks about. Every policy decides through the production
-core; the optimum knows the future, takes minutes, and is kept in the user's cache folder. --nodes 4 runs a
-job on four machines at once, each of which has as much to carry.
-
-Files: availability (window,zone,start_tick,ticks,available) and prices (window,zone,start_tick,ticks,
-usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
-		Args: cobra.NoArgs,
-	}
-	names := policyFlag(cmd)
-	cmd.Flags().StringVar(&availability, "availability", "", "CSV `file` of when spot was available, run-length coded")
-	cmd.Flags().StringVar(&prices, "prices", "", "CSV `file` of the spot prices, run-length coded")
-	cmd.Flags().StringSliceVar(&forms, "form", []string{"A", "B"}, "what a policy sees: `A`, B or both")
-	_ = cmd.MarkFlagRequired("availability")
-	_ = cmd.MarkFlagRequired("prices")
-	gang.add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asked, err := names()
-		if err := errors.Join(err, gang.check()); err != nil {
-			return err
-		}
-		for _, f := range forms {
-			if f != "A" && f != "B" {
-				return fmt.Errorf("--form %q is neither A nor B", f)
-			}
-		}
-		windows, err := readZones(availability, prices)
-		if err != nil {
-			return err
-		}
-		if unknown := tick.Ungrouped(windows); len(unknown) > 0 {
-			a.Notef("nothing runs on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
-		}
-		rows, without, err := a.zoneRows(windows, forms)
-		if err != nil {
-			return fmt.Errorf("%s: %w", availability, err)
-		}
-		tell := a.Counter()
-		var optima []money.Amount
-		if slices.Contains(asked, replay.Optimum) && len(rows) > 0 {
-			if optima, err = a.zoneOptima(cmd.Context(), rows[0].Runs, tell); err != nil {
-				return err
-			}
-		}
-		for i := range optima { // those are of one machine, and kept
-			optima[i] = tick.Times(optima[i], gang.nodes)
-		}
-		for i := range rows {
-			rows[i].Runs = tick.ZonesOnNodes(rows[i].Runs, gang.nodes, gang.alone)
-		}
-		scores, err := replay.SeveralZones(cmd.Context(), rows, optima, asked, a.Now, tell)
-		if err != nil {
-			return err
-		}
-		return a.scores(scores, without, gang)
-	}
-	return cmd
-}
-
-// zoneRows are the runs of each form, and how many pairs of group and window the files
-// lack a zone of.
-func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay.ZoneRow, without int, err error) {
-	for _, f := range forms {
-		if slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }) {
-			continue
-		}
-		runs, left, err := tick.ZoneRuns(windows, f == "B")
-		if err != nil {
-			return nil, 0, err
-		}
-		if left > 0 && len(rows) == 0 {
-			a.Notef("%d pairs of group and window left out: the files lack a zone of the group\n", left)
-		}
-		without = left
-		rows = append(rows, replay.ZoneRow{Form: f, Runs: runs})
-	}
-	return rows, without, nil
-}
-
-// zoneOptima takes minutes once; it is kept in the user's cache folder.
-func (a *app) zoneOptima(ctx context.Context, runs []tick.ZoneRun,
-	tell func(string, int, int)) ([]money.Amount, error) {
-	cache := ""
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "scrimp")
-	}
-	var mu sync.Mutex
-	optima, err := tick.ZoneOptima(ctx, runs, cache, func(done, of int) {
-		mu.Lock()
-		defer mu.Unlock()
-		tell(replay.Optimum, done, of)
-	})
-	if errors.Is(err, tick.ErrNotKept) {
-		a.Notef("%v\n", err)
-		return optima, nil
-	}
-	return optima, err
-}
-
-func readZones(availability, prices string) ([]tick.ZoneWindow, error) {
-	af, err := os.Open(availability)
-	if err != nil {
-		return nil, fmt.Errorf("read --availability: %w", err)
-	}
-	defer func() { _ = af.Close() }()
-	pf, err := os.Open(prices)
-	if err != nil {
-		return nil, fmt.Errorf("read --prices: %w", err)
-	}
-	defer func() { _ = pf.Close() }()
-	return tick.ReadZones(availability, af, prices, pf)
 }
 
 // scores prints the table of a benchmark; left is how many pairs of group and window it lacks.

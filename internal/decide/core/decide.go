@@ -133,7 +133,7 @@ func (m *Machine) view(j *Job) plan.Job {
 	t := j.Terms()
 	v := plan.Job{
 		Need: t.Need, Rule: m.cfg().Policy, DeadlineFirst: t.DeadlineFirst, Progress: m.progress(j, 1), ID: j.ID(),
-		CheckpointRegion: j.CheckpointRegion(), Transfer: t.Transfer, EgressCost: t.Carry,
+		CheckpointRegion: j.CheckpointRegion(), Transfer: t.Transfer, EgressCost: t.Carry, Egress: t.Egress,
 		MigratingTo: j.MigratingTo(), UnsavedLosses: j.UnsavedLosses(), TableSince: j.Last().TableSince,
 		Probes: j.Probes(), Probed: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(j.ProbeOf()),
 	}

@@ -80,6 +80,10 @@ func each(v *plan.Job, t *Terms, nodes int) {
 		v.Unsaved = longer(v.Unsaved)
 	}
 	v.Left, v.EgressCost = part(v.Left, nodes), part(v.EgressCost, nodes)
+	v.Egress = slices.Clone(v.Egress)
+	for i := range v.Egress {
+		v.Egress[i].Cost = part(v.Egress[i].Cost, nodes)
+	}
 	v.DueElsewhere = part(v.DueElsewhere, nodes)
 	v.GPURoom /= nodes
 }

@@ -30,7 +30,7 @@ func (r *ranking) faster(job *Job, v *policy.View) *Option {
 		carry := 0.0
 		if job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion {
 			away += job.Transfer
-			carry = job.EgressCost.Float()
+			carry = job.moving(o).Float()
 		}
 		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - perWork(o)))
 		if saves > carry+float64(away.Hours()*o.Quote.Rate.Float()) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -34,6 +35,7 @@ type Job struct {
 	CheckpointRegion string
 	Transfer         time.Duration
 	EgressCost       money.Amount
+	Egress           place.Egress // the routes that cost something else
 	// ID tells jobs apart, for what is kept between two decisions.
 	ID string
 	// UnsavedLosses counts the machines that were interrupted with all the work done there,
@@ -58,4 +60,20 @@ type Job struct {
 	Unreserved bool
 	// DeadlineFirst lets the deadline win where budget and deadline cannot both hold.
 	DeadlineFirst bool
+}
+
+// moving is what it costs to bring the checkpoint to where o is.
+func (job *Job) moving(o *Option) money.Amount {
+	return job.Egress.Moving(job.CheckpointRegion, o.Offer.Region, job.EgressCost)
+}
+
+// migrates reports whether going to o takes the checkpoint to another region.
+func (job *Job) migrates(o *Option) bool {
+	return job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion
+}
+
+// moveCosts reports whether some move of the checkpoint takes time or money. To the published policies every move
+// counts.
+func (job *Job) moveCosts() bool {
+	return job.Transfer > 0 || !job.EgressCost.IsZero() || len(job.Egress) > 0 || !job.byDefault()
 }

@@ -27,7 +27,8 @@ type placed struct {
 func (p *placed) is(j *place.Job) bool {
 	k := &p.job
 	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
-		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
+		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry &&
+		slices.Equal(k.Egress, j.Egress)
 }
 
 // tickOf is the time between two looks that a job in several zones is weighed with.
@@ -77,11 +78,11 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
-		Transfer: job.Transfer, Carry: job.EgressCost,
+		Transfer: job.Transfer, Carry: job.EgressCost, Egress: job.Egress,
 		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemand.more()}
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemandIn(o.Offer.Region).more()}
 		p.job.Zones = append(p.job.Zones, zone)
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
@@ -165,7 +166,7 @@ func (m *Planner) place(
 	}
 	c := p.see.Decide(w)
 	d.Expect = p.expect(w, zones)
-	take, d.Why = r.placedIn(c, zones)
+	take, d.Why = r.placedIn(c, zones, w.Zone)
 	return take, ""
 }
 
@@ -179,15 +180,16 @@ func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
 	return nil
 }
 
-// placedIn is the option that the choice stands for, nil for waiting, and why it is taken.
-func (r *ranking) placedIn(c place.Choice, zones []*Option) (take *Option, why Reason) {
+// placedIn is the option that the choice stands for, nil for waiting, and why it is taken; now is the zone of the
+// machine in hand.
+func (r *ranking) placedIn(c place.Choice, zones []*Option, now int) (take *Option, why Reason) {
 	switch {
 	case c.Kind == place.Spot:
 		take, why = zones[c.Zone], Cheapest
-	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot:
+	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot && c.Zone == now:
 		take = r.held
 	case c.Kind == place.OnDemand:
-		take, why = r.onDemand, WaitsMore
+		take, why = r.onDemandIn(zones[c.Zone].Offer.Region), WaitsMore
 	default:
 		why = WaitsSpot
 	}

@@ -9,8 +9,9 @@ import (
 )
 
 // pays reports whether leaving held for o saves more than the move costs: the
-// restart is paid at o's price and does no work. Where nobody knows the work,
-// what costs less per work pays.
+// restart is paid at o's price and does no work, and a checkpoint that goes to
+// another region costs its egress. Where nobody knows the work, what costs less per
+// work pays.
 func pays(job *Job, v *policy.View, held, o *Option) bool {
 	if !job.Progress.Known {
 		return perWork(o) < perWork(held)
@@ -29,6 +30,9 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 	}
 	stay := perWork(held) * left.Hours()
 	move := float64(perWork(o)*job.Progress.Left.Hours()) + float64(o.Quote.Rate.Float()*job.Progress.Restart.Hours())
+	if job.migrates(o) {
+		move += job.moving(o).Float()
+	}
 	return move < stay
 }
 

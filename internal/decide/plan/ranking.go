@@ -74,7 +74,7 @@ func (r *ranking) weigh(job *Job) {
 
 // offer takes into account what the job could pay for.
 func (r *ranking) offer(job *Job, o *Option) {
-	if o.spot && !o.held && r.onDemand != nil && !r.onDemandLate { // what cannot be interrupted costs no more
+	if o.spot && !o.held && r.undercut(job, o) { // what cannot be interrupted costs no more
 		o.why = CostsMore
 		return
 	}
@@ -140,9 +140,34 @@ func (r *ranking) use(job *Job, o *Option) {
 		}
 		return
 	}
-	if r.onDemand == nil || r.onDemandLate && perHour(r.onDemand) < perHour(o) {
+	switch {
+	case r.onDemand == nil, r.onDemandLate && perHour(r.onDemand) < perHour(o),
+		!r.onDemandLate && job.nearer(o, r.onDemand) && !late(job, o):
 		r.onDemand, r.onDemandLate = o, late(job, o)
 	}
+}
+
+// undercut reports whether on-demand costs no more than spot of o: any, or where a move of the checkpoint costs
+// something, any in its region. Options come the cheapest first.
+func (r *ranking) undercut(job *Job, o *Option) bool {
+	if r.onDemand == nil || r.onDemandLate || !job.moveCosts() {
+		return r.onDemand != nil && !r.onDemandLate
+	}
+	return slices.ContainsFunc(r.usable, func(x *Option) bool { return !x.spot && x.Offer.Region == o.Offer.Region })
+}
+
+// nearer reports whether the work left costs less on a than on b, which is no dearer by the hour, because the
+// checkpoint need not go so far. The published policies stay where it is.
+func (job *Job) nearer(a, b *Option) bool {
+	if job.migrates(a) || !job.migrates(b) {
+		return false
+	}
+	if !job.byDefault() || !job.Progress.Known {
+		return true
+	}
+	there := float64(perWork(b)*job.Progress.Left.Hours()) + float64(b.Quote.Rate.Float()*job.Transfer.Hours()) +
+		job.moving(b).Float()
+	return perWork(a)*job.Progress.Left.Hours() <= there
 }
 
 // probe returns the offer to ask about: one at a time, round all spot that would

@@ -14,7 +14,7 @@ import (
 
 // TableVersion names the rules by which tables are built. It changes with what a table
 // of the same request answers.
-const TableVersion = "tables/1"
+const TableVersion = "tables/2"
 
 // TableRequest is all that a table is built from: one of the two is set.
 type TableRequest struct {

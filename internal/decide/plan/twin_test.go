@@ -100,7 +100,7 @@ func plainRanking(job *Job, c *Class) ranking {
 			continue
 		}
 		r.affordable++
-		if o.spot && !o.held && r.onDemand != nil && !late(job, r.onDemand) {
+		if r.onDemandLate = r.onDemand != nil && late(job, r.onDemand); o.spot && !o.held && r.undercut(job, o) {
 			o.why = CostsMore
 			continue
 		}
@@ -133,7 +133,8 @@ func plainRanking(job *Job, c *Class) ranking {
 		if o.spot && (r.spot == nil || o.held) {
 			r.spot = o
 		}
-		if !o.spot && (r.onDemand == nil || late(job, r.onDemand) && perHour(r.onDemand) < perHour(o)) {
+		if !o.spot && (r.onDemand == nil || late(job, r.onDemand) && perHour(r.onDemand) < perHour(o) ||
+			!late(job, r.onDemand) && !late(job, o) && job.nearer(o, r.onDemand)) {
 			r.onDemand = o
 		}
 	}

@@ -20,11 +20,23 @@ func (r *ranking) zones(job *Job, v *policy.View) []*Option {
 		return nil
 	}
 	for _, o := range r.spots {
-		if perHour(o) != perHour(r.onDemand) || o.way != r.onDemand.way || perWork(o) >= perWork(r.onDemand) {
+		if perHour(o) != perHour(r.onDemand) || o.way != r.onDemand.way ||
+			perWork(o) >= perWork(r.onDemandIn(o.Offer.Region)) {
 			return nil
 		}
 	}
 	list := slices.Clone(r.spots)
 	slices.SortFunc(list, func(a, b *Option) int { return strings.Compare(string(a.Offer.ID), string(b.Offer.ID)) })
 	return list
+}
+
+// onDemandIn is the cheapest on-demand of a region that does the work as the best of all does; that where the
+// region has none.
+func (r *ranking) onDemandIn(region string) *Option {
+	for _, o := range r.usable { // in the order of their prices
+		if !o.spot && o.Offer.Region == region && perHour(o) == perHour(r.onDemand) && o.way == r.onDemand.way {
+			return o
+		}
+	}
+	return r.onDemand
 }

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -69,6 +70,8 @@ type Terms struct {
 	// and Carry what it costs; 0 where the job cannot leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
+	// Egress has the routes between regions that cost something else.
+	Egress   place.Egress  `json:"egress,omitempty"`
 	Grace    time.Duration `json:"grace_ns"`              // given to a drain
 	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
 	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder

@@ -113,13 +113,13 @@ func TestLossesOneByOneAreAsOftenAsTheTraces(t *testing.T) {
 			want += stays * ends / (stays + ends) // where spot ends nothing is lost besides
 		}
 		name := fmt.Sprint("drawn/", i)
-		four, eight := tick.Losses(name, up, 4), tick.Losses(name, up, 8)
+		four, most := tick.Losses(name, up, 4), tick.Losses(name, up, tick.MostNodes)
 		for n := range up {
-			if four.At(n) != eight.At(n)&0xf || eight.At(n)&1 != 0 || eight.At(n) != 0 && !up[n] {
-				t.Fatalf("market %d, tick %d: %b of four, %b of eight, spot %v", i, n, four.At(n), eight.At(n), up[n])
+			if four.At(n) != most.At(n)&0xf || most.At(n)&1 != 0 || most.At(n) != 0 && !up[n] {
+				t.Fatalf("market %d, tick %d: %b of four, %b of all, spot %v", i, n, four.At(n), most.At(n), up[n])
 			}
-			for m := eight.At(n); m != 0; m &= m - 1 {
-				alone[bits.TrailingZeros8(m)]++
+			for m := most.At(n); m != 0; m &= m - 1 {
+				alone[bits.TrailingZeros16(m)]++
 			}
 		}
 	}

@@ -104,11 +104,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 				if name == Optimum {
 					l.cost = optima[i]
 				} else {
-					rule := policy.Rule(name)
-					if rule == policy.Greedy {
-						rule = policy.GreedyGuard // as this benchmark defines it
-					}
-					out := Zones(r, mind, rule, false)
+					out := Zones(r, mind, ruleOf(name), false)
 					l.cost, l.missed, l.lost, l.launched, l.moved, l.n = out.Cost, out.Missed, out.Interruptions, out.Launches,
 						out.Carries, out.Decisions
 				}

@@ -65,7 +65,7 @@ func (s *single) rate(id market.OfferID) money.Rate {
 	return s.run.Job.OnDemand
 }
 
-func (s *single) overhead(bool) (time.Duration, money.Amount) {
+func (s *single) overhead(string, string) (time.Duration, money.Amount) {
 	return s.run.Job.Overhead, money.Amount{}
 }
 

@@ -49,10 +49,10 @@ type world struct {
 
 	attempt string // that holds machines; "": none
 	offer   market.Offer
-	home    string          // region of the checkpoint
-	carried map[string]bool // machines that fetched it from another
-	owed    time.Duration   // restart overhead still to be served
-	started bool            // the core knows that the program runs
+	home    string                  // region of the checkpoint
+	carried map[string]money.Amount // what machines paid that fetched it from another
+	owed    time.Duration           // restart overhead still to be served
+	started bool                    // the core knows that the program runs
 	done    time.Duration
 	message int64
 	queue   []core.Action
@@ -64,9 +64,9 @@ type sale interface {
 	// offer describes what the core took.
 	offer(id market.OfferID) market.Offer
 	rate(id market.OfferID) money.Rate
-	// overhead is from taking a machine to useful work; away: the checkpoint is
-	// in another region, and costs carry.
-	overhead(away bool) (d time.Duration, carry money.Amount)
+	// overhead is from taking a machine in a region to useful work, and what it costs to bring the checkpoint
+	// there from another one.
+	overhead(from, to string) (d time.Duration, carry money.Amount)
 	// look answers a look at an offer.
 	look(id market.OfferID) market.Quote
 }
@@ -74,7 +74,7 @@ type sale interface {
 // newWorld is a run of a job on so many machines, before anything has happened.
 func newWorld(mind *plan.Planner, s sale, work time.Duration, nodes int, trace bool) *world {
 	return &world{m: core.NewWith(mind), sale: s, work: work, nodes: max(1, nodes), now: start, trace: trace,
-		carried: map[string]bool{}}
+		carried: map[string]money.Amount{}}
 }
 
 // terms are those of the job that every run submits.
@@ -166,14 +166,14 @@ func (w *world) launch(a core.Launch) {
 	if away {
 		w.out.Carries++
 	}
-	w.home = w.offer.Region
-	w.owed, _ = w.sale.overhead(away)
+	owed, carry := w.sale.overhead(w.home, w.offer.Region)
+	w.home, w.owed = w.offer.Region, owed
 	for n := range max(1, a.Nodes) {
 		id := a.Allocation
 		if n > 0 {
 			id = fmt.Sprintf("%s/%d", id, n)
 		}
-		w.carried[id] = away
+		w.carried[id] = carry
 		w.step(core.LaunchDone{Launch: a.Allocation, Instance: id, Offer: a.Offer, Rate: w.sale.rate(a.Offer),
 			From: w.now})
 		if w.nodes > 1 {
@@ -209,8 +209,7 @@ func (w *world) end(instance, cause string) {
 		}
 	}
 	w.step(core.InstanceEnded{Instance: instance, Until: w.now, Cause: cause, Launch: launch})
-	if w.carried[instance] {
-		_, carry := w.sale.overhead(true)
+	if carry := w.carried[instance]; !carry.IsZero() {
 		w.step(core.BillReceived{Instance: instance, Launch: launch, Lines: []core.BillLine{
 			{Amount: cost, Currency: money.USD}, {Rule: "transfer", Amount: carry, Currency: money.USD}}})
 	}
@@ -228,7 +227,7 @@ func (w *world) holds() (list []string) {
 
 // takes takes what the market takes of the spot machines held: all where spot is not there, else
 // those of some ranks.
-func (w *world) takes(up bool, ranks uint8) {
+func (w *world) takes(up bool, ranks uint16) {
 	switch {
 	case !up:
 		w.lost()
@@ -247,7 +246,7 @@ func (w *world) lost() {
 
 // loses takes the machines of some ranks, a bit each. The programs of the others end at once,
 // and their machines stay for the job's next attempt.
-func (w *world) loses(ranks uint8) {
+func (w *world) loses(ranks uint16) {
 	w.out.Interruptions++
 	attempt, held := w.attempt, w.holds()
 	for n, id := range held {

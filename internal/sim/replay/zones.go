@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/core"
@@ -51,7 +52,10 @@ func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
 	w.step(config(rule, j.Restart+j.Transfer, j.Tick, j.Deadline%j.Tick))
 	w.step(core.MarketSeen{Offers: s.offers, Quotes: s.quotes("", true)})
 	t := w.terms(j.Restart, deadline)
-	t.Transfer, t.Carry = j.Transfer, tick.Times(j.Carry, w.nodes)
+	t.Transfer, t.Carry, t.Egress = j.Transfer, tick.Times(j.Carry, w.nodes), slices.Clone(j.Egress)
+	for i := range t.Egress {
+		t.Egress[i].Cost = tick.Times(t.Egress[i].Cost, w.nodes)
+	}
 	w.step(core.JobSubmitted{Job: jobID, Terms: t})
 	w.act()
 	w.note()
@@ -92,9 +96,9 @@ func (s *several) offer(id market.OfferID) market.Offer {
 
 func (s *several) rate(id market.OfferID) money.Rate { return s.look(id).Rate }
 
-func (s *several) overhead(away bool) (time.Duration, money.Amount) {
-	if away {
-		return s.run.Job.Restart + s.run.Job.Transfer, s.run.Job.Carry
+func (s *several) overhead(from, to string) (time.Duration, money.Amount) {
+	if from != to && from != "" {
+		return s.run.Job.Restart + s.run.Job.Transfer, s.run.Job.Moving(from, to)
 	}
 	return s.run.Job.Restart, money.Amount{}
 }

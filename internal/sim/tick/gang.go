@@ -16,13 +16,13 @@ import (
 
 // Alone says which nodes of a job are lost by themselves at the start of each tick in which spot
 // is there: a bit each, that of the first never. nil: none.
-type Alone []uint8
+type Alone []uint16
 
 // MostNodes is how many machines a job may have that is replayed.
-const MostNodes = 8
+const MostNodes = 16
 
 // At is which nodes are lost at the start of tick t.
-func (a Alone) At(t int) uint8 {
+func (a Alone) At(t int) uint16 {
 	if t < 0 || t >= len(a) {
 		return 0
 	}
@@ -88,9 +88,5 @@ func ZonesOnNodes(runs []ZoneRun, nodes int, alone bool) []ZoneRun {
 
 // Times is what so many machines cost of which one costs a; 0 are one.
 func Times(a money.Amount, nodes int) money.Amount {
-	sum := a
-	for range nodes - 1 {
-		sum = sum.Add(a)
-	}
-	return sum
+	return a.Times(max(1, nodes))
 }

@@ -26,6 +26,13 @@ func zonesKey(runs []ZoneRun) string {
 	for _, r := range runs {
 		j := &r.Job
 		fmt.Fprintln(h, j.Tick, j.Work, j.Deadline, j.Restart, j.Transfer, j.Carry)
+		for _, from := range j.Zones { // what has one price for all routes has the key that it always had
+			for _, to := range j.Zones {
+				if c := j.Moving(from.Region, to.Region); from.Region != to.Region && c != j.Carry {
+					fmt.Fprintln(h, from.Region, to.Region, c)
+				}
+			}
+		}
 		for i, t := range r.Traces {
 			fmt.Fprintln(h, j.Zones[i].Region, j.Zones[i].OnDemand, t.Up[:j.Ticks()], t.Price[:j.Ticks()])
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
 )
 
@@ -18,9 +19,10 @@ const never = math.MaxInt64 / 4
 // what of the overhead is outstanding, and the slack s = ticks left · gap − work
 // left. Waiting costs a gap of slack, overhead what it takes, work nothing, so
 // that s never grows and two layers of (deadline − work) / unit cells are all the
-// memory there is. Everything is counted in the greatest common divisor of the
-// spans (15 s in the benchmark), so nothing is rounded. All choices are tried but
-// one: leaving a machine for the same machine.
+// memory there is. Everything is counted in the greatest common divisor of tick,
+// restart and transfer (15 s in the benchmark): no tick does work that is not a
+// multiple of it, so work that is none takes as long as the next one. All choices
+// are tried but one: leaving a machine for the same machine.
 func (r *ZoneRun) ZoneOptimum() (money.Amount, bool) {
 	p := newOptimum(r)
 	if p.slack < 0 {
@@ -40,8 +42,9 @@ type optimum struct {
 	gap            int
 	ticks, slack   int
 	zones, regions int
-	home           []int // region by machine
-	od             []int64
+	home           []int     // region by machine
+	od             []int64   // of a tick, by region: the cheapest of its zones
+	carry          [][]int64 // by region from and to
 	// owed are the outstanding overheads that a machine can begin a tick with,
 	// owed[0] = 0, begins are the places of d and of d + transfer, after says
 	// which follows which.
@@ -52,20 +55,30 @@ type optimum struct {
 
 func newOptimum(r *ZoneRun) *optimum {
 	j := &r.Job
-	unit := gcdSpan(gcdSpan(j.Tick, j.Work), gcdSpan(j.Restart, j.Transfer))
+	unit := Grid(j)
 	p := &optimum{run: r, gap: int(j.Tick / unit), ticks: j.Ticks(), zones: len(j.Zones)}
-	p.slack = p.ticks*p.gap - int(j.Work/unit)
-	index := map[string]int{}
+	p.slack = p.ticks*p.gap - int((j.Work+unit-1)/unit)
+	index, names := map[string]int{}, []string{}
 	for _, z := range j.Zones {
 		k, ok := index[z.Region]
 		if !ok {
 			k = len(index)
 			index[z.Region] = k
-			p.od = append(p.od, rateTick(z.OnDemand, j.Tick))
+			names = append(names, z.Region)
+			p.od = append(p.od, never)
 		}
+		p.od[k] = min(p.od[k], rateTick(z.OnDemand, j.Tick))
 		p.home = append(p.home, k)
 	}
 	p.regions = len(index)
+	for _, from := range names {
+		row := make([]int64, 0, len(names))
+		for _, to := range names {
+			c, _ := picos(j.Moving(from, to))
+			row = append(row, c)
+		}
+		p.carry = append(p.carry, row)
+	}
 	for k := range p.regions {
 		p.home = append(p.home, k)
 	}
@@ -89,6 +102,11 @@ func newOptimum(r *ZoneRun) *optimum {
 		p.next, p.this = layers(n, p.slack+1), layers(n, p.slack+1)
 	}
 	return p
+}
+
+// Grid is the span of which all that a run's optimum counts is a multiple.
+func Grid(j *place.Job) time.Duration {
+	return gcdSpan(j.Tick, gcdSpan(j.Restart, j.Transfer))
 }
 
 func layers(n, m int) [][]int64 {
@@ -134,7 +152,6 @@ func (p *optimum) step(t int) {
 		}
 	}
 	copy(price[p.zones:], p.od)
-	carry, _ := picos(j.Carry)
 	for h := range p.regions + 1 {
 		none := p.this[p.none(h)]
 		for s := range none {
@@ -149,7 +166,7 @@ func (p *optimum) step(t int) {
 			case h == p.regions || p.home[m] == h:
 				p.ride(none, t, m, p.begin[0], c)
 			default:
-				p.ride(none, t, m, p.begin[1], c+carry)
+				p.ride(none, t, m, p.begin[1], c+p.carry[h][p.home[m]])
 			}
 		}
 	}

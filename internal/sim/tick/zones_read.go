@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 // ZoneTrace is what one zone did in one window, tick by tick.
 type ZoneTrace struct {
 	Up    []bool
+	Count []int        // how many machines could be had; nil: the file says yes or no
 	Price []money.Rate // spot
 	Line  int          // the last that tells of it in the file of availability
 }
@@ -106,9 +108,8 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 			}
 			*f.to = n
 		}
-		if Region(s.zone) == "" {
-			return nil, bad("zone", fmt.Sprintf("%q names no region", s.zone),
-				"write a zone as its region and one letter, such as us-east-1a")
+		if s.zone == "" {
+			return nil, bad("zone", "it is empty", "write the name of a zone, such as us-east-1a")
 		}
 		k := key{s.window, s.zone}
 		end := ends[k]
@@ -135,9 +136,9 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 
 // ReadZones reads the availability and the prices of several zones over several
 // windows, in the run-length form of the public benchmark: columns window, zone,
-// start_tick, ticks and available (0 or 1), or usd_per_hour (above zero). Both
-// files must tell of the same zones in the same windows, and of each for the
-// same number of ticks.
+// start_tick, ticks and available (0 or 1, or how many machines), or usd_per_hour
+// (above zero). Both files must tell of the same zones in the same windows, and of
+// each for the same number of ticks.
 func ReadZones(availabilityFile string, availability io.Reader, priceFile string,
 	prices io.Reader) ([]ZoneWindow, error) {
 	ups, err := readSpans(availabilityFile, availability, "available")
@@ -149,11 +150,14 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 		return nil, err
 	}
 	windows := map[int]ZoneWindow{}
+	counted := false // a file of yes and no has no counts
 	for _, s := range ups {
-		if s.value != "0" && s.value != "1" {
+		n, err := strconv.Atoi(s.value)
+		if err != nil || n < 0 || n > mostCount {
 			return nil, &BadLine{availabilityFile, s.line, "available", fmt.Sprintf("%q", s.value),
-				"write 1 where spot can be had and 0 where not"}
+				fmt.Sprintf("write 1 where spot can be had and 0 where not, or how many machines, up to %d", mostCount)}
 		}
+		counted = counted || n > 1
 		w, ok := windows[s.window]
 		if !ok {
 			w = ZoneWindow{Number: s.window, Zones: map[string]*ZoneTrace{}}
@@ -166,7 +170,14 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 		}
 		t.Line = s.line
 		for range s.ticks {
-			t.Up = append(t.Up, s.value == "1")
+			t.Up, t.Count = append(t.Up, n > 0), append(t.Count, n)
+		}
+	}
+	for _, w := range windows {
+		for _, t := range w.Zones {
+			if !counted {
+				t.Count = nil
+			}
 		}
 	}
 	for _, s := range costs {
@@ -215,12 +226,35 @@ func (w ZoneWindow) names() []string {
 	return out
 }
 
-// Region is the region of a zone that is named as its region and one letter:
-// us-east-1 of us-east-1a. It is empty where the name has another form.
-func Region(zone string) string {
-	n := len(zone) - 1
-	if n < 1 || zone[n] < 'a' || zone[n] > 'z' || zone[n-1] < '0' || zone[n-1] > '9' {
-		return ""
+// mostCount bounds the machines that a file says can be had.
+const mostCount = 1_000_000
+
+// AtLeast has spot up in the windows where so many machines at once can be had, and reports whether the file counts
+// them; where it says yes or no, nothing changes.
+func AtLeast(windows []ZoneWindow, nodes int) (counted bool) {
+	for _, w := range windows {
+		for _, t := range w.Zones {
+			for i, n := range t.Count {
+				t.Up[i], counted = n >= nodes, true
+			}
+		}
 	}
-	return zone[:n]
+	return counted
+}
+
+// zoneNames are how clouds write a zone behind its region: us-east-1a, europe-west1-b, eastus2-3.
+var zoneNames = []*regexp.Regexp{
+	regexp.MustCompile(`^(.+-\d+)[a-z]$`),
+	regexp.MustCompile(`^(.+\d)-[a-z]$`),
+	regexp.MustCompile(`^([a-z]+\d*)-\d$`),
+}
+
+// Region is the region of a zone by its name. A zone whose name says none is a region of its own.
+func Region(zone string) string {
+	for _, form := range zoneNames {
+		if m := form.FindStringSubmatch(zone); m != nil {
+			return m[1]
+		}
+	}
+	return zone
 }

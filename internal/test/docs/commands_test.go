@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market/marketfile"
+	"scrimp/internal/sim/protocol"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/port"
@@ -41,7 +42,7 @@ import (
 //	file: NAME       content of a file that commands of the page need
 //	exit: 2          the status that the commands end with, 0 unless it is said
 //	background: URL  the command runs until the page ends; the next one waits until it answers there
-//	yaml: market     a market file, engines, study, tco, roi, terms or other; else a job file, or a part of one
+//	yaml: market     a market file, engines, study, tco, roi, terms, protocol or other; else a job file, or a part of one
 //
 // pages are the documents whose commands are run: what a user reads. Design notes print commands of this repository.
 func pages(t *testing.T) map[string]string {
@@ -164,6 +165,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 	text := strings.Join(lines, "\n") + "\n"
 	var err error
 	switch kind, _ := b.Mark("yaml"); kind {
+	case "protocol":
+		_, err = protocol.Read("protocol.yaml", []byte(text))
 	case "market":
 		_, err = marketfile.Parse("market.yaml", []byte(text))
 	case "engines":

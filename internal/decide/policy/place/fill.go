@@ -26,7 +26,6 @@ func (t *table) fill(i int) {
 	w := len(t.grid)
 	cur, prev, older := t.layer(i), t.layer(i-1), t.layer(max(i-2, 0))
 	work := float64(i) * t.step
-	forced := m.demand * (work + m.restart)
 	for z := range m.price {
 		ahead(t.mid[z], prev.lost[z], older.lost[z], i < 3)
 		c := m.price[z] * t.step
@@ -34,6 +33,9 @@ func (t *table) fill(i int) {
 			h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
 			same, later := prev.spot[z][a], prev.spot[z][min(a+1, ages-1)]
 			mix(cur.spot[z][a][:w], same, later, t.mid[z], (1-h)*(1-on), (1-h)*on, c*(1-h/2), h)
+			if m.latch { // the guard ends it
+				cur.spot[z][a][0] = m.demandAt(z) * (work + m.restart)
+			}
 		}
 	}
 	for h := range m.n {
@@ -41,7 +43,7 @@ func (t *table) fill(i int) {
 		for b := range ages {
 			out, same, later := cur.dem[h][b][:w], prev.dem[h][b], prev.dem[h][min(b+1, ages-1)]
 			r, on := t.stepped[b], min(1, t.onward[b]*t.step)
-			c := m.demand * t.step
+			c := m.demand[h] * t.step
 			for q := range out {
 				a := t.midA[h][q]
 				x := same[q]
@@ -51,30 +53,27 @@ func (t *table) fill(i int) {
 					out[q] = c + float64((1-on)*x) + float64(on*later[q])
 				}
 			}
-			out[0] = m.demand * work
+			out[0] = m.demand[h] * work
 		}
-		cur.back[h][0], cur.come[h][0] = forced, m.demand*work
+		forced := m.forced(h, work)
+		cur.back[h][0], cur.come[h][0] = forced, m.demand[h]*work
 		for b := range ages {
 			cur.none[h][b][0] = forced
 		}
 	}
 	for z := range m.price {
-		cur.lost[z][0] = forced
-		for k := range min(2, m.n) {
-			home := m.regions[z]
-			if k == 1 {
-				home = (home + 1) % m.n
-			}
+		cur.lost[z][0] = m.forced(m.regions[z], work)
+		for k, home := range t.ways.from[m.regions[z]] {
 			for a := range ages {
 				h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
 				same, later := prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)]
-				mix(cur.cand[z][k][a][:w], same, later, prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand*t.step, h)
-				cur.cand[z][k][a][0] = m.demand * work
+				mix(cur.cand[z][k][a][:w], same, later, prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand[home]*t.step, h)
+				cur.cand[z][k][a][0] = m.demand[home] * work
 			}
 		}
 	}
 	t.lasting(cur)
-	t.line(cur, forced)
+	t.line(cur, work)
 	for q := 1; q < w; q++ {
 		t.takes(q)
 		t.waits(q)
@@ -111,19 +110,23 @@ type home struct {
 
 // line sets the lines for the layer, and puts into none what on-demand instead of
 // waiting costs.
-func (t *table) line(cur *layer, forced float64) {
+func (t *table) line(cur *layer, work float64) {
 	m := &t.m
-	w, kinds := len(t.grid), min(2, m.n)
+	w := len(t.grid)
 	l := &t.lines
 	l.of, l.took, l.homes = l.of[:0], l.took[:0], l.homes[:0]
-	for k := range kinds {
-		s := &t.shift[k]
+	for k := range t.ways.kinds {
+		s := &t.shift[min(k, 1)]
 		for z := range m.price {
+			if k >= len(t.ways.fare[m.regions[z]]) {
+				l.of = append(l.of, line{first: w})
+				continue
+			}
 			take := &cur.take[z][k]
 			l.of = append(l.of, line{
 				fresh: take[0][:w], old: take[oldAge][:w], cand: cur.cand[z][k][0][:w], lost: cur.lost[z][:w],
 				whole: [2]float64{1 - s.last[0][z], 1 - s.last[oldAge][z]}, half: s.half[:w], first: s.first,
-				owed: float64(float64(k)*m.carry) + float64(m.price[z]*s.owed/2),
+				owed: t.ways.fare[m.regions[z]][k] + float64(m.price[z]*s.owed/2),
 				part: t.share[z], up: t.up[z], region: m.regions[z],
 			})
 		}
@@ -131,15 +134,31 @@ func (t *table) line(cur *layer, forced float64) {
 	dem := t.shift[0].whole[:w]
 	for h := range m.n {
 		for z := range m.price {
-			l.took = append(l.took, &l.of[other(m.regions[z], h)*len(m.price)+z])
+			l.took = append(l.took, &l.of[t.ways.of[m.regions[z]][h]*len(m.price)+z])
 		}
 		l.homes = append(l.homes, home{back: cur.back[h][:w], come: cur.come[h][:w]})
 		for b := range ages {
 			none, on := cur.none[h][b][:w], cur.dem[h][b]
 			l.homes[h].none[b] = none
+			forced := m.forced(h, work)
 			for q := 1; q < w; q++ {
-				none[q] = min(forced, float64(m.demand*m.restart)+dem[q].of(on))
+				none[q] = min(forced, float64(m.demand[h]*m.restart)+dem[q].of(on))
 			}
+			t.cheaper(cur, h, b, none)
+		}
+	}
+}
+
+// cheaper puts into none what on-demand costs in a region where it costs less, the move there included.
+func (t *table) cheaper(cur *layer, h, b int, none []float64) {
+	m, far := &t.m, &t.shift[1]
+	for r := range m.n {
+		if m.demand[r] >= m.demand[h] {
+			continue
+		}
+		c := m.fare(h, r) + float64(m.demand[r]*far.owed)
+		for q := max(1, far.first); q < len(none); q++ {
+			none[q] = min(none[q], c+far.whole[q].of(cur.dem[r][b]))
 		}
 	}
 }
@@ -149,11 +168,14 @@ func (t *table) line(cur *layer, forced float64) {
 func (t *table) lasting(cur *layer) {
 	m := &t.m
 	w := len(t.grid)
-	for k := range min(2, m.n) {
-		s := &t.shift[k]
+	for k := range t.ways.kinds {
+		s := &t.shift[min(k, 1)]
 		first, at := min(s.first, w), s.whole[:w]
 		for z := range m.price {
-			c := float64(float64(k)*m.carry) + float64(m.price[z]*s.owed)
+			if k >= len(t.ways.fare[m.regions[z]]) {
+				continue
+			}
+			c := t.ways.fare[m.regions[z]][k] + float64(m.price[z]*s.owed)
 			done := 0 // buckets up to here stand in t.after
 			for a := range ages {
 				b, f, p := s.bucket[a], s.part[a], s.last[a][z]
@@ -202,10 +224,13 @@ func (t *table) older(cur *layer) {
 	m := &t.m
 	w := len(t.grid)
 	lost := t.spare[:w]
-	for k := range min(2, m.n) {
-		s := &t.shift[k]
+	for k := range t.ways.kinds {
+		s := &t.shift[min(k, 1)]
 		half := s.half[:w]
 		for z := range m.price {
+			if k >= len(t.ways.fare[m.regions[z]]) {
+				continue
+			}
 			l := &t.lines.of[k*len(m.price)+z]
 			for q := s.first; q < w; q++ {
 				lost[q] = l.owed + half[q].of(l.lost)
@@ -293,11 +318,4 @@ func (t *table) losses(q int) {
 			lost.lost[q] = out + float64(rest*none)
 		}
 	}
-}
-
-func other(a, b int) int {
-	if a == b {
-		return 0
-	}
-	return 1
 }

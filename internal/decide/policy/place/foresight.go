@@ -58,31 +58,6 @@ func (p *Foresight) Chance(v View, z int, ahead time.Duration) float64 {
 	return r.chance(v.Now, m.up[z])
 }
 
-// Poll names the zone whose state is worth most: the chance that it is up, times
-// what it would save.
-func (p *Foresight) Poll(v View) int {
-	work, slack := p.begin(v)
-	if p.Job.Guarded(v.Tick, v.Left) {
-		return -1
-	}
-	p.best(v, work, slack)
-	stay := math.Inf(1)
-	for _, o := range p.options {
-		stay = min(stay, o.USD)
-	}
-	look, most := -1, math.Inf(-1)
-	for z, s := range v.Seen {
-		if s != Unseen {
-			continue
-		}
-		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(stay-p.takeNow(v, z, work, slack), 1e-6)
-		if saves > most {
-			look, most = z, saves
-		}
-	}
-	return look
-}
-
 // Decide takes the option with the lowest expected cost. A live spot machine is
 // left only for one that is cheaper by inHand: the costs are estimates, the lowest
 // of several is likelier one that is too low, and a restart is paid for certain.
@@ -102,7 +77,7 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	tick := j.Tick.Hours()
 	work = v.Left.Hours()
 	whole := (j.Deadline - j.Deadline%j.Tick).Hours()
-	slack = whole - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
+	slack = whole - float64(v.Tick)*tick - work - tick - j.reserve().Hours()
 	if !j.Guarded(v.Tick, v.Left) {
 		p.refresh(v, work, slack)
 	}
@@ -124,8 +99,8 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	m := &p.now
 	if m.regions == nil {
 		m.regions, m.n = j.regions()
-		m.demand = j.Zones[0].OnDemand.Float()
-		m.restart, m.carry, m.further, m.tick = j.Restart.Hours(), j.Carry.Float(), j.Transfer.Hours(), j.Tick.Hours()
+		j.prices(m)
+		m.restart, m.further, m.tick, m.latch = j.Restart.Hours(), j.Transfer.Hours(), j.Tick.Hours(), j.Latch
 	}
 	m.price = m.price[:0]
 	for _, r := range v.Prices {
@@ -164,6 +139,22 @@ func (j *Job) regions() (by []int, n int) {
 	return by, len(index)
 }
 
+// prices sets what on-demand costs by region, and moves between them.
+func (j *Job) prices(m *model) {
+	names := make([]string, m.n)
+	m.demand, m.carry = make([]float64, m.n), nil
+	for z, k := range m.regions {
+		if x := j.Zones[z].OnDemand.Float(); names[k] == "" || x < m.demand[k] {
+			names[k], m.demand[k] = j.Zones[z].Region, x
+		}
+	}
+	for _, from := range names {
+		for _, to := range names {
+			m.carry = append(m.carry, j.Moving(from, to).Float())
+		}
+	}
+}
+
 // home is the number of the checkpoint's region, −1 before there is one.
 func (p *Foresight) home(v View) int {
 	for z, k := range p.now.regions {
@@ -185,13 +176,14 @@ func (t *table) spotAt(z int, age, work, slack float64) float64 {
 	return float64((1-f)*lo) + float64(f*hi)
 }
 
-// staying is the cost to go on on-demand while zone z is up at some age, where
+// staying is the cost to go on on-demand in a region while zone z is up at some age, where
 // it is not taken in this tick.
-func (t *table) staying(z, k int, age, work, slack float64) float64 {
+func (t *table) staying(z, on int, age, work, slack float64) float64 {
 	m := &t.m
 	if slack < -1e-9 || work < m.tick {
-		return m.demand * work
+		return m.demand[on] * work
 	}
+	k := t.ways.of[m.regions[z]][on]
 	h := 1 - math.Exp(-float64(t.scale[z]*lossShape.cumulative(age, age+m.tick)))
 	b, f := between(age + m.tick)
 	w := work - m.tick
@@ -199,12 +191,8 @@ func (t *table) staying(z, k int, age, work, slack float64) float64 {
 	if f > 0 {
 		lo = float64((1-f)*lo) + float64(f*t.pick(w, slack, func(l *layer) []float64 { return l.cand[z][k][b+1] }))
 	}
-	home := m.regions[z]
-	if k == 1 {
-		home = (home + 1) % m.n
-	}
-	gone := t.pick(w, slack, func(l *layer) []float64 { return l.dem[home][0] })
-	return float64(m.demand*m.tick) + float64((1-h)*lo) + float64(h*gone)
+	gone := t.pick(w, slack, func(l *layer) []float64 { return l.dem[on][0] })
+	return float64(m.demand[on]*m.tick) + float64((1-h)*lo) + float64(h*gone)
 }
 
 // owes is the cost to go of a machine of zone z at some age that still owes so
@@ -227,7 +215,7 @@ func (t *table) take(z, home int, age, work, slack float64) float64 {
 	m := &t.m
 	owed, c := m.restart, 0.0
 	if home >= 0 && m.regions[z] != home {
-		owed, c = owed+m.further, m.carry
+		owed, c = owed+m.further, m.fare(home, m.regions[z])
 	}
 	return c + t.owes(z, age, owed, work, slack)
 }
@@ -253,94 +241,17 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 	if v.Held != OnDemand {
 		owed = m.restart
 	}
-	on := m.regions[reserve]
-	still, some := math.Inf(1), false
-	for z, s := range v.Seen {
-		if s == Up && (v.Held != Spot || z != v.Zone) {
-			some = true
-			still = min(still, t.staying(z, other(m.regions[z], on), v.Past[z].age(), work, slack-owed))
+	consider(Choice{OnDemand, reserve}, p.renting(v, g, m.regions[reserve], owed, work, slack))
+	for r := range m.n { // a cheaper one elsewhere
+		if home < 0 || m.demand[r] >= m.demand[m.regions[reserve]] || slack < m.restart+m.further {
+			continue
 		}
+		x := m.fare(home, r) + p.renting(v, g, r, m.restart+m.further, work, slack)
+		consider(Choice{OnDemand, p.cheapestIn(r)}, x)
 	}
-	if !some {
-		still = g.cost(func(l *layer) [][ages][]float64 { return l.dem }, work, slack-owed)
-	}
-	consider(Choice{OnDemand, reserve}, float64(m.demand*owed)+still)
 	if v.Held != Spot {
 		consider(Choice{}, p.waiting(v, g, home, work, slack))
 	}
-}
-
-// gap is how a job stands while nothing is up.
-type gap struct {
-	t    *table
-	home int       // region
-	b    int       // bucket of the time for which nothing has been up
-	f    float64   // part of the way to the next
-	now  []float64 // hazard of return, by zone
-}
-
-// gap finds the hazard of return now, and the bucket of nothing up that has the same.
-func (p *Foresight) gap(v View, home int) gap {
-	t, m := p.tab, &p.tab.m
-	g := gap{t: t, home: max(home, 0), b: ages - 1, now: make([]float64, len(m.price))}
-	sum, total := 0.0, 0.0
-	for z := range g.now {
-		if r := &v.Past[z]; !r.Up {
-			a := r.idle()
-			g.now[z] = m.back[z].in(0) * returnShape.cumulative(a, a+m.tick) / m.tick
-			sum += g.now[z]
-		}
-		total += t.share[z] * t.all
-	}
-	n := len(m.price)
-	for k := range ages - 1 {
-		hi, lo := total*returnMix(k, n), total*returnMix(k+1, n)
-		if sum >= hi {
-			g.b, g.f = k, 0
-			break
-		}
-		if sum > lo {
-			g.b, g.f = k, (hi-sum)/(hi-lo)
-			break
-		}
-	}
-	return g
-}
-
-// cost is the cost to go there, of the rows that of picks.
-func (g *gap) cost(of func(*layer) [][ages][]float64, work, slack float64) float64 {
-	lo := g.t.pick(work, slack, func(l *layer) []float64 { return of(l)[g.home][g.b] })
-	if g.f == 0 {
-		return lo
-	}
-	hi := g.t.pick(work, slack, func(l *layer) []float64 { return of(l)[g.home][g.b+1] })
-	return float64((1-g.f)*lo) + float64(g.f*hi)
-}
-
-// waiting is the cost to go of waiting a tick: what is up stays up or not, what is down
-// comes back or not.
-func (p *Foresight) waiting(v View, g gap, home int, work, slack float64) float64 {
-	t, m := p.tab, &p.tab.m
-	s := slack - m.tick
-	if s < 0 {
-		return float64(m.demand * (work + m.restart))
-	}
-	rest, sum := 1.0, 0.0
-	stay := g.cost(func(l *layer) [][ages][]float64 { return l.none }, work, s)
-	for z, seen := range v.Seen {
-		if seen == Up {
-			stay = min(stay, t.take(z, home, v.Past[z].age(), work, s))
-		}
-	}
-	for z := range g.now {
-		r := g.now[z] * m.tick
-		if r == 0 {
-			continue
-		}
-		rest -= r
-		sum += r * min(t.take(z, home, 0, work, s), stay)
-	}
-	return sum + float64(rest*stay)
 }
 
 func (p *Foresight) best(v View, work, slack float64) Choice {
@@ -350,20 +261,11 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 	for _, o := range p.options {
 		x := o.USD
 		if o.Kind == Spot && v.Held == Spot && o.Zone == v.Zone {
-			x -= float64(inHand * p.now.demand)
+			x -= p.margin(v)
 		}
 		if x < cost-1e-9 {
 			best, cost = o.Choice, x
 		}
 	}
 	return best
-}
-
-// takeNow is the cost to go of taking zone z, would it be up.
-func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
-	age := 0.0
-	if v.Past[z].Up {
-		age = v.Past[z].age()
-	}
-	return p.tab.take(z, p.home(v), age, work, slack)
 }

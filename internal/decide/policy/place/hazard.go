@@ -99,6 +99,9 @@ const (
 // snap rounds to the grid; nothing is zero, never minus zero, which reads otherwise in a request.
 func snap(x, grid float64) float64 { return float64(math.Round(x/grid)*grid) + 0 }
 
+// dear is dear of a zone's price at present.
+func (m *model) dear(zone int) float64 { return dear(m.price[zone], m.demandAt(zone)) }
+
 // dear is the logarithm of a spot price over its on-demand price, against the
 // usual third: where spot is dear little is left over, and machines are lost more
 // often.
@@ -128,7 +131,7 @@ func (m *model) learn(records []Record, at time.Time) {
 			r = r.until(r.Seen)
 		}
 		now[z] = r
-		d := dear(m.price[z], m.demand)
+		d := m.dear(z)
 		loss[z], loss[n+z] = r.Loss.Events, r.Loss.Expected*math.Exp(lossPrice*d)
 		back[z], back[n+z] = r.Back.Events, r.Back.Expected*math.Exp(backPrice*d)
 		m.usual = append(m.usual, usual(d))
@@ -138,7 +141,7 @@ func (m *model) learn(records []Record, at time.Time) {
 	m.shrink(back, 1)
 	mood := m.mood(now, loss)
 	for z := range n {
-		d := dear(m.price[z], m.demand)
+		d := m.dear(z)
 		m.loss = append(m.loss, drift{snap(math.Log(loss[z]), scaleGrid), mood, lossPrice * d})
 		m.back = append(m.back, drift{snap(math.Log(back[z]), scaleGrid), 0, backPrice * d})
 		m.now = append(m.now, snap(records[z].chance(at, up[z]), nowGrid))
@@ -153,7 +156,7 @@ func (m *model) mood(now []Record, scale []float64) float64 {
 	n, e := moodWeight, moodWeight
 	for z, r := range now {
 		n += r.Lately.Events
-		e += float64(r.Lately.Expected * scale[z] * math.Exp(float64(lossPrice*dear(m.price[z], m.demand))))
+		e += float64(r.Lately.Expected * scale[z] * math.Exp(float64(lossPrice*m.dear(z))))
 	}
 	return snap(math.Log(n/e), scaleGrid)
 }

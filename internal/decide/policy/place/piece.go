@@ -16,14 +16,15 @@ type Piece struct {
 	Price   []float64    `json:"spot_usd"` // an hour, by zone
 	Loss    [][3]float64 `json:"loss"`     // by zone: logarithm of the scale that passes in days, in hours, and never
 	Back    [][3]float64 `json:"back"`
-	Up      []float64    `json:"up"`      // share of the time, by zone
-	Now     []float64    `json:"now"`     // chance of being up at present, by zone
-	Regions []int        `json:"regions"` // number of the region, by zone
-	Demand  float64      `json:"on_demand_usd"`
+	Up      []float64    `json:"up"`            // share of the time, by zone
+	Now     []float64    `json:"now"`           // chance of being up at present, by zone
+	Regions []int        `json:"regions"`       // number of the region, by zone
+	Demand  []float64    `json:"on_demand_usd"` // an hour, by region
 	Restart float64      `json:"restart_hours"`
-	Carry   float64      `json:"carry_usd"`
+	Carry   []float64    `json:"carry_usd"` // by region from and to
 	Further float64      `json:"transfer_hours"`
 	Tick    float64      `json:"tick_hours"`
+	Latch   bool         `json:"latch,omitempty"`
 	Step    float64      `json:"step_hours"` // of work between layers
 	Top     int          `json:"layers"`
 	Slack   float64      `json:"slack_hours"`
@@ -39,8 +40,9 @@ func (m *model) piece() Piece {
 	return Piece{
 		Price: slices.Clone(m.price), Loss: list(m.loss), Back: list(m.back),
 		Up: slices.Clone(m.up), Now: slices.Clone(m.now), Regions: slices.Clone(m.regions),
-		Demand: m.demand, Restart: m.restart, Carry: m.carry, Further: m.further, Tick: m.tick,
-		Step: m.step, Top: m.top, Slack: m.slack,
+		Demand: slices.Clone(m.demand), Restart: m.restart, Carry: slices.Clone(m.carry), Further: m.further, Tick: m.tick,
+		Latch: m.latch,
+		Step:  m.step, Top: m.top, Slack: m.slack,
 	}
 }
 
@@ -53,12 +55,12 @@ func (p *Piece) model() *model {
 	}
 	m := &model{
 		price: p.Price, loss: list(p.Loss), back: list(p.Back), up: p.Up, now: p.Now, regions: p.Regions,
-		demand: p.Demand, restart: p.Restart, carry: p.Carry, further: p.Further, tick: p.Tick,
+		demand: p.Demand, restart: p.Restart, carry: p.Carry, further: p.Further, tick: p.Tick, latch: p.Latch,
 		step: p.Step, top: p.Top, slack: p.Slack,
 	}
 	for z := range m.price {
 		m.n = max(m.n, m.regions[z]+1)
-		m.usual = append(m.usual, usual(dear(m.price[z], m.demand)))
+		m.usual = append(m.usual, usual(m.dear(z)))
 	}
 	return m
 }
@@ -143,8 +145,8 @@ func (s *Shelf) find(m *model) *table {
 
 // alike reports whether m is about zones and machines as those of o.
 func (m *model) alike(o *model) bool {
-	return m.demand == o.demand && m.restart == o.restart && m.carry == o.carry && m.further == o.further &&
-		m.tick == o.tick && slices.Equal(m.regions, o.regions)
+	return slices.Equal(m.demand, o.demand) && m.restart == o.restart && slices.Equal(m.carry, o.carry) &&
+		m.further == o.further && m.tick == o.tick && m.latch == o.latch && slices.Equal(m.regions, o.regions)
 }
 
 // Missing returns the piece that Look and Decide need for the view and that Shelf does

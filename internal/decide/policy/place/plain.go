@@ -1,5 +1,7 @@
 package place
 
+import "slices"
+
 // Certain is on-demand from the start to the end.
 type Certain struct{ Job *Job }
 
@@ -8,7 +10,13 @@ func (p *Certain) Decide(v View) Choice { return Choice{OnDemand, p.Job.Reserve(
 
 // Greedy keeps a live spot machine, takes the cheapest that it sees, and waits
 // otherwise; the guard alone is on time.
-type Greedy struct{ Job *Job }
+type Greedy struct {
+	Job   *Job
+	round round
+}
+
+// Poll goes round the zones while no spot machine is held.
+func (p *Greedy) Poll(v View) int { return p.round.poll(p.Job, v, p.Decide) }
 
 // Decide ignores the deadline.
 func (p *Greedy) Decide(v View) Choice {
@@ -29,18 +37,47 @@ func (p *Greedy) Decide(v View) Choice {
 // deadline. Second is the paper's condition for leaving on-demand: only where
 // the job is ahead of the line by two restarts.
 type Uniform struct {
-	Job     *Job
-	Second  bool
-	pointer int
+	Job    *Job
+	Second bool
+	round  round
 }
 
 // Poll goes round the zones while no spot machine is held.
-func (p *Uniform) Poll(v View) int {
+func (p *Uniform) Poll(v View) int { return p.round.poll(p.Job, v, p.Decide) }
+
+// round is which zone a published policy polls. In form B that is one after the other, one in each tick without spot.
+// Where a look is a try, it tries only what it would take: the same zones where a tick allows one try, else the
+// cheapest first until one succeeds. So it never pays for a try.
+type round struct{ at int }
+
+func (r *round) poll(j *Job, v View, decide func(View) Choice) int {
 	if v.Held == Spot {
 		return -1
 	}
-	p.pointer = (p.pointer + 1) % len(p.Job.Zones)
-	return p.pointer
+	next := -1
+	if !j.Tries || j.PerTick == 1 {
+		r.at = (r.at + 1) % len(j.Zones)
+		next = r.at
+	} else {
+		for z, s := range v.Seen {
+			if s == Up {
+				return -1
+			}
+			if s == Unseen && (next < 0 || v.Prices[z] < v.Prices[next]) {
+				next = z
+			}
+		}
+	}
+	if next < 0 || !j.Tries {
+		return next
+	}
+	seen := slices.Clone(v.Seen)
+	seen[next] = Up
+	v.Seen = seen
+	if c := j.Guard(v, decide(v)); c.Kind != Spot || c.Zone != next {
+		return -1
+	}
+	return next
 }
 
 // Decide follows the published order of the rules.

@@ -16,12 +16,13 @@ type model struct {
 	now     []float64 // chance of being up at present
 	usual   []float64 // share of the time that a zone of this price is up
 	regions []int
-	n       int // regions
-	demand  float64
-	restart float64 // d
-	carry   float64 // dollars for another region
-	further float64 // hours for another region
+	n       int       // regions
+	demand  []float64 // on-demand, by region: the cheapest of its zones
+	restart float64   // d
+	carry   []float64 // dollars by region from · n + to
+	further float64   // hours for another region
 	tick    float64
+	latch   bool
 
 	step  float64 // hours of work between layers
 	top   int     // layers
@@ -59,7 +60,7 @@ func (m *model) same(o *model) bool {
 // copyOf makes m a copy of o.
 func (m *model) copyOf(o *model) {
 	*m = *o
-	for _, v := range []*[]float64{&m.price, &m.up, &m.now, &m.usual} {
+	for _, v := range []*[]float64{&m.price, &m.up, &m.now, &m.usual, &m.demand, &m.carry} {
 		*v = slices.Clone(*v)
 	}
 	m.loss, m.back = slices.Clone(o.loss), slices.Clone(o.back)
@@ -78,20 +79,21 @@ func (d drift) in(h float64) float64 {
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
 // slack under guard, the others as the grid has them.
 type layer struct {
-	spot  [][ages][]float64    // by zone, age
-	none  [][ages][]float64    // by home region, time for which nothing is up
-	dem   [][ages][]float64    // the same on on-demand
-	take  [][2][ages][]float64 // by zone, in the same region or not, age; the first fresh
-	cand  [][2][ages][]float64 // on on-demand while a zone is up, by the same
-	lost  [][]float64          // by zone, at its loss
-	back  [][]float64          // by home region, at the return of the zone that returns first
-	come  [][]float64          // the same on on-demand
+	spot  [][ages][]float64   // by zone, age
+	none  [][ages][]float64   // by home region, time for which nothing is up
+	dem   [][ages][]float64   // the same on on-demand
+	take  [][][ages][]float64 // by zone, way from the home region, age; the first fresh
+	cand  [][][ages][]float64 // on on-demand while a zone is up, by the same
+	lost  [][]float64         // by zone, at its loss
+	back  [][]float64         // by home region, at the return of the zone that returns first
+	come  [][]float64         // the same on on-demand
 	cells []float64
 }
 
 // table is the cost to go of the layers nearest to the work left.
 type table struct {
 	m      model
+	ways   ways
 	step   float64   // hours of work between layers
 	grid   []float64 // slack by place; the first is the guard's
 	top    int       // layers
@@ -142,9 +144,9 @@ const kept = 16
 
 const far = 1e9
 
-func newLayer(zones, regions, width int) *layer {
+func newLayer(zones, regions, ways, width int) *layer {
 	l := &layer{}
-	n := zones*(5*ages+1) + regions*(2*ages+2)
+	n := zones*((1+2*ways)*ages+1) + regions*(2*ages+2)
 	l.cells = make([]float64, n*width)
 	at := 0
 	next := func() []float64 {
@@ -152,14 +154,15 @@ func newLayer(zones, regions, width int) *layer {
 		return l.cells[at-width : at : at]
 	}
 	l.spot = make([][ages][]float64, zones)
-	l.take = make([][2][ages][]float64, zones)
-	l.cand = make([][2][ages][]float64, zones)
+	l.take = make([][][ages][]float64, zones)
+	l.cand = make([][][ages][]float64, zones)
 	l.lost = make([][]float64, zones)
 	for z := range zones {
 		for a := range ages {
 			l.spot[z][a] = next()
 		}
-		for k := range 2 {
+		l.take[z], l.cand[z] = make([][ages][]float64, ways), make([][ages][]float64, ways)
+		for k := range ways {
 			for a := range ages {
 				l.take[z][k][a], l.cand[z][k][a] = next(), next()
 			}
@@ -240,7 +243,10 @@ func (t *table) prepare() {
 	t.hold = slices.Grow(t.hold[:0], zones)[:zones]
 	for k := range t.shift {
 		s := &t.shift[k]
-		s.owed = m.restart + float64(float64(k)*m.further)
+		s.owed = m.restart
+		if k == 1 {
+			s.owed += m.further
+		}
 		s.whole, s.half = s.whole[:0], s.half[:0]
 		ticks := math.Ceil(s.owed/m.tick-1e-9) - 1
 		s.first = w
@@ -340,11 +346,13 @@ func (t *table) build(m *model) {
 	t.m.copyOf(m)
 	t.step, t.top = m.step, m.top
 	t.lay(m.slack)
-	if len(t.grid) > t.room || len(t.layers) == 0 {
+	kinds := t.ways.kinds
+	t.ways = m.ways()
+	if len(t.grid) > t.room || len(t.layers) == 0 || kinds != t.ways.kinds {
 		t.room = len(t.grid) + 8
 		t.layers = nil
 		for range kept {
-			t.layers = append(t.layers, newLayer(len(m.price), m.n, t.room))
+			t.layers = append(t.layers, newLayer(len(m.price), m.n, t.ways.kinds, t.room))
 		}
 	}
 	t.prepare()

@@ -1,0 +1,60 @@
+package place
+
+import "math"
+
+// Poll names the zone whose state is worth most: the chance that it is up, times
+// what it would save.
+func (p *Foresight) Poll(v View) int {
+	work, slack := p.begin(v)
+	if p.Job.Guarded(v.Tick, v.Left) {
+		return -1
+	}
+	p.best(v, work, slack)
+	stay := math.Inf(1)
+	for _, o := range p.options {
+		stay = min(stay, o.USD)
+	}
+	look, most := -1, math.Inf(-1)
+	needs := p.margin(v) + p.tried(v)
+	for z, s := range v.Seen {
+		if s != Unseen {
+			continue
+		}
+		gain := stay - p.takeNow(v, z, work, slack)
+		if p.Job.Tries && gain <= needs {
+			continue // it would not be taken, and the try would be paid for
+		}
+		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(gain, 1e-6)
+		if saves > most {
+			look, most = z, saves
+		}
+	}
+	return look
+}
+
+// margin is how much cheaper something must be for which a live spot machine is left.
+func (p *Foresight) margin(v View) float64 {
+	if v.Held != Spot {
+		return 0
+	}
+	return inHand * p.now.demandAt(v.Zone)
+}
+
+// tried is what is billed for the tries of this tick that succeeded, if none of them is taken.
+func (p *Foresight) tried(v View) (usd float64) {
+	for z, s := range v.Seen {
+		if p.Job.Tries && s == Up && (v.Held != Spot || z != v.Zone) {
+			usd += v.Prices[z].Until(p.Job.Fee).Float()
+		}
+	}
+	return usd
+}
+
+// takeNow is the cost to go of taking zone z, would it be up.
+func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
+	age := 0.0
+	if v.Past[z].Up {
+		age = v.Past[z].age()
+	}
+	return p.tab.take(z, p.home(v), age, work, slack)
+}

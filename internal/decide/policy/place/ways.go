@@ -1,0 +1,102 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+)
+
+// ways are how a zone is reached from the region of the checkpoint. Way 0 is from its own region; the regions that are
+// left are told apart by what a move and on-demand cost, as far as that differs, in up to mostWays groups.
+type ways struct {
+	kinds int         // ways of the zone that has most
+	of    [][]int     // by region to, region from: the way
+	fare  [][]float64 // by region to, way: dollars, the mean of its regions
+	from  [][]int     // by region to, way: a region that stands for them
+}
+
+// mostWays bounds what a table holds for the zones of one region.
+const mostWays = 4
+
+// onDemandFor is for how many hours of on-demand the regions of one way may differ as much as for their fares.
+const onDemandFor = 4
+
+func (m *model) ways() ways {
+	w := ways{kinds: 1}
+	for to := range m.n {
+		of, fare, from := make([]int, m.n), []float64{0}, []int{to}
+		cost := func(h int) float64 { return m.fare(h, to) + float64(onDemandFor*m.demand[h]) }
+		var others []int // the next region first, so that it stands for those that cost the same
+		for i := range m.n - 1 {
+			others = append(others, (to+1+i)%m.n)
+		}
+		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
+		for len(others) > 0 {
+			n := len(others)
+			if left := mostWays - len(fare); left > 1 { // cut before the widest gaps
+				n = cut(others, cost, left)
+			}
+			sum := 0.0
+			for _, h := range others[:n] {
+				of[h] = len(fare)
+				sum += m.fare(h, to)
+			}
+			fare, from = append(fare, sum/float64(n)), append(from, slices.Min(rotated(others[:n], to, m.n)))
+			from[len(from)-1] = (from[len(from)-1] + to) % m.n
+			others = others[n:]
+		}
+		w.kinds = max(w.kinds, len(fare))
+		w.of, w.fare, w.from = append(w.of, of), append(w.fare, fare), append(w.from, from)
+	}
+	return w
+}
+
+// rotated are regions counted from another one on.
+func rotated(list []int, from, n int) (out []int) {
+	for _, h := range list {
+		out = append(out, (h-from+n)%n)
+	}
+	return out
+}
+
+// cut is how many of the sorted list belong together, where so many groups are left for all of it.
+func cut(list []int, cost func(int) float64, groups int) int {
+	var gaps []float64
+	for i := 1; i < len(list); i++ {
+		gaps = append(gaps, cost(list[i])-cost(list[i-1]))
+	}
+	wide := slices.Clone(gaps)
+	slices.SortFunc(wide, func(a, b float64) int { return cmp.Compare(b, a) })
+	if len(wide) == 0 {
+		return len(list)
+	}
+	least := wide[min(groups-1, len(wide))-1]
+	for i, g := range gaps {
+		if g >= least && g > 1e-9 {
+			return i + 1
+		}
+	}
+	return len(list)
+}
+
+// fare is what a move of the checkpoint costs.
+func (m *model) fare(from, to int) float64 {
+	if from < 0 || from == to {
+		return 0
+	}
+	return m.carry[from*m.n+to]
+}
+
+// forced is what the work left costs once the guard holds and nothing is held: on-demand in the checkpoint's region,
+// or where the guard latches, where it costs least.
+func (m *model) forced(home int, work float64) float64 {
+	least := m.demand[home] * (work + m.restart)
+	for r := range m.n {
+		if m.latch && m.demand[r] < m.demand[home] {
+			least = min(least, m.fare(home, r)+float64(m.demand[r]*(work+m.restart+m.further)))
+		}
+	}
+	return least
+}
+
+// usual price of on-demand where the zone is.
+func (m *model) demandAt(zone int) float64 { return m.demand[m.regions[zone]] }

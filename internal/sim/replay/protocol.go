@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/sim/tick"
+)
+
+// Settings are those of a protocol, with the optimum of each run of each; nil optima where Optimum is not asked for.
+type Settings struct {
+	List   []tick.Setting
+	Optima [][]money.Amount // of all machines of the job
+}
+
+// SettingScores are the rows of one setting.
+type SettingScores struct {
+	tick.Setting
+	Scores []Score
+}
+
+// Protocol plays every run of every setting under every rule. It returns the rows of each setting, and those of all
+// settings of a sight together.
+func Protocol(ctx context.Context, s Settings, names []string, now func() time.Time,
+	tell func(name string, done, of int)) (by []SettingScores, whole []Score, err error) {
+	type run struct{ setting, run int }
+	var runs []run
+	sights := []tick.Sight{}
+	for i, set := range s.List {
+		by = append(by, SettingScores{Setting: set})
+		for k := range set.Runs {
+			runs = append(runs, run{i, k})
+		}
+		if len(sights) == 0 || !has(sights, set.Sight) {
+			sights = append(sights, set.Sight)
+		}
+	}
+	for _, name := range names {
+		lines, err := each(ctx, len(runs), func(mind *plan.Planner, i int) tally {
+			set := &s.List[runs[i].setting]
+			r, began := &set.Runs[runs[i].run], now()
+			l := tally{}
+			if name == Optimum {
+				l.cost = s.Optima[runs[i].setting][runs[i].run]
+			} else {
+				l = playZones(r, mind, name)
+			}
+			l.work, l.deadline, l.overhead = r.Job.Work, r.Job.Deadline, r.Job.Restart
+			l.took = now().Sub(began)
+			return l
+		}, func(done int) { tell(name, done, len(runs)) })
+		if err != nil {
+			return nil, nil, err
+		}
+		all, first := map[tick.Sight][]tally{}, 0
+		for i := range by {
+			of := lines[first : first+len(by[i].Runs)]
+			first += len(of)
+			row := score(name, of)
+			row.Form = string(by[i].Sight)
+			by[i].Scores = append(by[i].Scores, row)
+			all[by[i].Sight] = append(all[by[i].Sight], of...)
+		}
+		for _, sight := range sights {
+			row := score(name, all[sight])
+			row.Form = string(sight)
+			whole = append(whole, row)
+		}
+	}
+	over(whole)
+	for i := range by {
+		over(by[i].Scores)
+	}
+	return by, whole, nil
+}
+
+func has(list []tick.Sight, s tick.Sight) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// playZones plays a run: through the core, but where the rules are only a benchmark's (tries that cost something, a
+// guard that latches, a restart that takes no time, of which the core learns that it takes 1 ns) by the plain loop,
+// which asks the same policies.
+func playZones(r *tick.ZoneRun, mind *plan.Planner, name string) tally {
+	if r.Job.Tries || r.Job.Latch || r.Job.Restart == 0 {
+		out := r.Play(plainRule(name, &r.Job))
+		return tally{cost: out.Cost, missed: out.Missed, lost: out.Losses, launched: out.Moves, moved: out.Carries,
+			n: out.Decisions}
+	}
+	out := Zones(r, mind, ruleOf(name), false)
+	return tally{cost: out.Cost, missed: out.Missed, lost: out.Interruptions, launched: out.Launches, moved: out.Carries,
+		n: out.Decisions}
+}
+
+// ruleOf is the rule by which a row of the benchmark is played.
+func ruleOf(name string) policy.Rule {
+	if rule := policy.Rule(name); rule != policy.Greedy {
+		return rule
+	}
+	return policy.GreedyGuard // as this benchmark defines it
+}
+
+// plainRule is the policy of a row without the core.
+func plainRule(name string, j *place.Job) place.Policy {
+	switch ruleOf(name) {
+	case policy.OnDemand:
+		return &place.Certain{Job: j}
+	case policy.GreedyGuard, policy.Greedy:
+		return &place.Greedy{Job: j}
+	case policy.UniformProgress:
+		return &place.Uniform{Job: j, Second: true}
+	case policy.UniformProgress2:
+		return &place.Uniform{Job: j}
+	case policy.Default:
+	}
+	return &place.Foresight{Job: j}
+}

@@ -1,0 +1,157 @@
+package tick
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/money"
+)
+
+// drawnTick is the tick of a drawn market.
+const drawnTick = 5 * time.Minute
+
+// drawnZones are the zones of a drawn market, by continent and region, in the order in which groups take them.
+var drawnZones = []struct{ name, continent string }{
+	{"us-central1-a", "us"}, {"europe-west4-a", "eu"}, {"us-east1-b", "us"}, {"us-central1-b", "us"},
+	{"asia-northeast1-a", "as"}, {"us-west1-a", "us"}, {"europe-west4-b", "eu"}, {"europe-north1-c", "eu"},
+	{"australia-southeast1-a", "au"}, {"us-east1-c", "us"}, {"asia-northeast1-c", "as"}, {"us-west1-b", "us"},
+	{"europe-west1-d", "eu"},
+}
+
+// DrawnMarket is a market of the project's own, to develop policies on: thirteen zones in four continents, on-demand
+// prices that differ by 30 %, spot at 0.15 to 0.85 of them, zones that are up for days and zones that come and go,
+// losses that zones of a region have together, and counts of machines. The same seed draws the same market. The
+// protocol has groups of 2, 3, 5, 8 and 13 zones; its jobs, checkpoints and sights are for the caller to set.
+func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []ZoneWindow) {
+	rng := rand.New(rand.NewPCG(seed, 13))
+	base := 2 + 8*rng.Float64()
+	zones := make([]place.Zone, len(drawnZones))
+	traits := make([]drawnTrait, len(drawnZones))
+	regions := map[string]float64{}
+	for i, z := range drawnZones {
+		at := Region(z.name)
+		if regions[at] == 0 {
+			regions[at] = base * (0.85 + 0.3*rng.Float64())
+		}
+		zones[i] = place.Zone{Name: z.name, Region: at, OnDemand: rateAt(regions[at])}
+		traits[i] = drawTrait(rng, regions[at])
+	}
+	// Groups take the zones from another place in each market.
+	p := &Protocol{Tick: drawnTick, MoveTime: 5 * time.Minute, Fee: time.Minute, PerTick: 1}
+	first := rng.IntN(len(zones))
+	for _, n := range []int{2, 3, 5, 8, 13} {
+		var group []place.Zone
+		for i := range n {
+			group = append(group, zones[(first+i)%len(zones)])
+		}
+		p.Groups = append(p.Groups, group)
+	}
+	var list []ZoneWindow
+	for w := range windows {
+		list = append(list, drawWindow(rng, w, int(span/drawnTick), zones, traits))
+	}
+	return p, list
+}
+
+// DrawnFares is what a checkpoint of that size costs on the routes of a drawn market: dear from Australia, cheap within
+// a continent.
+func DrawnFares(gb float64) Checkpoint {
+	c := Checkpoint{GB: gb}
+	seen := map[place.Fare]bool{}
+	for _, a := range drawnZones {
+		for _, b := range drawnZones {
+			per := 0.08
+			switch {
+			case a.continent == "au" || b.continent == "au":
+				per = 0.15
+			case a.continent == b.continent:
+				per = 0.02
+			}
+			f := place.Fare{From: Region(a.name), To: Region(b.name)}
+			if f.From != f.To && !seen[f] {
+				seen[f] = true
+				f.Cost, _ = money.Estimated(gb * per)
+				c.Egress = append(c.Egress, f)
+			}
+		}
+	}
+	return c
+}
+
+func rateAt(usd float64) money.Rate { return money.Rate(math.Round(usd*1e6)) * 1_000_000 }
+
+// drawnTrait is what a zone is like for ever.
+type drawnTrait struct {
+	up, down float64 // hours, medians
+	price    float64 // of spot
+	moves    bool    // the price does
+	room     float64 // machines, when there are some
+}
+
+func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
+	t := drawnTrait{moves: rng.IntN(2) == 0, room: 1 + 30*rng.Float64()}
+	t.price = demand * (0.15 + 0.7*rng.Float64()*rng.Float64())
+	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rng.Float64()) }
+	switch rng.IntN(3) {
+	case 0: // up for days
+		t.up, t.down = between(12, 96), between(0.3, 4)
+	case 1: // comes and goes
+		t.up, t.down = between(0.3, 3), between(0.3, 3)
+	default:
+		t.up, t.down = between(1, 16), between(0.5, 12)
+	}
+	return t
+}
+
+func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []drawnTrait) ZoneWindow {
+	w := ZoneWindow{Number: number, Zones: map[string]*ZoneTrace{}}
+	hour := drawnTick.Hours()
+	storms := map[string][]bool{} // by region: the ticks in which its zones may be lost together
+	for i, z := range zones {
+		t, tr := traits[i], &ZoneTrace{Line: 1}
+		if storms[z.Region] == nil {
+			s := make([]bool, ticks)
+			for k := range s {
+				s[k] = rng.Float64() < hour/30
+			}
+			storms[z.Region] = s
+		}
+		up := rng.Float64() < t.up/(t.up+t.down)
+		end, price := 0.0, t.price
+		room := 0
+		for k := range ticks {
+			if up && storms[z.Region][k] && rng.Float64() < 0.6 || float64(k) >= end {
+				if k > 0 {
+					up = !up
+				}
+				median := t.down
+				if up {
+					median = t.up
+				}
+				end = float64(k) + max(1, median*math.Exp(1.2*rng.NormFloat64())/hour)
+			}
+			if t.moves && rng.Float64() < hour/6 {
+				price = min(max(price*math.Exp(0.08*rng.NormFloat64()), z.OnDemand.Float()*0.15), z.OnDemand.Float()*0.85)
+			}
+			if k == 0 || rng.Float64() < hour/2 {
+				room = max(1, int(t.room*math.Exp(0.7*rng.NormFloat64())))
+			}
+			n := 0
+			if up {
+				n = room
+			}
+			tr.Up, tr.Count, tr.Price = append(tr.Up, n > 0), append(tr.Count, n), append(tr.Price, rateAt(price))
+		}
+		w.Zones[z.Name] = tr
+	}
+	return w
+}
+
+// String names the setting as a line of a table does.
+func (s *Setting) String() string {
+	return fmt.Sprintf("%d zones, %v by %v, restart %v, %g GB, sight %s", len(s.Group), s.Size.Work, s.Size.Deadline,
+		s.Restart, s.Checkpoint.GB, s.Sight)
+}
