@@ -64,9 +64,13 @@ func (d *Detector) Score(at time.Time, value float64) float64 {
 	level := mean(d.past[max(0, len(d.past)-shape):])
 	moved := math.Abs(level - d.level.quantile(0.5))
 	d.level.add(level)
-	measures := [3]float64{d.unseen(), moved, d.season.off(at, value, d.level.quantile(0.95)-d.level.quantile(0.05))}
+	off, known := d.season.off(at, value, d.level.quantile(0.95)-d.level.quantile(0.05))
+	measures := [3]float64{d.unseen(), moved, off}
 	sum := 0.0
 	for i := range measures {
+		if i == 2 && !known {
+			continue // zeros would make the first true measure a surprise
+		}
 		surprise := d.surprises[i].surprise(measures[i])
 		d.surprises[i].add(measures[i])
 		sum += float64(surprise * surprise)

@@ -19,11 +19,11 @@ type season struct {
 }
 
 // off is how far the value is from the median of its hour, in units of the hour's spread. The spread is not below a
-// twentieth of that of the series. It is 0 where the hour is not known yet.
-func (s *season) off(at time.Time, value, spread float64) (off float64) {
+// twentieth of that of the series. The first values of an hour say nothing of it: known is false.
+func (s *season) off(at time.Time, value, spread float64) (off float64, known bool) {
 	hour := at.Hour()
 	slot := s.hours[hour]
-	if len(slot) >= slotLeast {
+	if known = len(slot) >= slotLeast; known {
 		sorted := slices.Sorted(slices.Values(slot))
 		n := len(sorted)
 		unit := sorted[n*9/10] - sorted[n/10] + spread/20
@@ -32,12 +32,12 @@ func (s *season) off(at time.Time, value, spread float64) (off float64) {
 		}
 	}
 	if at.Sub(s.last[hour]).Abs() < apart {
-		return off
+		return off, known
 	}
 	s.last[hour] = at
 	if len(slot) == slotSize {
 		slot = append(slot[:0], slot[1:]...)
 	}
 	s.hours[hour] = append(slot, value)
-	return off
+	return off, known
 }

@@ -87,12 +87,13 @@ func (a *attempts) slot(w *watch, list []piece) {
 			if w.saysOfJob(k[0], jobs[k[0]]) {
 				continue // one job does it, and is named
 			}
-			text = fmt.Sprintf("jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before", n, most)
+			text = fmt.Sprintf("jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before",
+				n, most)
 		}
 		h.odd = true
-		w.say(said{kind: Interruptions, team: k[0], about: about, since: w.now.Add(-time.Hour), stake: stake.sum(), small: true,
-			jobs: append(slices.Clone(jobs[k[0]]), about)[:max(1, len(jobs[k[0]]))],
-			why:  text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
+		w.say(said{kind: Interruptions, team: k[0], about: about, since: w.now.Add(-time.Hour), stake: stake.sum(),
+			small: true, jobs: append(slices.Clone(jobs[k[0]]), about)[:max(1, len(jobs[k[0]]))],
+			why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
 	}
 	for job, seen := range a.seen {
 		if w.now.Sub(seen) > 7*24*time.Hour {
@@ -181,9 +182,9 @@ func (t *trials) slot(w *watch, list []piece) {
 			continue
 		}
 		if n := float64(len(g.jobs)); n > t.limit(k[0]) && !g.planned && g.seen.Equal(w.now) {
-			w.say(said{kind: RunawayTrials, team: k[0], project: g.project, about: k[1], since: g.since, stake: g.stake, small: true,
-				why: fmt.Sprintf("%s has begun %.0f jobs, and the largest group of the team before it had %.0f: stop it with scrimp "+
-					"cancel %s, or raise its limit on purpose", k[1], n, at(t.most, k[0]).most(), k[1])})
+			w.say(said{kind: RunawayTrials, team: k[0], project: g.project, about: k[1], since: g.since, stake: g.stake,
+				small: true, why: fmt.Sprintf("%s has begun %.0f jobs, and the largest group of the team before it had %.0f: "+
+					"stop it with scrimp cancel %s, or raise its limit on purpose", k[1], n, at(t.most, k[0]).most(), k[1])})
 		}
 	}
 }
@@ -227,8 +228,9 @@ func (t *transfers) slot(w *watch, list []piece) {
 		}
 		h.odd = true
 		dear := dearest(jobs[k])
-		w.say(said{kind: TransferStorm, team: k[0], about: k[1], since: w.now.Add(-time.Hour), stake: n - most/2, jobs: dear[:min(1, len(dear))],
-			why: fmt.Sprintf("%s cost %.2f in an hour, and %.2f at most in the two weeks before%s", k[1], n, most, mostly(dear))})
+		w.say(said{kind: TransferStorm, team: k[0], about: k[1], since: w.now.Add(-time.Hour), stake: n - most/2,
+			jobs: dear[:min(1, len(dear))], why: fmt.Sprintf("%s cost %.2f in an hour, and %.2f at most in the two weeks "+
+				"before%s", k[1], n, most, mostly(dear))})
 	}
 }
 
@@ -276,13 +278,14 @@ func (s *spending) slot(w *watch, list []piece) {
 		h := s.of[team]
 		n, most := h.add(w.now, costs[team])
 		h.odd = h.odd || w.isNew(Spend, team, team)
-		if !w.grown() || n <= 2*most || n-most < trifle || w.now.Sub(w.recent[team]) < rest/4 && !w.isOpen(Spend, team, team) {
+		known := w.now.Sub(w.recent[team]) < rest/4 && !w.isOpen(Spend, team, team)
+		if !w.grown() || n <= 2*most || n-most < trifle || known {
 			continue
 		}
 		h.odd = true
 		dear := dearest(jobs[team])
-		w.say(said{kind: Spend, team: team, about: team, since: w.now.Add(-time.Hour), stake: n - most, jobs: dear[:min(5, len(dear))],
-			why: fmt.Sprintf("the team spent %.2f in an hour, and %.2f at most in the two weeks before%s; where it is meant so, "+
-				"give its jobs the tag planned", n, most, mostly(dear))})
+		w.say(said{kind: Spend, team: team, about: team, since: w.now.Add(-time.Hour), stake: n - most,
+			jobs: dear[:min(5, len(dear))], why: fmt.Sprintf("the team spent %.2f in an hour, and %.2f at most in the two "+
+				"weeks before%s; where it is meant so, give its jobs the tag planned", n, most, mostly(dear))})
 	}
 }

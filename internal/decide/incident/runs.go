@@ -100,8 +100,8 @@ func (r *prices) slot(w *watch, list []piece) {
 	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
 		if f := r.falls[team]; f.sure >= fallSure {
 			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
-				why: fmt.Sprintf("the last %d attempts began on on-demand, and %.0f %% of all before: no spot capacity, or deadlines "+
-					"that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
+				why: fmt.Sprintf("the last %d attempts began on on-demand, and %.0f %% of all before: no spot capacity, or "+
+					"deadlines that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
 		}
 	}
 	for job, b := range r.jobs {
@@ -147,8 +147,8 @@ func (r *prices) jump(w *watch, k [2]string, s *rates, price, hours float64, job
 	}
 	if s.stake += (price - s.usual) * hours; s.high >= priceSlots {
 		w.say(said{kind: PriceJump, team: k[0], about: k[1], since: s.since, stake: s.stake, small: true, jobs: jobs,
-			why: fmt.Sprintf("an hour of %s costs %.3f, %.0f %% above the median of the week before: see scrimp explain JOB, and "+
-				"scrimp offers for others", k[1], price, 100*(price/s.usual-1))})
+			why: fmt.Sprintf("an hour of %s costs %.3f, %.0f %% above the median of the week before: see scrimp explain JOB, "+
+				"and scrimp offers for others", k[1], price, 100*(price/s.usual-1))})
 	}
 }
 
@@ -232,9 +232,19 @@ func (r *runs) slot(w *watch, list []piece) {
 	}
 }
 
+// steady reports whether the runs are alike enough to compare one with them: a name alone makes no recurring job.
+func steady(before []*run) bool {
+	var costs past
+	for _, b := range before {
+		costs.add(b.seen, b.cost)
+	}
+	usual := costs.quantile(0.5)
+	return costs.most() <= 3*usual && costs.quantile(0) >= usual/3
+}
+
 // dearer compares the price of an hour with that of the runs before.
 func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
-	if len(before) < runsFew {
+	if len(before) < runsFew || !steady(before) {
 		return
 	}
 	most := 0.0
@@ -254,16 +264,16 @@ func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
 	}
 	j.stake += spent * (1 - most/rate)
 	if j.dear >= 2 {
-		w.say(said{kind: OtherMachine, team: j.team, project: j.project, about: j.series, since: j.began, stake: j.stake, small: true,
-			jobs: []string{j.job},
-			why: fmt.Sprintf("%s runs on %s at %.2f an hour; its last %d runs had %s at %.2f at most: see scrimp explain %s", j.job,
-				j.sku, rate, len(before), before[len(before)-1].sku, most, j.job)})
+		w.say(said{kind: OtherMachine, team: j.team, project: j.project, about: j.series, since: j.began, stake: j.stake,
+			small: true, jobs: []string{j.job},
+			why: fmt.Sprintf("%s runs on %s at %.2f an hour; its last %d runs had %s at %.2f at most: see scrimp explain %s",
+				j.job, j.sku, rate, len(before), before[len(before)-1].sku, most, j.job)})
 	}
 }
 
 // longer compares the machine time with that of the runs before.
 func (r *runs) longer(w *watch, j *run, before []*run) {
-	if len(before) < longFew {
+	if len(before) < longFew || !steady(before) {
 		return
 	}
 	most := 0.0
@@ -273,8 +283,8 @@ func (r *runs) longer(w *watch, j *run, before []*run) {
 	if j.hours > longerBy*most {
 		w.say(said{kind: LongRun, team: j.team, project: j.project, about: j.series, since: j.began,
 			stake: j.cost * (1 - most/j.hours), jobs: []string{j.job},
-			why: fmt.Sprintf("%s has used %.1f machine hours, and none of its last %d runs more than %.1f: look at its progress "+
-				"with scrimp status %s", j.job, j.hours, len(before), most, j.job)})
+			why: fmt.Sprintf("%s has used %.1f machine hours, and none of its last %d runs more than %.1f: look at its "+
+				"progress with scrimp status %s", j.job, j.hours, len(before), most, j.job)})
 	}
 }
 
@@ -310,8 +320,8 @@ func (r *runs) creep(w *watch, j *run, list []*run) {
 	newest.values = newest.values[creepRuns-3:]
 	rise := math.Exp(newest.quantile(0.5))
 	if sum > creepSum && rise >= creepRise && newest.quantile(0) > noise {
-		w.say(said{kind: CostCreep, team: j.team, project: j.project, about: j.series, since: since, stake: stake, jobs: []string{j.job},
-			why: fmt.Sprintf("a run of %s costs %.0f %% more than before %s, and more from run to run: compare two with scrimp "+
-				"receipt", j.series, 100*(rise-1), since.UTC().Format(time.DateOnly))})
+		w.say(said{kind: CostCreep, team: j.team, project: j.project, about: j.series, since: since, stake: stake,
+			jobs: []string{j.job}, why: fmt.Sprintf("a run of %s costs %.0f %% more than before %s, and more from run to "+
+				"run: compare two with scrimp receipt", j.series, 100*(rise-1), since.UTC().Format(time.DateOnly))})
 	}
 }

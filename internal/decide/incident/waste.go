@@ -25,8 +25,8 @@ type span struct {
 
 // newIdle watches machines that have no task.
 func newIdle() rule {
-	return &unused{kind: IdleMachine, least: 45 * time.Minute, why: "the machine %s has had no task for %s; idle times of " +
-		"the team usually end within %s: release it, or ask why it was kept",
+	return &unused{kind: IdleMachine, least: 45 * time.Minute, why: "the machine %s has had no task for %s; idle " +
+		"times of the team usually end within %s: release it, or ask why it was kept",
 		of: func(p *piece, busy map[string]bool) (string, bool) {
 			return p.Instance, p.Machine && p.Use == idleUse && !busy[p.Instance]
 		},
@@ -35,8 +35,8 @@ func newIdle() rule {
 
 // newOrphans watches volumes of machines that are gone.
 func newOrphans() rule {
-	return &unused{kind: OrphanVolume, least: 30 * time.Minute, why: "the volume of %s costs money, and its machine has been " +
-		"gone for %s; volumes of the team are usually removed within %s: delete it at the provider",
+	return &unused{kind: OrphanVolume, least: 30 * time.Minute, why: "the volume of %s costs money, and its machine has " +
+		"been gone for %s; volumes of the team are usually removed within %s: delete it at the provider",
 		of: func(p *piece, busy map[string]bool) (string, bool) {
 			return p.Instance, p.Category == storage && !busy[p.Instance]
 		},

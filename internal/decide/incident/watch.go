@@ -46,8 +46,8 @@ type found struct {
 
 func newWatch(currency money.Currency) *watch {
 	return &watch{currency: currency, open: map[key]*found{}, ended: map[key]time.Time{}, recent: map[string]time.Time{},
-		rules: []rule{newIdle(), newAttempts(), newTrials(), newPrices(), newTransfers(), newOrphans(), newRuns(), newStalls(),
-			newUnpriced(), newSpending()}}
+		rules: []rule{newIdle(), newAttempts(), newTrials(), newPrices(), newTransfers(), newOrphans(), newRuns(),
+			newStalls(), newUnpriced(), newSpending()}}
 }
 
 func (w *watch) slot(list []piece) {
