@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/anomalies"
 	"scrimp/internal/cli/bill"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/commit"
@@ -113,6 +114,7 @@ scrimp wait is over.`,
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
+		anomalies.Commands(a.App),
 		share.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.engineCmd(), a.schemaCmd(),

@@ -26,6 +26,7 @@ var wanted = map[string]string{
 	"GET /v1/ledger/verify": "operator everywhere",
 	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "GET /v1/machines": "viewer anywhere",
 	"GET /v1/export/focus": "viewer anywhere", "GET /v1/export/costs": "viewer anywhere", "GET /v1/why": "viewer anywhere",
+	"GET /v1/anomalies":    "viewer anywhere",
 	"GET /v1/telemetry":    "viewer anywhere",
 	"PUT /v1/budgets":      "admin everywhere",
 	"GET /v1/openapi.json": "open", "POST /v1/agent/identify": "open", "GET /v1/program/{hash}": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere", "POST /v1/gc": "admin everywhere",

@@ -27,6 +27,10 @@ func moneyRoutes() []route {
 			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
 				"2026-10-01..2026-10-15; last month where it is not given",
 				"after: the same; this month", "by: as of GET /v1/costs"}, inBooks((*books.Books).Why)},
+		{"GET", "/v1/anomalies", identity.Viewer, anywhere, true, "List what went wrong with spending, and what it costs",
+			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
+				"not given",
+				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
 		{"GET", "/v1/export/focus", identity.Viewer, anywhere, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),

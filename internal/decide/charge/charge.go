@@ -38,6 +38,8 @@ type Charge struct {
 type Source struct {
 	User         string
 	Kind         string          // of the job
+	Name         string          // of the job, which its other runs may share
+	Planned      bool            // somebody approved the job, or gave it the tag planned
 	Capacity     market.Capacity // "": nobody knows
 	Accelerators int             // of the machine
 	Work         float64         // hours of work, on a machine of speed 1, that a useful hour does; 0: unknown

@@ -12,7 +12,8 @@ import (
 
 // SourceOf returns what a job knows of one of its postings: who pays, and how the machine was bought.
 func SourceOf(j *Job, p *ledger.Posting) charge.Source {
-	s := charge.Source{User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment")}
+	s := charge.Source{User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Name: j.Terms().Name,
+		Planned: planned(j)}
 	k := taskOf(j, &p.Owner)
 	if k == nil {
 		return s
@@ -26,6 +27,12 @@ func SourceOf(j *Job, p *ledger.Posting) charge.Source {
 		}
 	}
 	return s
+}
+
+// planned reports whether somebody approved the job, or gave it the tag planned.
+func planned(j *Job) bool {
+	a, tag := j.Approval(), j.Terms().Owner.Tags["planned"]
+	return a != nil && a.Approved || tag != "" && tag != "no" && tag != "false"
 }
 
 // IdleSourceOf returns what an instance knows of a posting about its time without a task. The instance may be unknown.

@@ -1,0 +1,43 @@
+package anomalies
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+)
+
+func (a *app) listCmd() *cobra.Command {
+	var team, since string
+	cmd := &cobra.Command{Use: "anomalies", Short: "List what went wrong with spending", Args: command.Takes(),
+		GroupID: command.GroupMoney,
+		Long: "Lists incidents: machines without a task, storms of retries, groups that begin too many jobs, prices " +
+			"that jump, fall-backs to on-demand, storms of transfer, volumes whose machine is gone, recurring jobs on another " +
+			"machine, that run longer, or cost more from run to run, missing prices, and spending that no other rule " +
+			"explains. Each has since when, what it has cost beyond the usual (an estimate), and which job, machine or price " +
+			"it is about. scrimp compares a team with its own last two weeks, and says little about the first five days.\n\n" +
+			"Jobs that somebody approved, and jobs with the tag planned, are compared with nothing." + command.PlainExit,
+		Example: "  scrimp anomalies\n  scrimp anomalies --team vision --since 30d --json",
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			v, err := c.Anomalies(ctx, team, since)
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			if a.JSON {
+				for _, one := range v.Anomalies {
+					if err := a.Print(one); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			_, err = fmt.Fprint(a.Out, show.Anomalies(v, a.Place()))
+			return err
+		})}
+	cmd.Flags().StringVar(&team, "team", "", "incidents of this `team` (default: of all that you may see)")
+	cmd.Flags().StringVar(&since, "since", "7d", "`span` until now, as in 24h or 30d")
+	return cmd
+}

@@ -1,0 +1,134 @@
+// Package anomaly scores the values of a series as they come: how far each is from what the series did before. It knows
+// the past alone, and its memory does not grow with the series.
+//
+// Three measures see what a person would see: a shape of the last values that never was before, a level that moved, and
+// a value that is wrong for this hour of the day. They have no unit in common, so each is ranked against its own past:
+// its surprise is -log10 of the probability of a value so large. The score joins the three surprises. After a high
+// score the detector rests: it scores only what is stranger still, so that one incident is one alert.
+//
+// How it compares: TestScore_FindsWhatWasPlanted.
+package anomaly
+
+import (
+	"math"
+	"time"
+)
+
+// The constants were chosen on one half of the made series of the test; the figures change little around them.
+const (
+	memory  = 4000 // rows that are remembered
+	shape   = 12   // rows of a shape, and of a level
+	warmUp  = 60   // rows before the first score
+	least   = 50   // rows of rest
+	restOf  = 10   // and one row more for so many rows seen
+	largest = 1e100
+	// alert is the joined surprise of a score of a half.
+	alert = 3.7
+)
+
+// Alert is the score from which a row is worth a message.
+const Alert = 0.5
+
+// Detector scores one series.
+type Detector struct {
+	rows   int
+	past   []float64 // the newest rows, memory of them at least once there are so many
+	season season
+	level  tail // of the levels themselves, signed
+
+	surprises [3]tail // of shape, level and season
+	peaks     []peak  // falling, in the rest
+}
+
+// peak is a joined surprise that no later one exceeds.
+type peak struct {
+	row      int
+	surprise float64
+}
+
+// New returns a detector that has seen nothing.
+func New() *Detector { return &Detector{} }
+
+// Score takes the next value and returns its score, 0 to 1. A value that is no number scores 0 and teaches nothing.
+func (d *Detector) Score(at time.Time, value float64) float64 {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0
+	}
+	value = max(-largest, min(value, largest)) // so that sums of squares are numbers
+	d.rows++
+	if len(d.past) >= 2*memory {
+		d.past = append(d.past[:0], d.past[memory:]...)
+	}
+	d.past = append(d.past, value)
+
+	level := mean(d.past[max(0, len(d.past)-shape):])
+	moved := math.Abs(level - d.level.quantile(0.5))
+	d.level.add(level)
+	off, known := d.season.off(at, value, d.level.quantile(0.95)-d.level.quantile(0.05))
+	measures := [3]float64{d.unseen(), moved, off}
+	sum := 0.0
+	for i := range measures {
+		if i == 2 && !known {
+			continue // zeros would make the first true measure a surprise
+		}
+		surprise := d.surprises[i].surprise(measures[i])
+		d.surprises[i].add(measures[i])
+		sum += float64(surprise * surprise)
+	}
+	if d.rows <= warmUp {
+		return 0
+	}
+	return d.rested(math.Sqrt(sum))
+}
+
+// rested is the score of a surprise: 0 unless it is the largest since the rest began.
+func (d *Detector) rested(surprise float64) float64 {
+	rest := least + min(d.rows, 2*memory)/restOf
+	for len(d.peaks) > 0 && d.peaks[0].row < d.rows-rest {
+		d.peaks = d.peaks[1:]
+	}
+	first := len(d.peaks) == 0 || surprise > d.peaks[0].surprise
+	for len(d.peaks) > 0 && d.peaks[len(d.peaks)-1].surprise <= surprise {
+		d.peaks = d.peaks[:len(d.peaks)-1]
+	}
+	d.peaks = append(d.peaks, peak{d.rows, surprise})
+	if !first {
+		return 0
+	}
+	return 1 - math.Exp2(-surprise/alert)
+}
+
+// unseen is how far the last rows are from the second nearest of all shapes before them: what was there once may have
+// been an incident too.
+func (d *Detector) unseen() float64 {
+	n := len(d.past)
+	if n < 3*shape {
+		return 0
+	}
+	now := d.past[n-shape:]
+	nearest, second := math.Inf(1), math.Inf(1)
+	for from := n - 2*shape; from >= 0; from-- {
+		sum := 0.0
+		for i, v := range d.past[from : from+shape] {
+			off := v - now[i]
+			if sum += float64(off * off); sum >= second {
+				break
+			}
+		}
+		switch {
+		case sum < nearest:
+			nearest, second = sum, nearest
+		case sum < second:
+			second = sum
+		}
+	}
+	return math.Sqrt(second)
+}
+
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, v := range list {
+		sum += v
+	}
+	return sum / float64(len(list))
+}

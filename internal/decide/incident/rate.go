@@ -1,0 +1,291 @@
+package incident
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/ledger"
+)
+
+const (
+	idleUse = ledger.Idle
+	storage = ledger.Storage
+)
+
+// attempts watches how many attempts begin again in an hour.
+type attempts struct {
+	of     map[string]map[string]bool // by job: its attempts
+	seen   map[string]time.Time
+	counts map[[2]string]*hourly // of a team, and of a job of it
+	stakes map[[2]string]*past
+}
+
+func newAttempts() rule {
+	return &attempts{map[string]map[string]bool{}, map[string]time.Time{}, map[[2]string]*hourly{}, map[[2]string]*past{}}
+}
+
+const (
+	stormLeast  = 6    // attempts in an hour
+	stormChance = 1e-5 // of so many by chance
+)
+
+func (a *attempts) slot(w *watch, list []piece) {
+	began, lost, jobs := map[[2]string]float64{}, map[[2]string]float64{}, map[string][]string{}
+	for i := range list {
+		p := &list[i]
+		if p.Job == "" {
+			continue
+		}
+		if p.Use == ledger.Lost || p.Use == ledger.StartUp {
+			lost[[2]string{p.Team}] += p.cost
+			lost[[2]string{p.Team, p.Job}] += p.cost
+		}
+		a.seen[p.Job] = w.now
+		if p.Attempt == "" || a.of[p.Job][p.Attempt] {
+			continue
+		}
+		if a.of[p.Job] == nil {
+			a.of[p.Job] = map[string]bool{}
+		} else {
+			began[[2]string{p.Team}]++
+			began[[2]string{p.Team, p.Job}]++
+			jobs[p.Team] = append(jobs[p.Team], p.Job)
+		}
+		a.of[p.Job][p.Attempt] = true
+	}
+	for k := range began {
+		at(a.counts, k)
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(a.counts), compare) {
+		h := a.counts[k]
+		n, most := h.add(w.now, began[k])
+		stake := at(a.stakes, k)
+		stake.add(w.now, lost[k])
+		stake.drop(w.now, time.Hour)
+		if k[1] != "" && w.now.Sub(a.seen[k[1]]) > time.Hour {
+			delete(a.counts, k)
+			delete(a.stakes, k)
+			continue
+		}
+		h.odd = h.odd || w.isNew(Interruptions, k[0], k[1])
+		rate := 0.2
+		if hours := float64(h.hours.n()); hours > 0 {
+			rate = max(rate, 2*h.hours.sum()/hours)
+		}
+		team := k[1] == ""
+		if n < stormLeast || team && (!w.grown() || n <= 2*most || poissonTail(n, rate) > stormChance) {
+			continue
+		}
+		if !team && w.isOpen(Interruptions, k[0], "") {
+			continue
+		}
+		about, text := k[1], fmt.Sprintf("%s began %.0f attempts in an hour", k[1], n)
+		if team {
+			if w.saysOfJob(k[0], jobs[k[0]]) {
+				continue // one job does it, and is named
+			}
+			text = fmt.Sprintf("jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before",
+				n, most)
+		}
+		h.odd = true
+		w.say(said{kind: Interruptions, team: k[0], about: about, since: w.now.Add(-time.Hour), stake: stake.sum(),
+			small: true, jobs: append(slices.Clone(jobs[k[0]]), about)[:max(1, len(jobs[k[0]]))],
+			why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
+	}
+	for job, seen := range a.seen {
+		if w.now.Sub(seen) > 7*24*time.Hour {
+			delete(a.seen, job)
+			delete(a.of, job)
+		}
+	}
+}
+
+// saysOfJob reports whether an alert of interruptions is open for one of the jobs.
+func (w *watch) saysOfJob(team string, jobs []string) bool {
+	return slices.ContainsFunc(jobs, func(j string) bool { return w.isOpen(Interruptions, team, j) })
+}
+
+// poissonTail is the chance of n or more where rate is expected.
+func poissonTail(n, rate float64) float64 {
+	term, below := math.Exp(-rate), 0.0
+	for k := 0.0; k < n; k++ {
+		below += term
+		term *= rate / (k + 1)
+	}
+	return max(0, 1-below)
+}
+
+func compare(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+
+// trials watches how many jobs a group begins.
+type trials struct {
+	groups map[[2]string]*begun // team and group
+	most   map[string]*past     // of a team: jobs of the groups that are over
+}
+
+// begun is the jobs of a group, and what those beyond the usual cost.
+type begun struct {
+	project string
+	jobs    map[string]bool
+	extra   map[string]bool
+	stake   float64
+	since   time.Time
+	seen    time.Time
+	planned bool
+}
+
+func newTrials() rule { return &trials{map[[2]string]*begun{}, map[string]*past{}} }
+
+const (
+	trialsLeast = 30 // jobs
+	groupsLeast = 5  // groups before that are compared with; with fewer, a hundred jobs are many
+	trialsFirst = 100
+)
+
+func (t *trials) slot(w *watch, list []piece) {
+	for i := range list {
+		p := &list[i]
+		if p.Group == "" || p.Job == "" {
+			continue
+		}
+		k := [2]string{p.Team, p.Group}
+		g := t.groups[k]
+		if g == nil {
+			g = &begun{project: p.Project, jobs: map[string]bool{}, extra: map[string]bool{}}
+			t.groups[k] = g
+		}
+		g.seen, g.planned = w.now, g.planned || p.Planned
+		limit := t.limit(p.Team)
+		if !g.jobs[p.Job] {
+			g.jobs[p.Job] = true
+			if n := float64(len(g.jobs)); n > limit/1.5 {
+				if g.extra[p.Job] = true; g.since.IsZero() {
+					g.since = w.now.Add(-Slot)
+				}
+			}
+		}
+		if g.extra[p.Job] {
+			g.stake += p.cost
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(t.groups), compare) {
+		g := t.groups[k]
+		if w.now.Sub(g.seen) > 24*time.Hour {
+			delete(t.groups, k)
+			if !w.isOpen(RunawayTrials, k[0], k[1]) && g.since.IsZero() {
+				at(t.most, k[0]).add(w.now, float64(len(g.jobs)))
+				t.most[k[0]].drop(w.now, 2*forget)
+			}
+			continue
+		}
+		if n := float64(len(g.jobs)); n > t.limit(k[0]) && !g.planned && g.seen.Equal(w.now) {
+			w.say(said{kind: RunawayTrials, team: k[0], project: g.project, about: k[1], since: g.since, stake: g.stake,
+				small: true, why: fmt.Sprintf("%s has begun %.0f jobs, and the largest group of the team before it had %.0f: "+
+					"stop it with scrimp cancel %s, or raise its limit on purpose", k[1], n, at(t.most, k[0]).most(), k[1])})
+		}
+	}
+}
+
+// limit is how many jobs a group may begin.
+func (t *trials) limit(team string) float64 {
+	p := at(t.most, team)
+	if p.n() < groupsLeast {
+		return max(trialsFirst, 1.5*p.most())
+	}
+	return max(trialsLeast, 1.5*p.most())
+}
+
+// transfers watches transfer and storage, by team and category.
+type transfers struct{ of map[[2]string]*hourly }
+
+func newTransfers() rule { return &transfers{map[[2]string]*hourly{}} }
+
+func (t *transfers) slot(w *watch, list []piece) {
+	costs, jobs := map[[2]string]float64{}, map[[2]string]map[string]float64{}
+	for i := range list {
+		p := &list[i]
+		if p.Machine || p.Category != ledger.Transfer && p.Category != storage || p.Planned {
+			continue
+		}
+		k := [2]string{p.Team, string(p.Category)}
+		if costs[k] += p.cost; jobs[k] == nil {
+			jobs[k] = map[string]float64{}
+		}
+		jobs[k][p.Job] += p.cost
+	}
+	for k := range costs {
+		at(t.of, k)
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(t.of), compare) {
+		h := t.of[k]
+		n, most := h.add(w.now, costs[k])
+		h.odd = h.odd || w.isNew(TransferStorm, k[0], k[1])
+		if !w.grown() || n <= 2*most || n-most < trifle {
+			continue
+		}
+		h.odd = true
+		dear := dearest(jobs[k])
+		w.say(said{kind: TransferStorm, team: k[0], about: k[1], since: w.now.Add(-time.Hour), stake: n - most/2,
+			jobs: dear[:min(1, len(dear))], why: fmt.Sprintf("%s cost %.2f in an hour, and %.2f at most in the two weeks "+
+				"before%s", k[1], n, most, mostly(dear))})
+	}
+}
+
+// dearest are the names of what cost most, first.
+func dearest(costs map[string]float64) []string {
+	names := slices.Sorted(maps.Keys(costs))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case costs[a] > costs[b]:
+			return -1
+		case costs[a] < costs[b]:
+			return 1
+		}
+		return 0
+	})
+	return slices.DeleteFunc(names, func(n string) bool { return n == "" })
+}
+
+func mostly(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ": most of it is of " + names[0]
+}
+
+// spending watches all that a team spends. It speaks only where no other rule did.
+type spending struct{ of map[string]*hourly }
+
+func newSpending() rule { return &spending{map[string]*hourly{}} }
+
+func (s *spending) slot(w *watch, list []piece) {
+	costs, jobs := map[string]float64{}, map[string]map[string]float64{}
+	for i := range list {
+		p := &list[i]
+		at(s.of, p.Team)
+		if p.Planned {
+			continue
+		}
+		if costs[p.Team] += p.cost; jobs[p.Team] == nil {
+			jobs[p.Team] = map[string]float64{}
+		}
+		jobs[p.Team][p.Job] += p.cost
+	}
+	for _, team := range slices.Sorted(maps.Keys(s.of)) {
+		h := s.of[team]
+		n, most := h.add(w.now, costs[team])
+		h.odd = h.odd || w.isNew(Spend, team, team)
+		known := w.now.Sub(w.recent[team]) < rest/4 && !w.isOpen(Spend, team, team)
+		if !w.grown() || n <= 2*most || n-most < trifle || known {
+			continue
+		}
+		h.odd = true
+		dear := dearest(jobs[team])
+		w.say(said{kind: Spend, team: team, about: team, since: w.now.Add(-time.Hour), stake: n - most,
+			jobs: dear[:min(5, len(dear))], why: fmt.Sprintf("the team spent %.2f in an hour, and %.2f at most in the two "+
+				"weeks before%s; where it is meant so, give its jobs the tag planned", n, most, mostly(dear))})
+	}
+}

@@ -1,0 +1,327 @@
+package incident
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// prices watches what an hour of the same machine, bought in the same way, costs a team, and whether its attempts begin
+// on on-demand where they began on spot before.
+type prices struct {
+	of    map[[2]string]*rates
+	jobs  map[string]bought // of each job
+	falls map[string]*fall
+}
+
+// rates is what an hour cost, slot by slot.
+type rates struct {
+	past        past
+	hour        time.Time
+	usual, most float64 // of the past, as of the hour
+	high        int     // slots in a row
+	stake       float64
+	since       time.Time
+}
+
+// bought is how a job's machine was bought.
+type bought struct {
+	attempt, capacity string
+	seen              time.Time
+}
+
+// fall is how sure it is that a team buys on-demand now where it bought spot: a CUSUM of the likelihoods.
+type fall struct {
+	begun, onDemand float64 // attempts, ever
+	sure            float64
+	since           time.Time
+	stake           float64
+	jobs            []string
+	cheap           map[string]float64 // the newest price on spot, by SKU
+}
+
+func newPrices() rule {
+	return &prices{map[[2]string]*rates{}, map[string]bought{}, map[string]*fall{}}
+}
+
+const (
+	priceJump  = 1.3
+	priceSlots = 2
+	priceKnown = 72  // slots of use before a price is known
+	fallShare  = 0.9 // of attempts on on-demand, in a fall-back
+	fallSure   = 8.0 // the logarithm of how much more likely than the usual
+	onDemand   = "on-demand"
+	spot       = "spot"
+)
+
+func (r *prices) slot(w *watch, list []piece) {
+	type sold struct {
+		cost, hours float64
+		jobs        []string
+	}
+	now, groups := map[[2]string]*sold{}, map[[2]string]bool{}
+	for i := range list {
+		p := &list[i]
+		if !p.Machine || !p.Price.Known || p.Planned || p.hours == 0 {
+			continue
+		}
+		price := p.Price.Rate.Float()
+		b := at(now, [2]string{p.Team, strings.Join(strings.Fields(p.Provider+" "+p.Region+" "+p.SKU+" "+p.Capacity), " ")})
+		b.cost, b.hours, b.jobs = b.cost+float64(price*p.hours), b.hours+p.hours, append(b.jobs, p.Job)
+		if p.Job == "" || p.Capacity != spot && p.Capacity != onDemand {
+			continue
+		}
+		f := at(r.falls, p.Team)
+		group := [2]string{p.Team, p.Group}
+		before := r.jobs[p.Job]
+		if before.attempt != p.Attempt || before.capacity != p.Capacity {
+			if p.Group == "" || !groups[group] { // a group decides once for all that begin together
+				f.begins(w, p)
+			}
+			groups[group] = true
+		}
+		if p.Capacity == spot {
+			if f.cheap == nil {
+				f.cheap = map[string]float64{}
+			}
+			f.cheap[p.SKU] = price
+		} else if cheap := f.cheap[p.SKU]; f.sure > 0 && cheap > 0 && cheap < price {
+			f.stake += p.cost * (1 - cheap/price)
+		}
+		r.jobs[p.Job] = bought{p.Attempt, p.Capacity, w.now}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(now), compare) {
+		b, s := now[k], at(r.of, k)
+		r.jump(w, k, s, b.cost/b.hours, b.hours, b.jobs)
+	}
+	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
+		if f := r.falls[team]; f.sure >= fallSure {
+			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
+				why: fmt.Sprintf("the last %d attempts began on on-demand, and %.0f %% of all before: no spot capacity, or "+
+					"deadlines that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
+		}
+	}
+	for job, b := range r.jobs {
+		if w.now.Sub(b.seen) > 6*time.Hour {
+			delete(r.jobs, job)
+		}
+	}
+}
+
+// begins counts an attempt that begins on a machine.
+func (f *fall) begins(w *watch, p *piece) {
+	usual := max(0.02, min((f.onDemand+1)/(f.begun+4), 0.6))
+	if p.Capacity == spot {
+		f.sure += math.Log((1 - fallShare) / (1 - usual))
+	} else {
+		if f.sure <= 0 {
+			f.since, f.stake, f.jobs = w.now.Add(-Slot), 0, nil
+		}
+		f.sure = min(f.sure+math.Log(fallShare/usual), fallSure+3)
+		f.jobs = append(f.jobs, p.Job)
+	}
+	if f.sure = max(0, f.sure); f.sure < fallSure/2 { // what may be a fall-back is not the usual
+		f.begun++
+		if p.Capacity == onDemand {
+			f.onDemand++
+		}
+	}
+}
+
+// jump compares a price with that of the week before.
+func (r *prices) jump(w *watch, k [2]string, s *rates, price, hours float64, jobs []string) {
+	if hour := w.now.Truncate(time.Hour); hour.After(s.hour) {
+		s.hour, s.usual, s.most = hour, s.past.quantile(0.5), s.past.most()
+		s.past.drop(w.now, forget/2)
+	}
+	if s.past.n() < priceKnown || price < priceJump*s.usual || price <= 1.05*s.most {
+		s.past.add(w.now, price)
+		s.high, s.stake = 0, 0
+		return
+	}
+	if s.high++; s.high == 1 {
+		s.since = w.now.Add(-Slot)
+	}
+	if s.stake += (price - s.usual) * hours; s.high >= priceSlots {
+		w.say(said{kind: PriceJump, team: k[0], about: k[1], since: s.since, stake: s.stake, small: true, jobs: jobs,
+			why: fmt.Sprintf("an hour of %s costs %.3f, %.0f %% above the median of the week before: see scrimp explain JOB, "+
+				"and scrimp offers for others", k[1], price, 100*(price/s.usual-1))})
+	}
+}
+
+// runs watches recurring jobs: what each run costs, on which machine, and how long it takes.
+type runs struct {
+	live map[string]*run
+	of   map[[2]string][]*run // of a series: the runs that are over
+}
+
+// run is one run of a recurring job.
+type run struct {
+	team, project, series, job string
+	began, seen                time.Time
+	cost, hours                float64
+	dear                       int
+	stake                      float64
+	sku                        string
+	planned, unknown           bool
+}
+
+func newRuns() rule { return &runs{map[string]*run{}, map[[2]string][]*run{}} }
+
+const (
+	runsKept   = 40
+	runsFew    = 3   // runs before, to compare a machine or a length with
+	dearerBy   = 1.5 // the price of an hour of the run
+	longerBy   = 2.0
+	longFew    = 7             // runs before, to compare a length with
+	overAfter  = 2 * time.Hour // without a cost, a run is over
+	creepRuns  = 10            // the newest, in which a creep may have begun
+	creepPast  = 14            // runs before those, at least
+	creepSlack = 0.5           // standard deviations a run that are no creep
+	creepSum   = 8.0           // standard deviations that are one
+	creepNoise = 0.02          // the least deviation
+	creepMost  = 3.0           // standard deviations that one run counts
+	creepRise  = 1.06          // the least rise
+)
+
+func (r *runs) slot(w *watch, list []piece) {
+	spent := map[string]float64{}
+	rates := map[string]float64{}
+	for i := range list {
+		p := &list[i]
+		if p.Series == "" || p.Job == "" {
+			continue
+		}
+		j := r.live[p.Job]
+		if j == nil {
+			j = &run{team: p.Team, project: p.Project, series: p.Series, job: p.Job, began: w.now.Add(-Slot)}
+			r.live[p.Job] = j
+		}
+		j.seen, j.cost, j.planned = w.now, j.cost+p.cost, j.planned || p.Planned
+		spent[p.Job] += p.cost
+		if p.Machine {
+			j.hours += p.hours
+			j.sku = p.SKU
+			rates[p.Job] = max(rates[p.Job], p.Price.Rate.Float())
+			j.unknown = j.unknown || !p.Price.Known
+		}
+	}
+	for _, job := range slices.Sorted(maps.Keys(r.live)) {
+		j := r.live[job]
+		k := [2]string{j.team, j.series}
+		switch {
+		case w.now.Sub(j.seen) > overAfter:
+			delete(r.live, job)
+			if !j.planned && !j.unknown && j.cost > 0 {
+				r.of[k] = append(r.of[k], j)
+				r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
+				r.creep(w, j, r.of[k])
+			}
+		case j.seen.Equal(w.now) && !j.planned:
+			r.dearer(w, j, r.of[k], rates[job], spent[job])
+			r.longer(w, j, r.of[k])
+		}
+	}
+	for k, list := range r.of {
+		if n := len(list); n > 0 && w.isOpen(CostCreep, k[0], k[1]) && w.now.Sub(list[n-1].seen) < 3*24*time.Hour {
+			w.open[key{CostCreep, k[0], k[1]}].seen = w.now // it goes on from run to run
+		}
+	}
+}
+
+// steady reports whether the runs are alike enough to compare one with them: a name alone makes no recurring job.
+func steady(before []*run) bool {
+	var costs past
+	for _, b := range before {
+		costs.add(b.seen, b.cost)
+	}
+	usual := costs.quantile(0.5)
+	return costs.most() <= 3*usual && costs.quantile(0) >= usual/3
+}
+
+// dearer compares the price of an hour with that of the runs before.
+func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
+	if len(before) < runsFew || !steady(before) {
+		return
+	}
+	most := 0.0
+	for _, b := range before {
+		if b.hours > 0 {
+			most = max(most, b.cost/b.hours)
+		}
+		if b.sku == j.sku {
+			return // a price of the same machine is the business of prices
+		}
+	}
+	if most <= 0 || rate < dearerBy*most {
+		return
+	}
+	if j.dear++; j.dear == 1 {
+		j.stake = 0
+	}
+	j.stake += spent * (1 - most/rate)
+	if j.dear >= 2 {
+		w.say(said{kind: OtherMachine, team: j.team, project: j.project, about: j.series, since: j.began, stake: j.stake,
+			small: true, jobs: []string{j.job},
+			why: fmt.Sprintf("%s runs on %s at %.2f an hour; its last %d runs had %s at %.2f at most: see scrimp explain %s",
+				j.job, j.sku, rate, len(before), before[len(before)-1].sku, most, j.job)})
+	}
+}
+
+// longer compares the machine time with that of the runs before.
+func (r *runs) longer(w *watch, j *run, before []*run) {
+	if len(before) < longFew || !steady(before) {
+		return
+	}
+	most := 0.0
+	for _, b := range before {
+		most = max(most, b.hours)
+	}
+	if j.hours > longerBy*most {
+		w.say(said{kind: LongRun, team: j.team, project: j.project, about: j.series, since: j.began,
+			stake: j.cost * (1 - most/j.hours), jobs: []string{j.job},
+			why: fmt.Sprintf("%s has used %.1f machine hours, and none of its last %d runs more than %.1f: look at its "+
+				"progress with scrimp status %s", j.job, j.hours, len(before), most, j.job)})
+	}
+}
+
+// creep adds up how far the newest runs are above those before them (a CUSUM of the logarithm of the cost).
+func (r *runs) creep(w *watch, j *run, list []*run) {
+	if len(list) < creepRuns+creepPast {
+		return
+	}
+	var before past
+	for _, b := range list[:len(list)-creepRuns] {
+		before.add(b.seen, math.Log(b.cost))
+	}
+	usual := before.quantile(0.5)
+	var off past
+	for _, v := range before.values {
+		off.add(w.now, math.Abs(v-usual))
+	}
+	noise := max(creepNoise, 1.4826*off.quantile(0.5))
+	sum, stake, since := 0.0, 0.0, w.now
+	var newest past
+	for _, b := range list[len(list)-creepRuns:] {
+		high := math.Log(b.cost) - usual
+		newest.add(b.seen, high)
+		if sum += min(creepMost, high/noise) - creepSlack; sum <= 0 {
+			sum, stake = 0, 0
+			continue
+		}
+		if stake == 0 {
+			since = b.began
+		}
+		stake += b.cost - math.Exp(usual)
+	}
+	newest.values = newest.values[creepRuns-3:]
+	rise := math.Exp(newest.quantile(0.5))
+	if sum > creepSum && rise >= creepRise && newest.quantile(0) > noise {
+		w.say(said{kind: CostCreep, team: j.team, project: j.project, about: j.series, since: since, stake: stake,
+			jobs: []string{j.job}, why: fmt.Sprintf("a run of %s costs %.0f %% more than before %s, and more from run to "+
+				"run: compare two with scrimp receipt", j.series, 100*(rise-1), since.UTC().Format(time.DateOnly))})
+	}
+}

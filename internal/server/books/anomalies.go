@@ -1,0 +1,84 @@
+package books
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/incident"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+const (
+	anomaliesSince = 7 * 24 * time.Hour
+	anomaliesMost  = 90 * 24 * time.Hour
+	// anomaliesLearn is how much of the past incidents are compared with.
+	anomaliesLearn = 28 * 24 * time.Hour
+)
+
+// Anomalies lists the incidents of a span. It replays the charges of the span and of the month before it, so that the
+// same ledger gives the same incidents.
+func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
+	team, back := r.URL.Query().Get("team"), anomaliesSince
+	if text := r.URL.Query().Get("since"); text != "" {
+		var err error
+		if back, err = spec.ParseDuration(text); err != nil || back <= 0 || back > anomaliesMost {
+			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span of up to 90 days",
+				"write one such as 24h or 7d", err)
+			return
+		}
+	}
+	until := b.Control.Now().UTC()
+	v := client.Anomalies{Since: until.Add(-back), Until: until, Anomalies: []client.Anomaly{}}
+	var rows []incident.Row
+	span := charge.Span{Since: v.Since.Add(-anomaliesLearn).Truncate(time.Hour)}
+	err := b.eachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+		if !c.Corrects && (team == "" || c.Owner.Team == team) {
+			rows = append(rows, rowOf(&c))
+		}
+		return nil
+	})
+	if err != nil {
+		unread(w, "the ledger was not read", err)
+		return
+	}
+	for _, a := range incident.Find(rows) {
+		if a.Until.IsZero() || a.Until.After(v.Since) {
+			v.Anomalies = append(v.Anomalies, anomalyOf(a))
+		}
+	}
+	slices.SortStableFunc(v.Anomalies, func(a, b client.Anomaly) int { return b.Found.Compare(a.Found) })
+	reply.JSON(w, v)
+}
+
+// rowOf is a charge as incidents are found in.
+func rowOf(c *charge.Charge) incident.Row {
+	o := &c.Owner
+	r := incident.Row{Begin: c.Begin, End: c.End, Amount: c.Amount, Currency: c.Currency, Category: c.Category, Use: c.Use,
+		Price: c.Price, Machine: c.Timed && (c.Category == ledger.Compute || c.Category == ledger.Fixed),
+		Team: o.Team, Project: o.Project, Group: o.Group, Job: o.Job, Attempt: o.Attempt, Instance: o.Instance,
+		Provider: c.Provider, Region: c.Region, SKU: c.SKU, Capacity: string(c.Capacity), Planned: c.Planned}
+	if o.Group == "" {
+		r.Series = c.Name
+	}
+	return r
+}
+
+func anomalyOf(a incident.Alert) client.Anomaly {
+	v := client.Anomaly{Kind: string(a.Kind), Team: a.Team, Project: a.Project, About: cmp.Or(a.About, a.Team),
+		Since: a.Since, Found: a.Found, AtStake: a.AtStake, AtFound: a.AtFound,
+		Currency: a.Currency, Why: a.Why, Jobs: a.Jobs}
+	if v.Jobs == nil {
+		v.Jobs = []string{}
+	}
+	if !a.Until.IsZero() {
+		v.Until = &a.Until
+	}
+	return v
+}
