@@ -68,7 +68,7 @@ func (a *app) simulateQueueCmd() *cobra.Command {
 	var asked []string
 	cmd := &cobra.Command{
 		Use:   "queue --trace FILE --catalog FILE",
-		Short: "Replay a trace of jobs under packing policies, and compare cost and delay",
+		Short: "Replay a trace of jobs under packing policies",
 		Long: `Replays a trace of jobs on rented machines under each packing policy: the rules of the public packing
 benchmark (Eva, EuroSys 2025), in whole seconds, with a round of the scheduler every 300 s. Machines are bought
 on demand and never run out. no-packing gives each job a machine of its own, stratus knows how long jobs run,
@@ -173,7 +173,7 @@ func (a *app) simulatePackCmd() *cobra.Command {
 	var repeat bool
 	cmd := &cobra.Command{
 		Use:   "pack --trace FILE --catalog FILE",
-		Short: "Pack the jobs of a trace at once, and compare with the least that is possible",
+		Short: "Pack the jobs of a trace at once, beside a lower bound",
 		Long: `Packs the jobs of a trace onto new machines, all at once and without interference, at the lowest sum of prices
 that column generation finds, and prints the lower bound of the same linear program: no packing costs less.
 

@@ -21,7 +21,7 @@ func (a *app) simulateZonesCmd() *cobra.Command {
 	var f zonesFlags
 	cmd := &cobra.Command{
 		Use:   "zones --availability FILE --prices FILE",
-		Short: "Benchmarks with several zones, public or your own: where to run, and when?",
+		Short: "Compare policies of where to run over several zones",
 		Long: `Plays the public benchmark with several zones: one V100, ticks of 195 s, 48 h of work by 52 h or 24 h by
 36 or 48 h, 3 or 12 min to restart, on-demand at $3.06/h, live spot prices, and a checkpoint that takes
 90 s and $1 to another region, over ten groups of zones. In form A every zone is seen in every tick, in
