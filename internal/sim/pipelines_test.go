@@ -141,11 +141,6 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 	}
 	// One of those that start, by chance: programs lie in a list whose last may be taken back.
 	rng := rand.New(rand.NewPCG(w.seed, s.Base))
-	for i := range moves { // a planner that errs
-		if v := &moves[i]; v.Do == groups.Skip && v.Run != nil && rng.IntN(4) == 0 {
-			v.Do = groups.Start
-		}
-	}
 	starts := 0
 	for _, v := range moves {
 		if v.Do == groups.Start {

@@ -39,6 +39,13 @@ func (w *World) propose(a core.Propose) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // chance of its own, so that lives without groups are as they were
+	if s.Schedule != nil && rng.IntN(4) == 0 {   // a planner that errs begins what it should skip
+		for i := range moves {
+			if moves[i].Do == groups.Skip {
+				moves[i].Do = groups.Start
+			}
+		}
+	}
 	life := w.lives
 	switch after := time.Second; rng.IntN(20) {
 	case 0: // lost
