@@ -71,6 +71,13 @@ type PastJob struct {
 	Known     bool          `json:"known"` // whether its work is: it was measured
 }
 
+// Fare is what it costs to take a job's checkpoint from one region to another.
+type Fare struct {
+	From string       `json:"from"`
+	To   string       `json:"to"`
+	Cost money.Amount `json:"cost"`
+}
+
 // Terms is what the core needs to know of a job. It is made from the job file
 // once, at submission, so that the core depends on no file format.
 type Terms struct {
@@ -109,6 +116,7 @@ type Terms struct {
 	// and Carry what it costs; 0 where the job cannot leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
+	Egress   []Fare        `json:"egress,omitempty"`      // routes between regions that cost something else
 	Grace    time.Duration `json:"grace_ns"`              // given to a drain
 	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
 	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder
