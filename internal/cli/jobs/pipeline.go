@@ -154,6 +154,11 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err != nil {
 		return err
 	}
+	if f.scheduled {
+		if err := alone(ctx, c, p.file.Whole.Name); err != nil {
+			return err
+		}
+	}
 	v, err := c.Server(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -18,10 +19,10 @@ func (a *app) pipelineScheduleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "schedule [pipeline.yaml]", Short: "Run a pipeline by the clock, within one budget for all runs",
 		Long: `Runs the pipeline of a file each time its schedule is due. The file says when, below schedule: cron,
-zone, the budget of all runs together, and, where they are to end, runs or until; flags come before it. budget at
+zone, the budget of all runs together, and, where they are to end, runs or until; a flag counts more. budget at
 the top of the file is that of one run. Each run is a pipeline of its own, NAME.r1 and so on, which runs only the
 stages that something has changed for. The work folder is sent once: what is new comes from a stage with
-always: true that fetches it. A run is skipped while the one before it is not over. What was due while the server
+always_changed: true that fetches it. A run is skipped while the one before it is not over. What was due while the server
 was down is made up for by one run, or, with catch_up: false, skipped.
 
 scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule with its run.` + command.PlainExit,
@@ -30,6 +31,9 @@ scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule
 		Args: command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nameGiven, f.costsGiven = cmd.Flag("name").Changed, cmd.Flag("budget").Changed
+			if cmd.Flag("runs").Changed && f.runs < 1 {
+				return fmt.Errorf("--runs %d: write 1 or more, or leave it out for runs without end", f.runs)
+			}
 			return a.pipelineRun(cmd.Context(), args, f)
 		},
 	}
@@ -45,6 +49,17 @@ scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return cmd
+}
+
+// alone reports that no schedule of that name is open: two would both spend.
+func alone(ctx context.Context, c *command.Client, name string) error {
+	list, err := c.Groups(ctx)
+	for _, g := range list {
+		if g.Schedule != nil && g.Name == name && g.State != "over" {
+			return fmt.Errorf("the schedule %s of that name is open: end it with scrimp cancel %s, or give --name", g.ID, g.ID)
+		}
+	}
+	return err
 }
 
 // schedules adds when the pipeline runs to what is sent.

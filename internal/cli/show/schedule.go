@@ -97,8 +97,8 @@ func scheduleRuns(g api.Group, p Place) string {
 			}
 		}
 		why := clean(r.Why)
-		if r.Missed > 0 && why == "" {
-			why = fmt.Sprintf("for %d missed", r.Missed)
+		if r.Missed > 0 {
+			why = strings.TrimPrefix(why+fmt.Sprintf("; %d missed before it", r.Missed), "; ")
 		}
 		rows = append(rows, []string{p.market(r.DueMarket), orDash(clean(r.Group)), state, stages, cost, orDash(why)})
 	}

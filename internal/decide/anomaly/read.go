@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/lib/lines"
 )
 
 // Row is a row of a file.
@@ -36,7 +38,7 @@ const columnsFix = "write a header with the columns timestamp and value, and bel
 
 // NewReader reads the header. The name stands in errors.
 func NewReader(name string, in io.Reader) (*Reader, error) {
-	r := &Reader{name: name, in: csv.NewReader(in)}
+	r := &Reader{name: name, in: csv.NewReader(lines.Reader(in))}
 	r.in.ReuseRecord = true
 	header, err := r.in.Read()
 	if errors.Is(err, io.EOF) {

@@ -29,6 +29,7 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 		if run := m.State().Group(x.Group); run != nil {
 			r.State, r.Succeeded, r.Cost = string(run.Phase), run.Succeeded(), m.GroupSpent(run, d.Control.Now())
 			r.Stages, r.Ran = len(run.Stages), run.Began
+			r.Why = whyRun(run)
 			for n := range run.Stages {
 				if run.Stages[n].Phase != groups.Reused {
 					continue
@@ -42,6 +43,18 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 		v.Runs = append(v.Runs, r)
 	}
 	return v
+}
+
+// whyRun says why a run is not done, or what a gate of it skipped; "": neither.
+func whyRun(run *state.Group) string {
+	for _, phase := range []groups.StagePhase{groups.StageFailed, groups.Skipped} {
+		for n := range run.Stages {
+			if x := &run.Stages[n]; x.Phase == phase {
+				return run.Terms.Pipeline.Stages[n].Name + ": " + x.Why
+			}
+		}
+	}
+	return ""
 }
 
 // countRuns makes the members of a schedule its runs.

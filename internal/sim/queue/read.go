@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"scrimp/internal/decide/pack"
+	"scrimp/internal/lib/lines"
 	"scrimp/internal/lib/money"
 )
 
@@ -55,7 +56,7 @@ type table struct {
 }
 
 func newTable(file string, in io.Reader, columns ...string) (*table, error) {
-	t := &table{file: file, in: csv.NewReader(in), column: map[string]int{}}
+	t := &table{file: file, in: csv.NewReader(lines.Reader(in)), column: map[string]int{}}
 	head, err := t.in.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: is empty: begin it with the line %s", file, strings.Join(columns, ","))

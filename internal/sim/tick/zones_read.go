@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/lib/lines"
 	"scrimp/internal/lib/money"
 )
 
@@ -59,7 +60,7 @@ type span struct {
 // last, and holds them against each other: within a window and zone each row
 // begins where the one before ended, the first at 0.
 func readSpans(file string, in io.Reader, last string) ([]span, error) {
-	r := csv.NewReader(in)
+	r := csv.NewReader(lines.Reader(in))
 	r.FieldsPerRecord = -1
 	r.ReuseRecord = true
 	want := []string{"window", "zone", "start_tick", "ticks", last}

@@ -31,7 +31,7 @@ const (
 	maxText   = 200 // bytes of a line of cron
 	years     = 9   // within which it must be due: 29 February comes after eight years at the latest
 	mostPast  = 1000
-	Late      = 5 * time.Minute // by which a run may begin after it was due without having been missed
+	Late      = time.Minute // by which a run may begin after it was due without having been missed
 	shortForm = cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom
 )
 

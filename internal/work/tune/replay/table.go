@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"scrimp/internal/lib/lines"
 	"scrimp/internal/work/tune"
 )
 
@@ -69,7 +70,7 @@ type sheet struct {
 }
 
 func open(r io.Reader, name string, columns ...string) (*sheet, error) {
-	s := &sheet{csv: csv.NewReader(r), name: name, asked: columns}
+	s := &sheet{csv: csv.NewReader(lines.Reader(r)), name: name, asked: columns}
 	s.csv.ReuseRecord = true
 	header, err := s.csv.Read()
 	if errors.Is(err, io.EOF) {

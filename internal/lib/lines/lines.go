@@ -1,0 +1,38 @@
+// Package lines bounds the lines of text that somebody else gives: a reader of CSV or JSON keeps a line in memory, however
+// long it is.
+package lines
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Most is how many bytes a line of a table may have.
+const Most = 1 << 20
+
+// Reader reads from in. It ends with an error at a line of more than Most bytes.
+func Reader(in io.Reader) io.Reader { return &reader{in: in} }
+
+type reader struct {
+	in io.Reader
+	n  int // bytes of the line so far
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	for rest := p[:n]; ; {
+		end := bytes.IndexByte(rest, '\n')
+		length := end
+		if end < 0 {
+			length = len(rest)
+		}
+		if r.n += length; r.n > Most {
+			return 0, fmt.Errorf("a line has more than %d bytes: this is no such table", Most)
+		}
+		if end < 0 {
+			return n, err
+		}
+		r.n, rest = 0, rest[end+1:]
+	}
+}
