@@ -15,6 +15,7 @@ import (
 type QueueReplay struct {
 	Jobs     int           `json:"jobs"`
 	Policies []QueuePolicy `json:"policies"`
+	Factor   float64       `json:"-"` // of the deadline whose misses the text shows, where they were counted
 }
 
 // QueuePolicy is what one policy cost, and how long jobs took.
@@ -60,6 +61,12 @@ func (r QueueReplay) Text(p Place) string {
 			whole = q.Cost
 		}
 	}
+	factor := strconv.FormatFloat(r.Factor, 'f', -1, 64)
+	if len(r.Policies) > 0 {
+		if _, counted := r.Policies[0].Misses[factor]; !counted {
+			factor = "1.25"
+		}
+	}
 	var rows [][]string
 	for _, q := range r.Policies {
 		share := "-"
@@ -67,7 +74,7 @@ func (r QueueReplay) Text(p Place) string {
 			share = fmt.Sprintf("%.2f %%", 100*q.Cost/whole)
 		}
 		rows = append(rows, []string{q.Name, money.Format(q.Exact, money.USD, 2), share, fmt.Sprintf("%.2f h", q.Mean),
-			fmt.Sprintf("%.1f h", q.P99), fmt.Sprintf("%.2f %%", 100*q.Misses["1.25"]), fmt.Sprintf("%.2f", q.Moves),
+			fmt.Sprintf("%.1f h", q.P99), fmt.Sprintf("%.2f %%", 100*q.Misses[factor]), fmt.Sprintf("%.2f", q.Moves),
 			fmt.Sprintf("%.1f ms", q.Round.P99)})
 	}
 	var b strings.Builder
@@ -75,8 +82,8 @@ func (r QueueReplay) Text(p Place) string {
 		{Name: "SHARE", Right: true}, {Name: "MEAN", Right: true}, {Name: "P99", Right: true}, {Name: "LATE", Right: true},
 		{Name: "MOVES", Right: true}, {Name: "ROUND", Right: true}}, rows, p.width()))
 	b.WriteString("\n" + draw.Wrap("", draw.Count(r.Jobs, "job")+". SHARE is of the cost of no-packing. LATE "+
-		"counts jobs that ended after 1.25 times their work and 900 s; MOVES is per job, ROUND what 99 % of the "+
-		"scheduler's rounds stayed below.", p.width()))
+		"counts jobs that ended after "+factor+" times their work and 900 s; MOVES is per job, ROUND the computing "+
+		"time that 99 % of the scheduler's rounds stayed below.", p.width()))
 	return b.String()
 }
 

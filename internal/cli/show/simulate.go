@@ -50,6 +50,11 @@ func Settings(by []replay.SettingScores, policies []string, p Place) string {
 		{Name: "ZONES", Least: 8}, {Name: "WORK", Right: true}, {Name: "BY", Right: true},
 		{Name: "RESTART", Right: true, Leaves: 2}, {Name: "GB", Right: true, Leaves: 3}, {Name: "SIGHT", Leaves: 4},
 	}
+	const wide = 110
+	narrow := p.Width > 0 && p.Width < wide // all that tells rows apart, in one column
+	if narrow {
+		columns = []draw.Column{{Name: "ZONES", Least: 8}, {Name: "JOB", Key: true}}
+	}
 	short := map[string]string{string(policy.UniformProgress): "UNIFORM", string(policy.UniformProgress2): "UNIFORM-2"}
 	for _, name := range policies {
 		columns = append(columns, draw.Column{Name: cmp.Or(short[name], strings.ToUpper(name)), Right: true, Key: true})
@@ -59,6 +64,10 @@ func Settings(by []replay.SettingScores, policies []string, p Place) string {
 		s := &by[i]
 		row := []string{zonesOf(s.Group), inHours(s.Size.Work), inHours(s.Size.Deadline), inHours(s.Restart),
 			strconv.FormatFloat(s.Checkpoint.GB, 'f', -1, 64), string(s.Sight)}
+		if narrow {
+			job := row[1] + "/" + row[2] + " " + row[3] + " " + row[4] + "G " + row[5]
+			row = []string{row[0], strings.ReplaceAll(job, " h", "h")}
+		}
 		for _, score := range s.Scores {
 			cell := "-"
 			if score.Runs > 0 {
@@ -71,7 +80,11 @@ func Settings(by []replay.SettingScores, policies []string, p Place) string {
 		}
 		rows = append(rows, row)
 	}
-	return draw.Grid(columns, rows, p.width())
+	text := draw.Grid(columns, rows, p.width())
+	if narrow {
+		text += "\n" + draw.Wrap("", "JOB is its work and deadline, restart, GB of the checkpoint and sight.", p.width())
+	}
+	return text
 }
 
 // zonesOf names the zones of a group, or says how many they are.

@@ -151,7 +151,7 @@ func readInterference(text string, jobs []queue.Job) (queue.Interference, error)
 
 func (a *app) queue(ctx context.Context, c queue.Config, names []string) error {
 	tell := a.Counter()
-	answer := show.QueueReplay{Jobs: len(c.Jobs)}
+	answer := show.QueueReplay{Jobs: len(c.Jobs), Factor: c.Deadline}
 	for i, name := range names {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -206,6 +206,7 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 		},
 	}
 	f.add(cmd)
+	f.columns = queue.Columns{} // jobs that are packed at once need neither arrival nor work
 	cmd.Flags().BoolVar(&repeat, "repeat", false,
 		"repeat the jobs in order where --first is larger than the trace (default: refuse)")
 	return cmd

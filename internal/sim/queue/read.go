@@ -73,7 +73,11 @@ func newTable(file string, in io.Reader, columns ...string) (*table, error) {
 	}
 	for _, name := range columns {
 		if _, ok := t.column[name]; !ok {
-			return nil, fmt.Errorf("%s: line 1: has no column %q: add it, or name another column with its flag", file, name)
+			fix := "add it"
+			if strings.HasPrefix(name, "arrival_") || strings.HasPrefix(name, "work_") {
+				fix = "add it, or name another with --arrival-column or --work-column"
+			}
+			return nil, fmt.Errorf("%s: line 1: has no column %q: %s", file, name, fix)
 		}
 	}
 	return t, nil
@@ -157,9 +161,14 @@ var (
 	phaseColumns = []string{"init_delay_s", "fetch_delay_s", "build_image_delay_s", "kill_delay_s", "upload_delay_s"}
 )
 
-// ReadTrace reads a trace of jobs. Jobs are in the order of their rows.
+// ReadTrace reads a trace of jobs. Jobs are in the order of their rows. Without columns they all come at once, with a
+// second of work.
 func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
-	columns := append([]string{"job_id", "workload", c.Arrival, c.Work, "image_id"}, sizeColumns...)
+	columns := append([]string{"job_id", "workload", "image_id"}, sizeColumns...)
+	timed := c != Columns{}
+	if timed {
+		columns = append(columns, c.Arrival, c.Work)
+	}
 	t, err := newTable(file, in, append(columns, phaseColumns...)...)
 	if err != nil {
 		return nil, err
@@ -189,14 +198,16 @@ func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
 			return nil, t.wrong("workload", "name what the job runs, so that interference can be learned")
 		}
 		j.Kind, j.Image = number(kinds, j.Workload), number(images, t.text("image_id"))
-		if j.Arrival, err = t.seconds(c.Arrival); err != nil {
-			return nil, err
-		}
-		if j.Work, err = t.number(c.Work, unit, mostSeconds); err != nil {
-			return nil, err
-		}
-		if j.Work == 0 {
-			return nil, t.wrong(c.Work, "give more than 0 seconds of work")
+		if j.Work = unit; timed {
+			if j.Arrival, err = t.seconds(c.Arrival); err != nil {
+				return nil, err
+			}
+			if j.Work, err = t.number(c.Work, unit, mostSeconds); err != nil {
+				return nil, err
+			}
+			if j.Work == 0 {
+				return nil, t.wrong(c.Work, "give more than 0 seconds of work")
+			}
 		}
 		if err := t.fields(pack.Milli, mostSize, sizeColumns, &j.Size[0], &j.Size[1], &j.Size[2]); err != nil {
 			return nil, err
