@@ -3,34 +3,32 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/work/diagnose"
 )
 
 // ran are the programs of testdata/diagnose/train.py with the cause that each has; "": none.
 var ran = []struct {
-	fault   string
-	class   diagnose.Class
-	seconds int
+	fault string
+	class diagnose.Class
 }{
-	{"leak", diagnose.Leak, 90},
-	{"healthy", "", 50}, {"healthy-again", "", 50}, {"healthy-too", "", 50},
-	{"worker", diagnose.DataLoading, 50}, {"main", diagnose.DataLoading, 50}, {"small-reads", diagnose.SmallReads, 50},
-	{"set-up", diagnose.SetUp, 60}, {"idle", diagnose.IdleAfter, 60}, {"logging", diagnose.Logging, 50},
-	{"evaluate", diagnose.Evaluation, 50}, {"threads", diagnose.Oversubscription, 50}, {"save", diagnose.Checkpointing, 50},
-	{"sleep", diagnose.Blocked, 50}, {"remote", diagnose.Blocked, 50},
+	{"set-up", diagnose.SetUp}, {"sleep", diagnose.Blocked}, {"save", diagnose.Checkpointing}, {"healthy", ""},
+	{"worker", diagnose.DataLoading}, {"small-reads", diagnose.SmallReads}, {"evaluate", diagnose.Evaluation},
+	{"healthy-too", ""},
 }
 
-// Real programs of PyTorch on processors, each with one planted fault, run through server and agent. In a minute of
-// measurements 90 % of the faults are found and 85 % are the first cause, and healthy programs get none.
+// Real programs of PyTorch on processors, each with one planted fault, run through server and agent, four at a time. Of the
+// faults 90 % are found and 85 % are the first cause, and healthy programs get none. The test prints how far each saving is
+// from what the program's own clock says, and judges none: what other programs take differs between the two.
 func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()
@@ -41,78 +39,113 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 	}
 	h := newHome(t)
 	h.do("run", "-y", "--market", "calm", "--", "true") // the server is there before several need it
-	reports := make([]diagnose.Report, len(ran))
+	reports, lost := make([]diagnose.Report, len(ran)), make([]float64, len(ran))
 	var wait sync.WaitGroup
 	room := make(chan struct{}, 4)
 	for i, x := range ran {
 		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			reports[i] = diagnosedRun(h, python, x.fault, string(train), x.seconds)
+			reports[i], lost[i] = diagnosedRun(h, python, x.fault, string(train))
 		})
 	}
 	wait.Wait()
 	found, first, planted := 0, 0, 0
+	var off []float64
 	for i, x := range ran {
-		var list []diagnose.Class
-		for _, c := range reports[i].Causes {
-			list = append(list, c.Class)
-		}
-		t.Logf("%-14s measured %.0f s: %v", x.fault, reports[i].Measured, reports[i].Causes)
+		causes := reports[i].Causes
+		t.Logf("%-12s measured %.0f s, lost %.0f %%: %s; %+v %v", x.fault, reports[i].Measured, 100*lost[i], said(causes), reports[i].Phases,
+			reports[i].Use)
 		if x.class == "" {
-			if len(list) > 0 {
-				t.Errorf("%s is said to have %v", x.fault, reports[i].Causes)
+			if len(causes) > 0 {
+				t.Errorf("%s is said to have %s", x.fault, said(causes))
 			}
 			continue
 		}
-		if reports[i].Measured < diagnose.Enough { // the machine was too busy to be measured
+		planted++
+		at := slices.IndexFunc(causes, func(c diagnose.Cause) bool { return c.Class == x.class })
+		if at < 0 {
 			continue
 		}
-		planted++
-		if slices.Contains(list, x.class) {
-			found++
-		}
-		if len(list) > 0 && list[0] == x.class {
+		found++
+		if at == 0 {
 			first++
-		} else {
-			t.Logf("%s is said to have %v: %+v", x.fault, list, reports[i])
 		}
+		off = append(off, math.Abs(causes[at].Share.Value-lost[i])/lost[i])
 	}
-	t.Logf("of %d faults %d are found, %d as the first cause", planted, found, first)
-	if planted < 9 || 100*found < 90*planted || 100*first < 85*planted {
-		t.Errorf("of %d faults %d are found, %d as the first cause", planted, found, first)
+	if slices.Sort(off); 100*found < 90*planted || 100*first < 85*planted {
+		t.Errorf("of %d faults %d are found, %d as the first cause; savings are off by %.2f", planted, found, first, off)
 	}
+	t.Logf("of %d faults %d are found, %d as the first cause; savings are off by %.2f", planted, found, first, off)
 }
 
-// diagnosedRun runs the program in a folder of its own, and diagnoses it.
-func diagnosedRun(h *home, python, fault, train string, seconds int) (r diagnose.Report) {
+// said writes causes, with what is predicted to be saved.
+func said(list []diagnose.Cause) (s string) {
+	for _, c := range list {
+		s += fmt.Sprintf("%s (%s)", c.Class, c.Evidence)
+		if c.Share != nil {
+			s += fmt.Sprintf(" saves %.0f %%; ", 100*c.Share.Value)
+		}
+	}
+	return s
+}
+
+// diagnosedRun runs the program in a folder of its own until enough of it was measured, and diagnoses it. It also returns
+// the share of the time that the fault took.
+func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost float64) {
 	dir := filepath.Join(h.dir, fault)
-	job := fmt.Sprintf("name: %s\ncommand: exec %s train.py %s %d\nprogress: {pattern: 'step=(?P<step>\\d+)( total=(?P<total>\\d+))?'}\n",
-		fault, python, fault, seconds)
-	for name, text := range map[string]string{"train.py": train, "job.yaml": job} {
+	write := func(name, text string) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			h.t.Error(err)
-			return r
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			h.t.Error(err)
-			return r
 		}
 	}
-	in := func(cmd *exec.Cmd) *exec.Cmd { cmd.Dir = dir; return cmd }
-	if out, err := in(h.command("run", "-y", "job.yaml")).CombinedOutput(); err != nil {
-		h.t.Errorf("%s: %v\n%s", fault, err, out)
+	scrimp := func(args ...string) []byte {
+		cmd := h.command(args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			h.t.Errorf("%s: %v: %v\n%s", fault, args, err, out)
+		}
+		return out
+	}
+	ask := func() (r diagnose.Report) {
+		out := scrimp("diagnose", fault, "--json")
+		if err := json.Unmarshal(out, &r); err != nil {
+			h.t.Errorf("diagnose %s: %v\n%s", fault, err, out)
+		}
 		return r
 	}
-	out, err := in(h.command("diagnose", fault, "--json")).Output()
-	if err != nil {
-		h.t.Errorf("diagnose %s: %v\n%s", fault, err, out)
-		return r
+	// The program looks in the folder of the test: its own is a copy.
+	write("train.py", train)
+	write("job.yaml", fmt.Sprintf("name: %s\ncommand: exec %s train.py %s %s\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n",
+		fault, python, fault, dir))
+	scrimp("run", "-y", "--detach", "job.yaml")
+	reached := func(what string, ok func(diagnose.Report) bool) {
+		await.True(h.t, fault+" "+what, func() bool { return ok(ask()) })
 	}
-	if err := json.Unmarshal(out, &r); err != nil {
-		h.t.Errorf("diagnose %s: %v\n%s", fault, err, out)
+	await.True(h.t, fault+" has run for long", func() bool { // cheap, beside programs that need the processors
+		_, err := os.Stat(filepath.Join(dir, "enough"))
+		return err == nil
+	})
+	if fault == "set-up" {
+		reached("was measured while it set up", func(r diagnose.Report) bool { return r.Measured > diagnose.Enough })
+		write("begin", "")
 	}
-	return r
+	reached("was measured at work", func(r diagnose.Report) bool {
+		if fault == "set-up" {
+			return r.Phases.SetUp > diagnose.Enough && r.Phases.Work > 0
+		}
+		return r.Measured > diagnose.Enough && r.Phases.Work >= diagnose.Enough
+	})
+	write("stop", "")
+	scrimp("wait", fault)
+	for line := range strings.Lines(string(scrimp("logs", fault))) {
+		_, _ = fmt.Sscanf(line, "lost=%f", &lost)
+	}
+	return ask(), lost
 }
 
 // What cannot be diagnosed is said with the reason, and files of other tools are refused before a server is asked.

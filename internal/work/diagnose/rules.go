@@ -290,6 +290,16 @@ func memoryPressure(f *features) (finding, bool) {
 		"second from a disk", percent(full), faults), f.gain(), false}, true
 }
 
+// wasted is the share of a profile's time that ends with a part. What of a wait for the GPU is the GPU's computing
+// stays.
+func wasted(p *profile.Profile, part profile.Part) float64 {
+	share := p.Shares[part]
+	if part == profile.Waiting && p.GPUBusy != nil {
+		return min(share, 1-*p.GPUBusy)
+	}
+	return share
+}
+
 // ofProfiles names what profiles show.
 func ofProfiles(list []profile.Profile) (out []finding) {
 	parts := []struct {
@@ -315,7 +325,7 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 					break
 				}
 			}
-			out = append(out, finding{x.class, text, around(share, 0.5, 1), false})
+			out = append(out, finding{x.class, text, around(wasted(&p, x.part), 0.5, 1), false})
 		}
 		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 {
 			out = append(out, finding{OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),

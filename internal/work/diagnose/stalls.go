@@ -12,6 +12,7 @@ import (
 const (
 	slowed     = 0.70    // of the usual use of GPUs
 	writesMuch = 4 << 20 // bytes a second
+	writesSome = 1 << 20 // of a program that says that it saves
 	stalled    = 0.05    // of a bucket, where the agent has measured stalls
 	mostLines  = 20_000
 )
@@ -48,7 +49,8 @@ func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 		lost *= b.Covered
 		written := value(b, telemetry.TaskWriteCallBytes)
 		switch {
-		case written >= writesMuch && (written >= 2*writes || s.saves || writes >= writesMuch):
+		case s.saves && written >= max(writesSome, 2*writes),
+			written >= writesMuch && (written >= 2*writes || s.saves || writes >= writesMuch):
 			s.writing += lost
 			if lost > 0 {
 				s.written = max(s.written, written)

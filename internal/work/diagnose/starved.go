@@ -15,6 +15,7 @@ const (
 	waitsForDisk = 0.35 // processes' worth of I/O wait
 	manyCalls    = 1500 // a second
 	manyWrites   = 300
+	dearestWrite = 100e-6   // seconds of the kernel that a small write takes at most
 	tiny         = 16 << 10 // bytes of a call
 	fast         = 1 << 20  // bytes a second from the network
 	oneCore      = 0.8
@@ -29,6 +30,14 @@ func (f *features) waitShare() float64 {
 		return blocked
 	}
 	return blocked / (blocked + min(1-blocked, main))
+}
+
+// share is the part of a processor that a thread gets which wants one all the time.
+func (f *features) share() float64 {
+	if queue := f.get(telemetry.RunQueue); queue > f.cores {
+		return f.cores / queue
+	}
+	return 1
 }
 
 // crowded reports whether other programs have the processors most of the time.
@@ -56,15 +65,25 @@ func slowDisk(f *features) (finding, bool) {
 	return finding{SlowDisk, text, f.gain(), false}, true
 }
 
-func smallReads(f *features) (finding, bool) {
+// readsSmall reports whether the program reads very often, a little each time, and the kernel is busy with it.
+func (f *features) readsSmall() bool {
 	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
-	system, own := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU)
-	if !(calls >= manyCalls) || !(bytes/calls < tiny) || !(system >= 0.15*own) || f.gpu && !f.starved() {
+	return calls >= manyCalls && bytes/calls < tiny && f.get(telemetry.TaskSystem) >= 0.15*f.get(telemetry.TaskCPU)
+}
+
+func smallReads(f *features) (finding, bool) {
+	if !f.readsSmall() || f.gpu && !f.starved() {
 		return finding{}, false
 	}
-	waste := f.whole(around(max(system/max(own, 0.1), 0.2), 0.5, 1.8))
+	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
+	system, own := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU)
+	// Larger files take the kernel's part of the loading. What decodes stays, so a GPU does not get all that it could.
+	kernel := max(system/max(own, 0.1), 0.2)
+	waste := f.whole(around(kernel, 0.5, 1.8))
 	if f.gpu {
-		waste = f.gain()
+		all := f.gain()
+		value := min(all.Value, waste.Value)
+		waste = Range{min(value, 0.5*waste.Value), value, all.High}
 	}
 	return finding{SmallReads, fmt.Sprintf("%s; %.0f reads a second of %s each, and %s of its processor time is the "+
 		"kernel's", f.used(), calls, size.About(bytes/calls), percent(system/max(own, 0.01))), waste, false}, true
@@ -111,7 +130,9 @@ func logging(f *features) (finding, bool) {
 	if math.IsNaN(waits) || f.gpu {
 		waits = 0
 	}
-	share := min(0.9, max(system/max(own, 0.1), waits))
+	// One thread writes, while a program that computes on many cores waits for it.
+	kernel := min(system/min(1, max(own, 0.1)), calls*dearestWrite)
+	share := min(0.9, max(kernel, waits))
 	if share < small {
 		return finding{}, false
 	}
@@ -165,15 +186,25 @@ func (f *features) said() (float64, bool) {
 	for _, name := range []string{"batch_time", "step_time", "step_s", "iter_time", "time_s"} {
 		all = max(all, f.in.Metrics[name])
 	}
-	lines := f.in.Lines[max(0, len(f.in.Lines)-200):]
-	for i := len(lines) - 1; i >= 0 && data == 0; i-- {
-		d, b := dataTime.FindStringSubmatch(lines[i].Text), batchTime.FindStringSubmatch(lines[i].Text)
-		if d != nil && b != nil {
-			data, _ = strconv.ParseFloat(d[1], 64)
-			all, _ = strconv.ParseFloat(b[1], 64)
+	if data == 0 { // a single line may be of an odd batch
+		all = 0
+		for _, l := range f.in.Lines[max(0, len(f.in.Lines)-200):] {
+			d, b := dataTime.FindStringSubmatch(l.Text), batchTime.FindStringSubmatch(l.Text)
+			if d != nil && b != nil {
+				data, all = data+number(d[1]), all+number(b[1])
+			}
 		}
 	}
 	return data / all, all > 0 && data > 0 && data <= all
+}
+
+// number is what a pattern of digits has found.
+func number(text string) float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return v
 }
 
 func dataLoading(f *features) (finding, bool) {
@@ -189,10 +220,10 @@ func dataLoading(f *features) (finding, bool) {
 	case f.gpu && busy:
 		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
-	case (workers >= 0.7 || f.crowded() && workers >= 0.3*task) && waits >= isBlocked && main < 0.6:
+	case workers >= 0.7*f.share() && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
 		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
 			f.used(), percent(waits), workers), f.gain(), false}, true
-	case f.gpu && main >= oneCore && main <= 1.3 && f.loadsItself():
+	case f.gpu && main >= oneCore && main <= 1.3 && f.loadsItself() && !f.readsSmall():
 		return finding{DataLoading, fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
 			f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
 	}
@@ -210,7 +241,8 @@ func blocked(f *features) (finding, bool) {
 	if f.gpu { // a part of it is the wait for the GPU itself
 		least = 0.75
 	}
-	if !f.starved() || !(waits >= least) || !(task < 0.6*max(1, f.cores/2)) {
+	// Where others of its threads compute while the main one waits, the two are more than the time.
+	if !f.starved() || !(waits >= least) || !(task/max(1, f.cores) <= 1.1-waits) {
 		return finding{}, false
 	}
 	return finding{Blocked, fmt.Sprintf("%s; its main thread waits %s of the time, for neither processors, disks nor the "+
