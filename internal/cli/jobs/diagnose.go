@@ -252,7 +252,11 @@ func accountOf(r receipt.Receipt) (out diagnose.Account) {
 	}
 	cost, hours := 0.0, 0.0
 	for _, t := range r.Tries {
-		cost, hours = cost+t.Cost.Float(), hours+t.Until.Sub(t.From).Hours()
+		span, spent := t.Until.Sub(t.From).Hours(), t.Cost.Float()
+		if t.Rate > 0 { // a minimum charge is not what an hour costs
+			spent = min(spent, t.Rate.Float()*span)
+		}
+		cost, hours = cost+spent, hours+span
 	}
 	if r.Currency == money.USD && hours > 0 && cost > 0 {
 		out.HourlyUSD = new(cost / hours)

@@ -131,7 +131,7 @@ func TestRead_NamesFileLineFieldAndFix(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"":                             "t.csv: is empty: begin it with the line job_id,",
-		"job_id,workload\n":            "t.csv: line 1: has no column \"arrival_poisson20_s\": add it",
+		"job_id,workload\n":            "t.csv: line 1: has no column \"image_id\": add it",
 		good[0] + "\n":                 "t.csv: has no job: write a line",
 		good[0] + "\na,b\n":            "t.csv: line 2: wrong number of fields: write one value for each column",
 		good[0] + "\n\"a\n":            "t.csv: line 2: ",

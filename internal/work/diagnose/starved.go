@@ -207,6 +207,9 @@ func number(text string) float64 {
 	return v
 }
 
+// leastWorkers is how many cores workers use at least that are said to load data.
+const leastWorkers = 0.15
+
 func dataLoading(f *features) (finding, bool) {
 	if share, ok := f.said(); ok && share >= 0.2 {
 		return finding{DataLoading, fmt.Sprintf("the program reports that data takes %s of a step; %s", percent(share),
@@ -220,7 +223,7 @@ func dataLoading(f *features) (finding, bool) {
 	case f.gpu && busy:
 		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
-	case workers >= 0.7*f.share() && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
+	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
 		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
 			f.used(), percent(waits), workers), f.gain(), false}, true
 	case f.gpu && main >= oneCore && main <= 1.3 && f.loadsItself() && !f.readsSmall():
