@@ -1,5 +1,5 @@
-// Package lines bounds the lines of text that somebody else gives: a reader of CSV or JSON keeps a line in memory, however
-// long it is.
+// Package lines bounds the lines of text that somebody else gives: a reader of CSV or JSON keeps a line in memory,
+// however long it is.
 package lines
 
 import (
