@@ -1,6 +1,7 @@
 package anomaly
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -205,7 +206,7 @@ func rowsOf(text string) (list []Row, err error) {
 			list = append(list, row)
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return list, err

@@ -99,22 +99,6 @@ func nab(set []*labelled, scores [][]float64, p profile) (figure, threshold floa
 	return 100 * (best - null) / (float64(windows) - null), threshold
 }
 
-// at counts what alerts at a threshold are: windows found, and false alarms.
-func at(s *labelled, scores []float64, threshold float64) (found, falseAlarms int) {
-	seen := map[int]bool{}
-	for _, j := range judge(s, scores) {
-		switch {
-		case j.score < threshold:
-		case j.window < 0:
-			falseAlarms++
-		case !seen[j.window]:
-			seen[j.window] = true
-			found++
-		}
-	}
-	return found, falseAlarms
-}
-
 type point struct {
 	Time  time.Time
 	Value float64

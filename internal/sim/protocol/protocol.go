@@ -153,11 +153,10 @@ func (r *reader) sights(f map[string]sheet.Node) {
 	}
 	r.p.PerTick = 1
 	if per := look["per_tick"]; per.There() {
-		if per.Text() == "any" {
+		switch {
+		case per.Text() == "any":
 			r.p.PerTick = 0
-		} else if per.Whole(1, maxZones, 0) == 0 {
-			return
-		} else {
+		case per.Whole(1, maxZones, 0) > 0:
 			r.p.PerTick = per.Whole(1, maxZones, 1)
 		}
 	}

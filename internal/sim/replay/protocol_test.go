@@ -109,17 +109,17 @@ func (d *drawnProtocol) drawMarket(rng *rand.Rand) {
 // clever.
 type twin struct {
 	*drawnProtocol
-	w              int // window
-	t, left        int
-	total          int // work
-	held           string
-	zone, owed     int
-	home           string
-	paid           float64
-	pointer        int
-	policy         string
-	seen, upSeen   []bool
-	late, rounding bool
+	w            int // window
+	t, left      int
+	total        int // work
+	held         string
+	zone, owed   int
+	home         string
+	paid         float64
+	pointer      int
+	policy       string
+	seen, upSeen []bool
+	late         bool
 }
 
 func (s *twin) m() int              { return s.deadline/s.tick - s.t }
