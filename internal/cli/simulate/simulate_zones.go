@@ -34,7 +34,9 @@ them costs, on-demand prices by zone or region, what a policy sees, the guard, a
 
 Files: availability (window,zone,start_tick,ticks,available) and prices (window,zone,start_tick,ticks,
 usd_per_hour), CSV with a header. available is 0 or 1, or how many machines can be had: then --nodes N needs N
-of them. Exit status: 0 done, 1 a file is missing or not in its form.`,
+of them.
+
+Exit status: 0 done, 1 a file is missing or not in its form.`,
 		Example: `  scrimp simulate zones --availability up.csv --prices spot.csv --policy default,on-demand
   scrimp simulate zones --protocol market.yaml --availability up.csv --prices spot.csv --json`,
 		Args: cobra.NoArgs,
