@@ -25,7 +25,7 @@ type Anomaly struct {
 	Since   time.Time  `json:"since"`
 	Found   time.Time  `json:"found"`
 	Until   *time.Time `json:"until"` // null: it goes on
-	// AtStake estimates what it has cost beyond the usual until now; AtFound is what it was when it was found.
+	// AtStake estimates the excess cost until now; AtFound is that estimate at the time of the alert.
 	AtStake  money.Amount   `json:"at_stake"`
 	AtFound  money.Amount   `json:"at_found"`
 	Currency money.Currency `json:"currency"`

@@ -71,7 +71,7 @@ type PastJob struct {
 	Known     bool          `json:"known"` // whether its work is: it was measured
 }
 
-// Fare is what it costs to take a job's checkpoint from one region to another.
+// Fare is the price of moving a job's checkpoint from one region to another.
 type Fare struct {
 	From string       `json:"from"`
 	To   string       `json:"to"`

@@ -50,7 +50,7 @@ type ScheduleRun struct {
 	State     string       `json:"state"`            // skipped, open, ending, over
 	Succeeded bool         `json:"succeeded"`        // it is over, and no stage has failed
 	Why       string       `json:"why,omitempty"`    // a sentence
-	Missed    int          `json:"missed,omitempty"` // times before that which nobody was there for
+	Missed    int          `json:"missed,omitempty"` // earlier due times that passed while the server was down
 	Stages    int          `json:"stages"`
 	Ran       int          `json:"ran"`    // stages whose job has begun
 	Reused    int          `json:"reused"` // stages that were not run again

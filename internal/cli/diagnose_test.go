@@ -58,7 +58,7 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 			reports[i].Use)
 		if x.class == "" {
 			if len(causes) > 0 {
-				t.Errorf("%s is said to have %s", x.fault, said(causes))
+				t.Errorf("%s got the causes %s", x.fault, said(causes))
 			}
 			continue
 		}
@@ -148,7 +148,7 @@ func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost
 	return ask(), lost
 }
 
-// What cannot be diagnosed is said with the reason, and files of other tools are refused before a server is asked.
+// The command says why it cannot diagnose a job, and refuses files of other tools before it asks a server.
 func TestDiagnose_RefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -44,13 +44,13 @@ func (a *app) diagnoseCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diagnose [JOB]", Short: "Name what makes a job use its machines badly, and what to change",
 		Args: command.Takes("[JOB]"), GroupID: command.GroupMoney, ValidArgsFunction: a.CompleteJob(command.Every),
-		Long: "Names the causes for which a job uses its machines badly, the one that wastes most first: each with its " +
-			"evidence, what an hour of the same work would cost less (with a range; unknown where the job's price is), the " +
-			"change in the words of the framework, its effort and its risk. It reads what the agents measured, the program's " +
+		Long: "Finds out why a job uses its machines badly, and lists the causes by waste. Each cause has its evidence, " +
+			"the saving in dollars an hour with a range (unknown if the job's price is), the change to make in the framework, " +
+			"and the effort and risk of that change. It reads what the agents measured, the program's " +
 			"output and metrics, the receipt, and profiles: " + profile.Formats + ". A GPU that is used 85 % or more has " +
-			"enough to do, 70 % is the target, and below 50 % for ten minutes it is too large. Nothing is said of less than " +
-			"30 seconds.\n\nWith --team it goes through the newest 200 jobs of a team that were submitted since then, and " +
-			"sums up. With --json it prints an object for each job." + command.PlainExit,
+			"enough to do, 70 % is the target, and below 50 % for ten minutes it is too large. A job needs at least 30 " +
+			"seconds of measurements.\n\nWith --team it goes through the newest 200 jobs of a team that were submitted since " +
+			"then, and sums up. With --json it prints an object for each job." + command.PlainExit,
 		Example: "  scrimp diagnose train-lm\n  scrimp diagnose train-lm --profile trace.json --json\n" +
 			"  scrimp diagnose --team vision --since 7d",
 		RunE: func(cmd *cobra.Command, args []string) error {

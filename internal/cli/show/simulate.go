@@ -43,8 +43,8 @@ func Scores(scores []replay.Score, p Place) string {
 	return draw.Grid(columns, rows, p.width())
 }
 
-// Settings is the table of a protocol: the mean cost by setting and policy. A mean of runs of which some were late has
-// their number behind it.
+// Settings is the table of a protocol: the mean cost by setting and policy. Where
+// some runs were late, their number follows the mean.
 func Settings(by []replay.SettingScores, policies []string, p Place) string {
 	columns := []draw.Column{
 		{Name: "ZONES", Least: 8}, {Name: "WORK", Right: true}, {Name: "BY", Right: true},

@@ -69,11 +69,12 @@ func (a *app) simulateQueueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue --trace FILE --catalog FILE",
 		Short: "Replay a trace of jobs under packing policies",
-		Long: `Replays a trace of jobs on rented machines under each packing policy: the rules of the public packing
-benchmark (Eva, EuroSys 2025), in whole seconds, with a round of the scheduler every 300 s. Machines are bought
+		Long: `Replays a trace of jobs on rented machines under each packing policy. The rules are those of the public packing
+benchmark (Eva, EuroSys 2025): whole seconds, and a round of the scheduler every 300 s. Machines are bought
 on demand and never run out. no-packing gives each job a machine of its own, stratus knows how long jobs run,
-eva is the benchmark's policy, default is scrimp's, and default-sla keeps deadlines of S times the work plus
-900 s, for which it is told how much work is left. How much jobs slow each other is never told: it is learned.
+eva is the benchmark's policy, and default is scrimp's packing engine, which the server's queue does not use yet.
+default-sla also keeps deadlines of S times the work plus 900 s, and knows how much work is left. No policy knows
+in advance how much jobs slow each other down; each learns it.
 
 --interference u95: each of n jobs on a machine runs at 0.95^(n-1). pairs:FILE: at the product of a file's rates.
 

@@ -19,7 +19,7 @@ type Run struct {
 	Due    time.Time `json:"due"`
 	Group  string    `json:"group,omitempty"`  // that it is; "": it was skipped
 	Why    string    `json:"why,omitempty"`    // it was skipped, a sentence
-	Missed int       `json:"missed,omitempty"` // times before that which nobody was there for
+	Missed int       `json:"missed,omitempty"` // earlier due times that passed while the server was down
 }
 
 // RunsKept is how many runs of a schedule are kept.
