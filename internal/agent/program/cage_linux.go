@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -20,8 +20,6 @@ type cage struct {
 	fd  *os.File // the folder, for the kernel to start the first process in
 }
 
-var cages atomic.Int64
-
 // groupOf is ownGroup, but for tests of a system without.
 var groupOf = ownGroup
 
@@ -31,8 +29,10 @@ func newCage() *cage {
 	if !ok {
 		return nil
 	}
-	dir := filepath.Join(at, fmt.Sprintf("scrimp-%d-%d", os.Getpid(), cages.Add(1)))
-	if os.Mkdir(dir, 0o750) != nil {
+	sweep(at)
+	// An agent that was killed leaves its group, and its process id comes again: the name is one that nothing has.
+	dir, err := os.MkdirTemp(at, fmt.Sprintf("%s%d-", cagePrefix, os.Getpid()))
+	if err != nil {
 		return nil
 	}
 	fd, err := os.Open(dir)
@@ -43,7 +43,26 @@ func newCage() *cage {
 	return &cage{dir, fd}
 }
 
-const killFile = "cgroup.kill"
+const (
+	killFile   = "cgroup.kill"
+	cagePrefix = "scrimp-"
+)
+
+// sweep removes the groups of agents that were killed. The kernel removes only a group that is empty, and a group
+// whose agent runs stays, so that one that is just made is left alone.
+func sweep(at string) {
+	left, err := filepath.Glob(filepath.Join(at, cagePrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cagePrefix), "-")
+		if n, err := strconv.Atoi(pid); err != nil || n <= 0 || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
+			continue
+		}
+		_ = os.Remove(dir) // it is not empty, or another agent was first
+	}
+}
 
 // ownGroup is the folder of this process' control group.
 func ownGroup() (dir string, ok bool) {
@@ -120,7 +139,7 @@ func (c *cage) remove() {
 		return
 	}
 	_ = c.fd.Close()
-	_ = os.Remove(c.dir) // one that is left is empty
+	_ = os.Remove(c.dir) // one that is left is empty: a later agent sweeps it
 }
 
 // path is its folder, "" for none.

@@ -33,14 +33,48 @@ func living(argument string) (pids []string) {
 	return pids
 }
 
-// needCage skips the test where this process may make no control group.
-func needCage(t *testing.T) {
+// needCage skips the test where this process may make no control group, and says where it may.
+func needCage(t *testing.T) (at string) {
 	t.Helper()
-	probe := newCage()
-	if probe == nil {
-		t.Skip("this process may make no control group: cgroups are not installed for it")
+	at, ok := ownGroup()
+	dir, err := os.MkdirTemp(at, "scrimp-probe-")
+	if !ok || err != nil {
+		t.Skipf("the right to make a control group is not installed: %v", err)
 	}
-	probe.remove()
+	defer func() { _ = os.Remove(dir) }()
+	if _, err := os.Stat(filepath.Join(dir, killFile)); err != nil {
+		t.Skipf("this kernel's control groups have no word that ends them: %v", err)
+	}
+	return at
+}
+
+// Process ids come again: a group that a killed agent left is swept, and stands in nobody's way.
+func TestNewCage_PassesWhatAKilledAgentLeft(t *testing.T) {
+	lane.Component(t, "host")
+	at := needCage(t)
+	over := exec.Command("/bin/true")
+	if err := over.Run(); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(at, fmt.Sprintf("scrimp-%d-1", over.Process.Pid))
+	mine := filepath.Join(at, fmt.Sprintf("scrimp-%d-1", os.Getpid()))
+	for _, dir := range []string{left, mine} {
+		if err := os.Mkdir(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.Remove(dir) }()
+	}
+	c := newCage()
+	if c == nil {
+		t.Fatal("no group is made where one of the same process id is left")
+	}
+	defer c.remove()
+	if _, err := os.Stat(left); err == nil {
+		t.Errorf("%s is left", left)
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Errorf("a group of a process that lives is removed: %v", err)
+	}
 }
 
 // A daemon that a program leaves is in its control group still, and ends with it.
