@@ -63,6 +63,9 @@ type weighing struct {
 	taken  map[string]money.Amount // what those before take of holds
 }
 
+// weigher weighs at the time of the step.
+func (m *Machine) weigher() *weighing { return &weighing{m: m, t: m.now()} }
+
 // Admit says why the events are not taken, all of them together; nil: they are. The next
 // steps take them as they were weighed here, so that of jobs that are submitted together
 // all are let in or none. It changes nothing else.

@@ -85,8 +85,8 @@ func (m *Machine) dependsAgain() {
 	}
 }
 
-// settled releases the jobs and groups that waited for one that is over, or cancels them.
-func (m *Machine) settled(id string) {
+// Settled releases the jobs and groups that waited for one that is over, or cancels them.
+func (m *Machine) Settled(id string) {
 	waiters := m.waiters[id]
 	delete(m.waiters, id)
 	for _, of := range waiters {

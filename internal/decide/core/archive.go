@@ -28,7 +28,7 @@ func (m *Machine) archiveAt(j *Job) (t time.Time, ok bool) {
 	if after <= 0 || !j.State().Over() || j.Costs() {
 		return t, false
 	}
-	last := later(j.Finished(), at(j).back.Add(rehydratedFor))
+	last := later(j.Finished(), timesOf(j).back.Add(rehydratedFor))
 	for _, a := range j.Attempts() {
 		last = later(last, a.Until())
 		if a.Instance() != "" && !a.Billed() && !a.Machine().Prepaid {
@@ -41,7 +41,7 @@ func (m *Machine) archiveAt(j *Job) (t time.Time, ok bool) {
 // closes schedules the archiving of a job that is over.
 func (m *Machine) closes(j *Job) {
 	t, ok := m.archiveAt(j)
-	if p := at(j); !ok {
+	if p := timesOf(j); !ok {
 		p.archive = time.Time{}
 	} else if !p.archive.Equal(t) {
 		p.archive = t
@@ -53,7 +53,7 @@ func (m *Machine) closes(j *Job) {
 func (m *Machine) closesAll() {
 	m.archive = nil
 	for _, j := range m.s.Jobs() {
-		at(j).archive = time.Time{}
+		timesOf(j).archive = time.Time{}
 		m.closes(j)
 	}
 }
@@ -66,7 +66,7 @@ func (m *Machine) archives() {
 	}
 	for n := 0; n < archivedAtOnce && len(m.archive) > 0 && !m.archive[0].at.After(m.now()); {
 		w := m.archive.pop()
-		p := at(w.job)
+		p := timesOf(w.job)
 		if !w.at.Equal(p.archive) {
 			continue
 		}
@@ -77,7 +77,7 @@ func (m *Machine) archives() {
 		case !ok:
 		case t.After(m.now()):
 			m.closes(w.job)
-		case p.sum != isSummed, m.s.InUse(w.job), m.heldOpen(w.job):
+		case *sumOf(w.job) != isSummed, m.s.InUse(w.job), m.heldOpen(w.job):
 			p.archive = m.now().Add(archivedLater)
 			m.archive.push(wake{p.archive, w.job})
 		default:
@@ -136,8 +136,7 @@ func (m *Machine) rehydrate(b state.Rehydrated) {
 	}
 	m.fact(state.JobRehydrated{Job: b.Job})
 	j := m.s.Job(b.Job)
-	p := at(j)
-	p.sum, p.back = isSummed, m.now()
+	*sumOf(j), timesOf(j).back = isSummed, m.now()
 	m.weighPart(j, 1)
 	m.soonServed(j, -1)
 	m.history.rehydrates(recordOf(j), j)

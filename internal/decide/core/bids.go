@@ -35,7 +35,7 @@ type bidding struct {
 
 // biddingOf is that of j.
 func biddingOf(j *Job) *bidding {
-	p := at(j)
+	p := lookoutOf(j)
 	if p.bid == nil {
 		p.bid = &bidding{}
 	}
@@ -55,7 +55,7 @@ func (m *Machine) bids(j *Job, v *plan.Job, d plan.Decision) plan.Decision {
 	case v.Held == "" && !late && d.Take != kept && m.isLeft(kept, v.Reserved):
 		return m.awaitsRound(j, d, m.now().Add(m.roundEvery()))
 	case d.Take == v.Held || d.Take == kept || d.Take == j.MigratingTo() || !m.isPrepaid(d.Take):
-		if p := at(j).bid; p != nil {
+		if p := lookoutOf(j).bid; p != nil {
 			p.since = time.Time{}
 		}
 		return d
@@ -137,7 +137,7 @@ func (m *Machine) RoundInputs() round.Inputs {
 	add := func(list []*Job, most int) {
 		var bids []round.Bid
 		for _, j := range list {
-			if p := at(j).bid; p != nil && !p.at.IsZero() && p.epoch == j.Epoch() && len(p.asks) > 0 {
+			if p := lookoutOf(j).bid; p != nil && !p.at.IsZero() && p.epoch == j.Epoch() && len(p.asks) > 0 {
 				bids = append(bids, m.bidOf(j, p))
 			}
 		}

@@ -110,7 +110,7 @@ func (m *Machine) level(j *Job, k *Task, last ledger.Use, until time.Time) {
 // that what happens at the hour is known before.
 func (m *Machine) postsAt(j *Job) {
 	next := m.now().Truncate(time.Hour).Add(time.Hour + 1)
-	if p := at(j); !p.posts.Equal(next) {
+	if p := timesOf(j); !p.posts.Equal(next) {
 		p.posts = next
 		m.hours.push(wake{next, j})
 	}
@@ -121,10 +121,10 @@ func (m *Machine) postsAt(j *Job) {
 func (m *Machine) postHours() {
 	for len(m.hours) > 0 && !m.hours[0].at.After(m.now()) {
 		w := m.hours.pop()
-		if !w.at.Equal(at(w.job).posts) {
+		if !w.at.Equal(timesOf(w.job).posts) {
 			continue
 		}
-		at(w.job).posts = time.Time{}
+		timesOf(w.job).posts = time.Time{}
 		m.works(w.job)
 		live := false
 		for _, a := range w.job.Open() {

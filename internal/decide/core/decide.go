@@ -35,10 +35,10 @@ func (m *Machine) weighs(j *Job) plan.Decision {
 	}
 	m.out.Decided++
 	m.wantsTable(j, d.Table)
-	at(j).kin = kinOf(m.progress(j, 1))
-	at(j).guard = time.Time{}
+	lookoutOf(j).kin = kinOf(m.progress(j, 1))
+	lookoutOf(j).guard = time.Time{}
 	if when, ok := m.progress(j, d.Speed).GuardAt(true); ok {
-		at(j).guard = when
+		lookoutOf(j).guard = when
 	}
 	return d
 }

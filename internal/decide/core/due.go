@@ -46,7 +46,7 @@ func (m *Machine) follow(b Body) {
 func (m *Machine) due() {
 	for e := (effort{}); !e.enough() && len(m.wakes) > 0 && !m.wakes[0].at.After(m.now()); {
 		w := m.wakes.pop()
-		p := at(w.job)
+		p := timesOf(w.job)
 		if !w.at.Equal(p.wake) || w.job.State().Over() && !w.job.Holds() {
 			continue
 		}
@@ -59,7 +59,7 @@ func (m *Machine) due() {
 			if _, spent := over(w.job, m.now()); spent {
 				m.try(w.job)
 			}
-		case w.job.State() == Queued && p.waits:
+		case w.job.State() == Queued && at(w.job).waits:
 			m.dueInQueue(w.job)
 		default:
 			m.reviewWithin(w.job, &e)
@@ -121,7 +121,7 @@ func (m *Machine) nextWake() time.Time {
 			soonest = t
 		}
 	}
-	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(at(m.wakes[0].job).wake) {
+	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(timesOf(m.wakes[0].job).wake) {
 		m.wakes.pop()
 	}
 	if len(m.wakes) > 0 {
@@ -130,7 +130,7 @@ func (m *Machine) nextWake() time.Time {
 	if len(m.hours) > 0 {
 		sooner(m.hours[0].at)
 	}
-	for len(m.archive) > 0 && !m.archive[0].at.Equal(at(m.archive[0].job).archive) {
+	for len(m.archive) > 0 && !m.archive[0].at.Equal(timesOf(m.archive[0].job).archive) {
 		m.archive.pop()
 	}
 	if len(m.archive) > 0 {
@@ -162,7 +162,7 @@ func (m *Machine) wakeAt(j *Job, t time.Time) {
 	if !t.After(m.now()) {
 		t = m.now().Add(time.Nanosecond)
 	}
-	if p := at(j); p.wake.IsZero() || t.Before(p.wake) {
+	if p := timesOf(j); p.wake.IsZero() || t.Before(p.wake) {
 		p.wake = t
 		m.wakes.push(wake{t, j})
 	}

@@ -84,8 +84,8 @@ func (m *Machine) finish(j *Job, as State, why, detail string) {
 		m.giveUp(a, why)
 	}
 	m.freed()
-	m.settled(j.ID())
-	m.left(j)
+	m.watcher.Settled(j.ID())
+	m.watcher.Left(j)
 }
 
 // freed lets others have what a job holds no more.
@@ -107,4 +107,16 @@ func (m *Machine) requeue(j *Job, f state.JobQueued) {
 	m.freed()
 	m.queue.add(j)
 	m.overAt(j)
+}
+
+// watcher is told what becomes of jobs: groups plan by it.
+type watcher interface {
+	// Settled is told of a job that is over, for those that wait for it.
+	Settled(job string)
+	// Left is told of a job that is paused or over.
+	Left(*Job)
+	// Judges is told of values of a job's metric. It reports whether the job ends by them.
+	Judges(*Job, *Attempt) bool
+	// LooksAt is told of a group whose planner is to look at it again.
+	LooksAt(group string)
 }

@@ -10,19 +10,6 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// What jobs come to that held a machine and hold none now is the state's: it sums it over
-// those that are archived.
-type (
-	History      = state.History
-	HistoryOwner = state.HistoryOwner
-)
-
-// OwnerOf says whose a job is, and HistoryOf what it alone comes to.
-var (
-	OwnerOf   = state.OwnerOf
-	HistoryOf = state.HistoryOf
-)
-
 // history keeps the sums of those jobs by whose they are and by the hour in which their
 // last machine ended, so that a million of them are not gone through. It is made again
 // at a restart, as usage is.

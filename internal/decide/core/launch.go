@@ -20,7 +20,7 @@ var ends = map[plan.Reason]policy.Stop{
 // try decides about a job that holds no machine and asks for what was taken.
 func (m *Machine) try(j *Job) {
 	m.works(j)
-	at(j).wake = time.Time{} // every try says anew when the next one is due
+	timesOf(j).wake = time.Time{} // every try says anew when the next one is due
 	d, warm := m.reuse(j)
 	if warm {
 		m.decided(j, d)
@@ -192,7 +192,7 @@ func (m *Machine) began(a *Allocation) {
 	if t.Portion() != nil { // what it has no part of counts in no quota
 		m.freed()
 	}
-	at(j).wake = time.Time{} // nobody waits for an answer any more
+	timesOf(j).wake = time.Time{} // nobody waits for an answer any more
 	m.wakeAt(j, m.bootLimit(t))
 	if at, limited := m.brokeAt(j); limited {
 		m.wakeAt(j, at)
@@ -269,7 +269,7 @@ func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, again stat
 	m.holdsAgain(j)
 	m.queue.changed()
 	if asked {
-		at(j).wake = time.Time{} // nobody waits for an answer any more
+		timesOf(j).wake = time.Time{} // nobody waits for an answer any more
 	}
 	if !asked || j.State().Over() {
 		return
@@ -326,7 +326,7 @@ func (m *Machine) coolOff(on *state.Machine, until time.Time, detail string) {
 // go to and fro between offers that are slow. Where a quota has been lowered since and has no
 // room for it, nothing else is asked for: what was asked for may still come.
 func (m *Machine) reviewAsked(j *Job, a *Allocation) {
-	at(j).wake = time.Time{}
+	timesOf(j).wake = time.Time{}
 	if why, spent := over(j, m.now()); spent {
 		m.giveUp(a, string(why))
 		m.requeue(j, state.JobQueued{Why: string(why)})

@@ -148,7 +148,7 @@ func (m *Machine) endMembers(g *state.Group) {
 func (m *Machine) groupOver(g *state.Group, why string) {
 	m.fact(state.GroupFinished{Group: g.Name, Why: why})
 	m.proposals.due(g.Terms.Parent)
-	m.settled(g.Name)
+	m.Settled(g.Name)
 }
 
 // take takes what a planner proposes: each move that still holds happens.
@@ -161,7 +161,7 @@ func (p *proposals) take(m *Machine, b Proposed) {
 	if g == nil {
 		return
 	}
-	w := weighing{m: m, t: m.now()}
+	w := m.weigher()
 	for _, v := range b.Moves {
 		if g.Phase != state.GroupOpen || len(g.Waits) > 0 {
 			m.out.Stale++
@@ -178,7 +178,7 @@ func (p *proposals) take(m *Machine, b Proposed) {
 		}
 		switch v.Do {
 		case groups.Start:
-			no := m.starts(&w, g, v, b.Base)
+			no := m.starts(w, g, v, b.Base)
 			if done = no == nil; no != nil && no.Job != "" {
 				if m.notYet(g, no); no.Why != MadeElsewhere {
 					return
@@ -186,7 +186,7 @@ func (p *proposals) take(m *Machine, b Proposed) {
 				p.elsewhere = append(p.elsewhere, g.Name) // other stages of it may begin
 			}
 		case groups.Pause, groups.Resume, groups.Stop:
-			done = m.movesTrial(&w, g, v)
+			done = m.movesTrial(w, g, v)
 		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
 			done = m.settlesStage(g, v)
 		case groups.Await: // of a schedule

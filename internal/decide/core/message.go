@@ -57,10 +57,10 @@ func (m *Machine) progressed(b Progressed, seen policy.Seen) {
 			as = Succeeded
 		}
 		m.drain(j, a, string(stop), as, "")
-		m.proposals.due(j.Terms().Group)
+		m.watcher.LooksAt(j.Terms().Group)
 		return
 	}
-	if m.judgesTrial(j, a) {
+	if m.watcher.Judges(j, a) {
 		return
 	}
 	m.gotOn(j, a)

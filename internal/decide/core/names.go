@@ -73,6 +73,9 @@ type (
 	AgentSilent           = state.AgentSilent
 	BillLine              = state.BillLine
 	Rented                = state.Rented
+
+	History      = state.History
+	HistoryOwner = state.HistoryOwner
 )
 
 // States of a job, and of a task.
@@ -110,4 +113,6 @@ var (
 	Kinds         = state.Kinds
 	DefaultConfig = state.DefaultConfig
 	Cost          = state.CostOf
+	OwnerOf       = state.OwnerOf
+	HistoryOf     = state.HistoryOf
 )

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
@@ -20,7 +22,7 @@ const (
 
 // needOf is that of j.
 func (m *Machine) needOf(j *Job) *need {
-	p := at(j)
+	p := lookoutOf(j)
 	if p.need == nil {
 		key := j.Terms().Need.Key()
 		if m.needs[key] == nil {
@@ -63,6 +65,19 @@ func (m *Machine) list() {
 
 // listed reports whether l is among what decisions see.
 func (m *Machine) listed(l *state.Listing) bool { return m.listings.Of(l.Offer().ID) == l.Plan() }
+
+// lookout is what was found out about a job when it was decided last.
+type lookout struct {
+	guard time.Time // when the guard will hold; zero: never
+	kin   int64     // near to that of jobs that may share a table
+	due   bool      // it is going to be reviewed
+	need  *need     // nil: not looked up
+	table *awaited  // that the decision lacked; nil: none
+	bid   *bidding  // for what is reserved; nil: none was made
+}
+
+// lookoutOf is that of j.
+func lookoutOf(j *Job) *lookout { return slot[lookout](j, ofPlacement) }
 
 // manyOffers is from how many on all that is for sale is listed anew, and all jobs are
 // reviewed, and not each offer and each job by itself.

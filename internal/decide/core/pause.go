@@ -48,8 +48,8 @@ func (m *Machine) suspend(j *Job, why, detail string) {
 	m.queue.remove(j)
 	m.queue.leave(j)
 	m.fact(state.JobSuspended{Job: j.ID(), Why: why, Detail: detail})
-	m.left(j)
-	at(j).wake = time.Time{}
+	m.watcher.Left(j)
+	timesOf(j).wake = time.Time{}
 	if a := j.Asked(); a != nil {
 		m.giveUp(a, why)
 	}
@@ -76,7 +76,7 @@ func (m *Machine) resumeJob(b JobResumed) {
 		m.changes(j, b.Changes, len(b.Spec) > 0)
 		return
 	default: // it is over
-		at(j).wake = time.Time{} // of its earlier life
+		timesOf(j).wake = time.Time{} // of its earlier life
 		m.changes(j, b.Changes, len(b.Spec) > 0)
 		if asking != nil {
 			m.fact(state.JobHeld{Job: j.ID(), Asking: v.asking})
@@ -135,7 +135,7 @@ func (m *Machine) updateJob(b JobUpdated) {
 	case j.State() == Held && v.asking != nil: // for another sum than before
 		m.fact(state.JobHeld{Job: j.ID(), Asking: v.asking})
 	case j.State() == Held && (b.Changes.Budget != nil || b.Changes.NoBudget): // it is under all thresholds now
-		at(j).wake = time.Time{}
+		timesOf(j).wake = time.Time{}
 		m.fact(state.JobQueued{Job: j.ID(), Why: "under_the_threshold"})
 		m.enqueue(j)
 		m.added = j

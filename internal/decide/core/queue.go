@@ -87,28 +87,10 @@ type place struct {
 	waits    bool      // it stands in one of the subqueue's sides
 	side     int
 	index    int
-	sum      summed
-	wake     time.Time // when it wants to be reviewed; zero: not by time
-	posts    time.Time // when its next posting is due
-	archive  time.Time // when it is archived; zero: it is not over
-	back     time.Time // when it was rehydrated; zero: it was not
-	guard    time.Time // when the guard will hold, as its newest decision said; zero: never
-	kin      int64     // near to that of jobs that may share a table, as of then
-	due      bool      // it is going to be reviewed
-	need     *need     // nil: not looked up
-	table    *awaited  // that its newest decision lacked; nil: none
-	bid      *bidding  // for what is reserved; nil: none was made
 }
 
-// at is where j stands in the indexes.
-func at(j *Job) *place {
-	p, ok := j.Slot.(*place)
-	if !ok {
-		p = &place{}
-		j.Slot = p
-	}
-	return p
-}
+// at is where j stands in the queue.
+func at(j *Job) *place { return slot[place](j, ofQueue) }
 
 type urgency []*Job
 

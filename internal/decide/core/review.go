@@ -47,7 +47,7 @@ func (r *backlog) left() bool { return len(r.jobs)+len(r.next) > 0 }
 
 // add has j reviewed, where it is not going to be.
 func (r *backlog) add(j *Job) {
-	if p := at(j); !p.due {
+	if p := lookoutOf(j); !p.due {
 		p.due = true
 		r.next = append(r.next, j)
 	}
@@ -69,7 +69,7 @@ func (m *Machine) reviews() {
 		}
 		j := r.jobs[0]
 		r.jobs = r.jobs[1:]
-		at(j).due = false
+		lookoutOf(j).due = false
 		m.reviewWithin(j, &e)
 	}
 }
@@ -91,7 +91,7 @@ func (m *Machine) turns(list []*Job) []*Job {
 	}
 	turns := make([]turn, len(list))
 	for i, j := range list {
-		p := at(j)
+		p := lookoutOf(j)
 		turns[i] = turn{j, p.kin, i}
 		if !p.guard.IsZero() && p.guard.Before(limit) {
 			turns[i].key = math.MinInt64 + max(0, p.guard.UnixNano())
@@ -123,7 +123,7 @@ func (m *Machine) reviewJob(j *Job) {
 	if a == nil || a.Disowned() || a.Releasing() {
 		return
 	}
-	at(j).wake = time.Time{} // as in try
+	timesOf(j).wake = time.Time{} // as in try
 	if m.overdue(j, a) {
 		return
 	}

@@ -116,7 +116,7 @@ func (m *Machine) movesSchedule(g *state.Group, v groups.Move) bool {
 // startsRun begins the next run of a schedule, or ends the schedule where its budget leaves nothing for another.
 func (m *Machine) startsRun(g *state.Group) {
 	b := g.NextRun()
-	w := weighing{m: m, t: m.now()}
+	w := m.weigher()
 	v := w.opening(b, g.User())
 	switch {
 	case v.no == nil && v.asking == nil:

@@ -80,6 +80,8 @@ type Machine struct {
 	weighed  map[string]verdict // of the jobs of the events that were admitted and not stepped yet
 	accounts map[accountKey]*Account
 	history  history
+
+	watcher watcher
 }
 
 // New returns a machine with no jobs.
@@ -94,6 +96,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
 		weighed: map[string]verdict{}, proposals: newProposals(), waiters: map[string][]string{},
 		accounts: map[accountKey]*Account{}, history: newHistory()}
+	m.watcher = m
 	s.Watch(m.unsum)
 	m.oneTiming = alikeTiming(m.cfg())
 	m.list()
@@ -139,9 +142,8 @@ func (m *Machine) Share(planner *plan.Planner) { m.planner = planner.Fork() }
 // total: an event about something unknown or long over changes nothing.
 // It panics if time runs backwards, which is a bug of the caller.
 func (m *Machine) Step(e Event) Outcome {
-	m.event, m.outcome, m.added = e, Outcome{}, nil
-	m.e, m.out = &m.event, &m.outcome
-	m.s.Begin(m.e)
+	m.begin(e)
+	m.added = nil
 	m.sums = nil
 	m.openWindows()
 	m.queue.endBackoff(m.now())
@@ -155,6 +157,17 @@ func (m *Machine) Step(e Event) Outcome {
 	}
 	m.sumAgain()
 	m.close(news)
+	return m.endStep()
+}
+
+func (m *Machine) begin(e Event) {
+	m.event, m.outcome = e, Outcome{}
+	m.e, m.out = &m.event, &m.outcome
+	m.s.Begin(m.e)
+}
+
+// endStep returns what the step led to.
+func (m *Machine) endStep() Outcome {
 	out := m.outcome
 	m.event, m.outcome = Event{}, Outcome{}
 	m.e, m.out = nil, nil

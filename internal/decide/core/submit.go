@@ -52,7 +52,7 @@ func (m *Machine) reviewed(b JobReviewed) {
 		m.turnDown(v.no)
 		return
 	}
-	at(j).wake = time.Time{} // it expires no more
+	timesOf(j).wake = time.Time{} // it expires no more
 	if !b.Approved {
 		m.finish(j, Cancelled, Rejected, b.Reason)
 		return

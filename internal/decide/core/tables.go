@@ -22,7 +22,7 @@ const (
 
 // wantsTable asks for the table that the newest decision about j lacks; nil: none.
 func (m *Machine) wantsTable(j *Job, r *plan.TableRequest) {
-	p := at(j)
+	p := lookoutOf(j)
 	if r == nil {
 		p.table = nil
 		return
@@ -67,10 +67,10 @@ func (m *Machine) tableReady(key string) {
 	delete(m.tables, key)
 	waits := false
 	for _, j := range t.jobs {
-		if at(j).table != t {
+		if lookoutOf(j).table != t {
 			continue
 		}
-		at(j).table = nil
+		lookoutOf(j).table = nil
 		if j.Holds() {
 			m.review.add(j)
 		} else {

@@ -176,8 +176,11 @@ func (m *Machine) resumesTrial(w *weighing, g *state.Group, j *Job) bool {
 	return true
 }
 
-// left lets the planner of a job's group know that the job is paused or over.
-func (m *Machine) left(j *Job) {
+// LooksAt has the planner of a group look at it again.
+func (m *Machine) LooksAt(group string) { m.proposals.due(group) }
+
+// Left lets the planner of a job's group know that the job is paused or over.
+func (m *Machine) Left(j *Job) {
 	if g, _ := m.s.StudyOf(j); g != nil {
 		m.fact(state.TrialLeft{Job: j.ID(), Spent: state.Dollars(j.Spent(m.now()))})
 	}
@@ -185,9 +188,9 @@ func (m *Machine) left(j *Job) {
 	m.proposals.made()
 }
 
-// judgesTrial ends a trial that is trained in full, and lets the searcher know of its values. It reports whether the
+// Judges ends a trial that is trained in full, and lets the searcher know of its values. It reports whether the
 // trial ends.
-func (m *Machine) judgesTrial(j *Job, a *Attempt) bool {
+func (m *Machine) Judges(j *Job, a *Attempt) bool {
 	g, t := m.s.StudyOf(j)
 	if g == nil {
 		return false

@@ -113,7 +113,7 @@ func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 
 // sumIn adds j where it is not being changed: then it is added at the end of the step.
 func (m *Machine) sumIn(list []*usage, j *Job) {
-	if at(j).sum == isSummed {
+	if *sumOf(j) == isSummed {
 		m.weighIn(list, j, (*budget.Outstanding).Add)
 	}
 	for _, a := range j.Attempts() {
@@ -127,11 +127,11 @@ func (m *Machine) sumIn(list []*usage, j *Job) {
 
 // unsum takes j out of what it is under, before it changes.
 func (m *Machine) unsum(j *Job) {
-	if at(j).sum == changing {
+	if *sumOf(j) == changing {
 		return
 	}
 	c := change{job: j}
-	if at(j).sum == isSummed {
+	if *sumOf(j) == isSummed {
 		m.weigh(j, (*budget.Outstanding).Remove)
 		m.weighPart(j, -1)
 		m.account(j, -1)
@@ -140,9 +140,12 @@ func (m *Machine) unsum(j *Job) {
 			c.was = len(m.history.were)
 		}
 	}
-	at(j).sum = changing
+	*sumOf(j) = changing
 	m.unsummed = append(m.unsummed, c)
 }
+
+// sumOf is whether j is summed.
+func sumOf(j *Job) *summed { return slot[summed](j, ofAdmission) }
 
 // change is a job that the step changes, and what of it is in the past until the step ends.
 type change struct {
@@ -171,7 +174,7 @@ func (m *Machine) sum(j *Job, was *record) {
 	m.weighPart(j, 1)
 	m.account(j, 1)
 	m.pass(j, was)
-	at(j).sum = isSummed
+	*sumOf(j) = isSummed
 }
 
 // weigh does that with j where it is not over and holds no machine.

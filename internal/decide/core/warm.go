@@ -105,7 +105,8 @@ func (m *Machine) noRoom(j *Job, i *Instance, most money.Amount) bool {
 		books = books.Without(budget.Job{ID: j.ID()})
 	}
 	books = books.Folded()
-	w := weighing{m: m, t: m.now(), books: &books}
+	w := m.weigher()
+	w.books = &books
 	return w.weigh(budget.Job{ID: i.ID(), Owner: j.Terms().Owner, User: j.User(), Most: most, Bounded: true,
 		GPUBounded: true, Kind: budget.Hold}, &Terms{}) != nil
 }
@@ -184,7 +185,7 @@ func (m *Machine) needsRoom() bool {
 // shortOfRoom reports whether a limit has no room any more for what a machine that waits may
 // cost beyond what it is paid for anyway.
 func (m *Machine) shortOfRoom(i *Instance, idle *state.Idle) bool {
-	w := weighing{m: m, t: m.now()}
+	w := m.weigher()
 	v := m.idleJob(i, idle, m.now())
 	v.ID, v.Most, v.Spent = "", idle.Most.Sub(v.Most), money.Amount{}
 	return v.Most.Sign() > 0 && w.weigh(v, &Terms{}) != nil

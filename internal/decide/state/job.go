@@ -148,9 +148,9 @@ type Job struct {
 	order   uint64 // of submission
 	changed uint64 // number of the last event that may have changed it; 0: none since the start
 
-	// Slot is for whoever drives the rules: where the job stands in their indexes. It is
+	// Slots are for the parts of whoever drives the rules: where the job stands in the indexes of each. They are
 	// no part of the state.
-	Slot any
+	Slots [4]any
 }
 
 // noRun is what a job has that never asked for a machine.
