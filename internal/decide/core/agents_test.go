@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -54,7 +55,7 @@ func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
 		if c.change != nil {
 			c.change(&b)
 		}
-		if i := m.State().Instance("i1"); i != nil && i.Agent() == nil && len(m.Tasks(i)) != 0 {
+		if i := m.State().Instance("i1"); i != nil && i.Agent() == nil && len(m.market.Tasks(i)) != 0 {
 			t.Errorf("%s: a machine without a key has tasks", name)
 		}
 		step(c.after, b)
@@ -66,7 +67,7 @@ func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
 		if !got {
 			continue
 		}
-		if tasks := m.Tasks(i); len(tasks) != 1 || tasks[0].Attempt().ID() != "j.1" {
+		if tasks := m.market.Tasks(i); len(tasks) != 1 || tasks[0].Attempt().ID() != "j.1" {
 			t.Errorf("%s: its tasks are %v, want j.1", name, tasks)
 		}
 		snap, err := m.Snapshot()
@@ -78,7 +79,7 @@ func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
 			t.Errorf("%s: a restart leaves %+v, %v", name, again.State().Instance("i1").Agent(), err)
 		}
 		step(c.after, JobEnded{Job: "j"})
-		if i := m.State().Instance("i1"); i != nil && len(m.Tasks(i)) != 0 {
+		if i := m.State().Instance("i1"); i != nil && len(m.market.Tasks(i)) != 0 {
 			t.Errorf("%s: a machine that is given back has tasks", name)
 		}
 	}
@@ -86,12 +87,12 @@ func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
 
 // Who came first to a machine that keeps programs not apart is served alone.
 func TestAMachineServesOneUser(t *testing.T) {
-	var o oneUser
+	var o placement.OneUser
 	for i, c := range []struct {
 		user string
 		want bool
 	}{{"ann", true}, {"bob", false}, {"ann", true}, {"", false}} {
-		if got := o.serves(c.user); got != c.want {
+		if got := o.Serves(c.user); got != c.want {
 			t.Errorf("seat %d, of %q: %v", i, c.user, got)
 		}
 	}
@@ -110,7 +111,7 @@ func TestAMachineThatIsGivenBackDoesNotCountAgainstItsJobWhenItSwitchesItselfOff
 			step(time.Minute, JobUpdated{Job: "j", Changes: Changes{Deadline: &soon}})
 			step(2*time.Minute, Tick{})
 		}
-		if i := m.State().Instance("i1"); m.Stays(i) == moved {
+		if i := m.State().Instance("i1"); m.market.Stays(i) == moved {
 			t.Fatalf("moved is %v, and the machine's release %q", moved, i.Release())
 		}
 		step(3*time.Minute, InstanceEnded{Instance: "i1", Until: agentsStart.Add(3 * time.Minute), Cause: "stopped"})

@@ -78,10 +78,10 @@ func (a *archiving) rehydrate(id string) Outcome {
 // told is all that the machine sums over jobs.
 func told(m *Machine) string {
 	all, late := map[string]History{}, map[string]History{} // which come in parts
-	m.History(time.Time{}, func(w HistoryOwner, p History) { all[fmt.Sprint(w)] = all[fmt.Sprint(w)].Plus(p) })
-	m.History(m.Now().Add(-30*time.Hour).Truncate(time.Hour), func(w HistoryOwner, p History) { late[fmt.Sprint(w)] = late[fmt.Sprint(w)].Plus(p) })
-	books, _ := m.Books(m.Now())
-	return fmt.Sprintf("%+v\n%+v\n%+v\n%v %v %v", m.Accounts(m.Now()), all, late, books.Spent, books.GPUs, books.Outstanding)
+	m.books.History(time.Time{}, func(w HistoryOwner, p History) { all[fmt.Sprint(w)] = all[fmt.Sprint(w)].Plus(p) })
+	m.books.History(m.Now().Add(-30*time.Hour).Truncate(time.Hour), func(w HistoryOwner, p History) { late[fmt.Sprint(w)] = late[fmt.Sprint(w)].Plus(p) })
+	books, _ := m.admission.Books(m.Now())
+	return fmt.Sprintf("%+v\n%+v\n%+v\n%v %v %v", m.books.Accounts(m.Now()), all, late, books.Spent, books.GPUs, books.Outstanding)
 }
 
 // again is the machine after a restart from a snapshot.
@@ -188,7 +188,7 @@ func TestWhenAJobIsArchived(t *testing.T) {
 	if !slices.ContainsFunc(out.Facts, func(f Fact) bool { _, ok := f.(state.JobArchived); return ok }) || out.Sample {
 		t.Errorf("the event that archives has the facts %v", out.Facts)
 	}
-	if got := a.m.Missing(Event{Body: JobResumed{Job: "billed"}}, Event{Body: BillReceived{Launch: "unbilled.1"}}, Event{Body: JobEnded{}}); !slices.Equal(got, []string{"billed", "unbilled"}) {
+	if got := a.m.jobs.Missing(Event{Body: JobResumed{Job: "billed"}}, Event{Body: BillReceived{Launch: "unbilled.1"}}, Event{Body: JobEnded{}}); !slices.Equal(got, []string{"billed", "unbilled"}) {
 		t.Errorf("events are about %v", got)
 	}
 }

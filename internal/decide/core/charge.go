@@ -37,8 +37,8 @@ func planned(j *Job) bool {
 
 // IdleSourceOf returns what an instance knows of a posting about its time without a task. The instance may be unknown.
 func IdleSourceOf(m *Machine, p *ledger.Posting) charge.Source {
-	s := charge.Source{User: m.s.IdleUser(p.Owner.Task)}
-	if i := m.s.Instance(p.Owner.Instance); i != nil {
+	s := charge.Source{User: m.step.State.IdleUser(p.Owner.Task)}
+	if i := m.step.State.Instance(p.Owner.Instance); i != nil {
 		s = sourceOf(i.Machine(), s)
 	}
 	return s

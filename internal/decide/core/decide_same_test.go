@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 )
@@ -44,10 +45,10 @@ func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 			h.submit("j", 2, 1)
 			j, _ := h.Job("j")
 			decide := func(d plan.Decision) []Fact {
-				h.e, h.out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
-				h.s.Begin(h.e)
-				h.decided(j, d)
-				return h.out.Facts
+				h.step.Event, h.step.Out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
+				h.step.State.Begin(h.step.Event)
+				h.decider.Decided(j, d)
+				return h.step.Out.Facts
 			}
 			decide(base())
 			h.at = h.at.Add(after)
@@ -65,23 +66,23 @@ func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 func TestFewOfThoseThatStayRecordWhyAtOnce(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, true)
-	const jobs = staysAMinute + 20
+	const jobs = placement.StaysAMinute + 20
 	for i := range jobs {
 		h.submit(fmt.Sprint("j", i), 2, 1)
 	}
 	all := func(why plan.Reason) int {
-		h.e, h.out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
-		h.s.Begin(h.e)
-		for _, j := range h.s.Jobs() {
-			h.decided(j, plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{{Offer: "b", Why: why}}})
+		h.step.Event, h.step.Out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
+		h.step.State.Begin(h.step.Event)
+		for _, j := range h.step.State.Jobs() {
+			h.decider.Decided(j, plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{{Offer: "b", Why: why}}})
 		}
-		return len(h.out.Facts)
+		return len(h.step.Out.Facts)
 	}
 	all(plan.CostsMore)
 	for _, c := range []struct {
 		after time.Duration
 		want  int
-	}{{59 * time.Minute, 0}, {time.Hour, staysAMinute}, {time.Second, 0}, {time.Minute, jobs - staysAMinute}, {time.Minute, 0}} {
+	}{{59 * time.Minute, 0}, {time.Hour, placement.StaysAMinute}, {time.Second, 0}, {time.Minute, jobs - placement.StaysAMinute}, {time.Minute, 0}} {
 		h.at = h.at.Add(c.after)
 		if n := all(plan.Unavailable); n != c.want {
 			t.Errorf("%v later %d of %d jobs record why they stay, want %d", c.after, n, jobs, c.want)

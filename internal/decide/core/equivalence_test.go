@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/money"
@@ -95,14 +96,14 @@ func TestAJobThatFitsIsFoundBehindThoseThatDoNot(t *testing.T) {
 	if fmt.Sprint(h.launched) != "[fits-0 fits-1 fits-2]" {
 		t.Errorf("launched are %v", h.launched)
 	}
-	if h.looked > 40*alike+3 {
+	if h.looked > 40*queue.Alike+3 {
 		t.Errorf("%d jobs were looked at", h.looked)
 	}
 	for range 100 {
 		h.at = h.at.Add(time.Second)
 		h.tell(Tick{})
 	}
-	if h.looked > 40*alike+3 {
+	if h.looked > 40*queue.Alike+3 {
 		t.Errorf("%d jobs were looked at though nothing changed", h.looked)
 	}
 }
@@ -163,7 +164,7 @@ func TestARefusalHoldsAKindUpUntilItIsOver(t *testing.T) {
 	if fmt.Sprint(h.launched) != "[j-000 j-000]" {
 		t.Errorf("launched are %v", h.launched)
 	}
-	if looked > alike {
+	if looked > queue.Alike {
 		t.Errorf("%d looks while the offer could not be asked", looked)
 	}
 }
@@ -173,11 +174,11 @@ func TestARefusalHoldsAKindUpUntilItIsOver(t *testing.T) {
 func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, false)
-	for i := range 2 * mostGroups {
+	for i := range 2 * queue.MostGroups {
 		h.submit(fmt.Sprintf("j-%04d", i), 1000+i, 2)
 	}
 	h.submit("fits", 2, 1)
-	if n := len(h.queue.equivalences); n > mostGroups+1 {
+	if n := len(h.queue.Queue.Equivalences); n > queue.MostGroups+1 {
 		t.Errorf("%d equivalence classes are told apart", n)
 	}
 	text, err := h.Snapshot()
@@ -188,25 +189,25 @@ func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, err := again.Snapshot(); err != nil || !bytes.Equal(text, same) || len(again.queue.equivalences) != len(h.queue.equivalences) {
+	if same, err := again.Snapshot(); err != nil || !bytes.Equal(text, same) || len(again.queue.Queue.Equivalences) != len(h.queue.Queue.Equivalences) {
 		t.Errorf("a restart tells other equivalence classes apart: %v", err)
 	}
 	h.sells(2, true)
 	h.until(1)
-	for i := range 2 * mostGroups {
+	for i := range 2 * queue.MostGroups {
 		h.tell(JobEnded{Job: fmt.Sprintf("j-%04d", i)})
 	}
-	if n := len(h.queue.equivalences); n != 0 {
+	if n := len(h.queue.Queue.Equivalences); n != 0 {
 		t.Errorf("%d equivalence classes are kept of no jobs", n)
 	}
 }
 
 // What a job asks for is all in its kind: two jobs that differ in any of it are two kinds.
 func TestAKindIsAllThatIsAskedFor(t *testing.T) {
-	seen := map[string]string{equivalenceOf(plan.Need{}): "nothing"}
+	seen := map[string]string{queue.EquivalenceOf(plan.Need{}): "nothing"}
 	differs := func(name string, n plan.Need) {
-		key := equivalenceOf(n)
-		if other, known := seen[key]; known && key != loose {
+		key := queue.EquivalenceOf(n)
+		if other, known := seen[key]; known && key != queue.Loose {
 			t.Errorf("%s is taken for %s", name, other)
 		}
 		seen[key] = name

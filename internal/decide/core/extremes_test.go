@@ -94,7 +94,7 @@ func TestBudgetsThatNoSumHoldsStopNobody(t *testing.T) {
 	}
 	limit.Dollars = new(money.Picos(50e12))
 	w.step(time.Minute, BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{limit}}})
-	if b, _ := w.Books(w.Now()); b.Use(limit).Held.Cmp(huge) < 0 {
+	if b, _ := w.admission.Books(w.Now()); b.Use(limit).Held.Cmp(huge) < 0 {
 		t.Errorf("held are %v", b.Use(limit).Held)
 	}
 }
@@ -137,7 +137,7 @@ func TestStepsWithoutEndStopNobody(t *testing.T) {
 			if _, _, ok := j.Left(1e-9); !ok {
 				t.Error("on a slow machine nobody knows")
 			}
-			w.Interval(j)
+			w.decider.Interval(j)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestGPUHoursThatNoFloatSumsAreFiniteInTheBooks(t *testing.T) {
 			t.GPUHours, t.Need = 1.7e308, plan.Need{Requirements: plan.Requirements{Accelerator: "H100", Accelerators: 8}}
 		}))
 	}
-	b, _ := w.Books(w.Now())
+	b, _ := w.admission.Books(w.Now())
 	if u := b.Use(limit); math.IsInf(u.GPUHeld, 0) || math.IsNaN(u.GPUHeld) || u.GPUHeld <= 0 {
 		t.Errorf("held are %v GPU-hours", u.GPUHeld)
 	}
@@ -228,8 +228,8 @@ func TestExtremesInAnyCombinationStopNobody(t *testing.T) {
 					w.step(after, Tick{})
 				}
 			}
-			b, burn := w.Books(w.Now())
-			courses, places, beyond := w.Courses(w.Now(), 10)
+			b, burn := w.admission.Books(w.Now())
+			courses, places, beyond := w.decider.Courses(w.Now(), 10)
 			if len(b.Limits) > 0 {
 				uses := map[string]budget.Use{}
 				for _, l := range b.Limits {
@@ -243,7 +243,7 @@ func TestExtremesInAnyCombinationStopNobody(t *testing.T) {
 				}
 			}
 			if j, ok := w.Job(job); ok {
-				w.Interval(j)
+				w.decider.Interval(j)
 				if left, done, ok := j.Left(0.001); ok && (left < 0 || done < 0) {
 					t.Fatalf("seed %d: %v left, %v done", seed, left, done)
 				}

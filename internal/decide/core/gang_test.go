@@ -165,12 +165,12 @@ func TestAGangStartsAllOrNothing(t *testing.T) {
 	g.do(5*time.Minute, Tick{})
 	g.from["i3"] = g.at
 	g.do(0, LaunchDone{Launch: "g.1", Instance: "i3", Offer: "p/z/m/spot", Rate: 1e12, From: agentsStart.Add(g.at)})
-	if n := len(g.Tasks(g.State().Instance("i1"))); n != 0 {
+	if n := len(g.market.Tasks(g.State().Instance("i1"))); n != 0 {
 		t.Errorf("i1 has %d tasks, and nobody knows where i3 is", n)
 	}
 	g.do(0, MachineRegistered{Instance: "i3", Allocation: "g.1", Key: "k3", Address: "127.1.0.3"})
 	for n, id := range []string{"i1", "i2", "i3"} {
-		tasks := g.Tasks(g.State().Instance(id))
+		tasks := g.market.Tasks(g.State().Instance(id))
 		if len(tasks) != 1 || tasks[0].Rank() != n {
 			t.Errorf("%s has %d tasks", id, len(tasks))
 		}

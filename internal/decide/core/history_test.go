@@ -26,8 +26,8 @@ func samePast(t *testing.T, m *Machine, since time.Time, seed, event any) (gone 
 				gone = 1
 			}
 		}
-		m.History(from, func(w HistoryOwner, p History) { got[w] = got[w].Plus(p) })
-		m.HistoryJobs(from, func(j *Job, p History, c money.Currency) {
+		m.books.History(from, func(w HistoryOwner, p History) { got[w] = got[w].Plus(p) })
+		m.books.HistoryJobs(from, func(j *Job, p History, c money.Currency) {
 			w := HistoryOwner{Dimensions: OwnerOf(j), Currency: c}
 			each[w] = each[w].Plus(p)
 		})
@@ -66,10 +66,10 @@ func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
 		"what comes later does not change it": {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1)}}, {Expect: &plan.Expect{Wait: usd(9)}}}, 3_000_000_000_000},
 	} {
 		m, j := New(), spentTwo(t)
-		m.s = j.s
+		m.step.State = j.s
 		var got *money.Amount
 		for _, d := range c.decisions {
-			if f := m.foresees(j.job, d); f != nil && got == nil {
+			if f := m.decider.Foresees(j.job, d); f != nil && got == nil {
 				got = f
 			}
 		}
@@ -97,9 +97,9 @@ func spentTwo(t *testing.T) spent {
 	step(LaunchDone{Launch: "j.1", Instance: "i", Offer: o.ID, Rate: 2e12, From: now})
 	now = now.Add(time.Hour)
 	step(InstanceEnded{Instance: "i", Until: now, Cause: "interrupted"})
-	j := m.s.Job("j")
+	j := m.step.State.Job("j")
 	if j.Spent(now) != money.Picos(2_000_000_000_000) || j.Foreseen() != nil {
 		t.Fatalf("it spent %v, and was foreseen to cost %v", j.Spent(now), j.Foreseen())
 	}
-	return spent{m.s, j}
+	return spent{m.step.State, j}
 }

@@ -93,9 +93,9 @@ func TestAGangKeepsMachinesOfItsImage(t *testing.T) {
 	})
 	g.grants("g.1", "i1", "i2")
 	j := g.job()
-	g.keeping, g.keeps = j, g.survivors(j.Attempt())
-	defer func() { g.keeping, g.keeps = nil, nil }()
-	if same, other := g.kept(j, "p/z/m/spot", "", 2), g.kept(j, "p/z/m/spot", "boxed", 2); len(same) != 2 || len(other) != 0 {
+	g.queue.Keeping, g.queue.Keeps = j, g.decider.Survivors(j.Attempt())
+	defer func() { g.queue.Keeping, g.queue.Keeps = nil, nil }()
+	if same, other := g.decider.Kept(j, "p/z/m/spot", "", 2), g.decider.Kept(j, "p/z/m/spot", "boxed", 2); len(same) != 2 || len(other) != 0 {
 		t.Errorf("without an image it keeps %v, in one %v", same, other)
 	}
 }

@@ -55,9 +55,9 @@ func TestAJobThatIsOverGetsAMachineAfterARestart(t *testing.T) {
 		}
 		reopened(t, h)
 		tell(c.after)
-		if i := h.s.Instance("i"); i == nil || i.Release() == "" {
+		if i := h.step.State.Instance("i"); i == nil || i.Release() == "" {
 			t.Errorf("%s: the machine of a job that is over is not given back", name)
 		}
-		_ = h.Waiting() // sums what runs under each quota
+		_ = h.queue.Waiting() // sums what runs under each quota
 	}
 }

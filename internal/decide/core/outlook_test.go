@@ -91,15 +91,15 @@ func (f *fleet) minute() {
 }
 
 func (f *fleet) spent() money.Amount {
-	b, _ := f.m.Books(f.now)
+	b, _ := f.m.admission.Books(f.now)
 	return b.Use(f.limit).Spent
 }
 
 func (f *fleet) outlook(dollars money.Amount) budget.Outlook {
 	l := f.limit
 	l.Dollars = &dollars
-	b, _ := f.m.Books(f.now)
-	courses, places, beyond := f.m.Courses(f.now, 1000)
+	b, _ := f.m.admission.Books(f.now)
+	courses, places, beyond := f.m.decider.Courses(f.now, 1000)
 	return budget.Foresee([]budget.Limit{l}, map[string]budget.Use{l.Name(): b.Use(f.limit)}, courses, places, beyond, f.now)[l.Name()]
 }
 
@@ -177,7 +177,7 @@ func TestABreachIsForeseenWithinTheSpreadOfTheJobs(t *testing.T) {
 // such.
 func heldHolds(t *testing.T, m *Machine, b budget.Accounts, at time.Time, seed, event any) (n int) {
 	t.Helper()
-	courses, places, beyond := m.Courses(at, 50)
+	courses, places, beyond := m.decider.Courses(at, 50)
 	uses := map[string]budget.Use{}
 	for _, l := range b.Limits {
 		uses[l.Name()] = b.Use(l)

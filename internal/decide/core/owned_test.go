@@ -22,12 +22,12 @@ func TestAMachineWhoseProgramEndedIsEndedOnceItIsAdopted(t *testing.T) {
 			h.at = h.at.Add(time.Minute)
 			h.tell(AgentClaimed{Attempt: "a.1"})
 			h.tell(AttemptEnded{Attempt: "a.1", Message: 1, Reason: reason, Exit: 2})
-			if h.s.Instance("i").Release() != "" {
+			if h.step.State.Instance("i").Release() != "" {
 				t.Fatalf("%s: ended before anybody has said whose it is", reason)
 			}
 			h.at = h.at.Add(time.Minute)
 			h.tell(OwnershipDecided{Adopt: adopt})
-			i := h.s.Instance("i")
+			i := h.step.State.Instance("i")
 			if released := i != nil && i.Release() != ""; released != adopt {
 				t.Errorf("%s, adopted %v: it is given back: %v", reason, adopt, released)
 			}
@@ -61,7 +61,7 @@ func TestAMachineThatEndsByItselfLeavesItsOwnerOpen(t *testing.T) {
 			h.at = h.at.Add(time.Minute)
 			h.tell(Tick{})
 		}
-		if list := h.s.AllUndecided(); len(h.launched) > 0 || len(list) != 1 || list[0].Job != "a" || len(again.AllUndecided()) != 1 {
+		if list := h.step.State.AllUndecided(); len(h.launched) > 0 || len(list) != 1 || list[0].Job != "a" || len(again.AllUndecided()) != 1 {
 			t.Errorf("launched %v, open %v before anybody has said whose it is", h.launched, list)
 		}
 		h.tell(OwnershipDecided{Instance: "i", Adopt: adopt})
@@ -69,8 +69,8 @@ func TestAMachineThatEndsByItselfLeavesItsOwnerOpen(t *testing.T) {
 			h.at = h.at.Add(time.Minute)
 			h.tell(Tick{})
 		}
-		if h.s.Undecided() || len(h.launched) != 2 {
-			t.Errorf("adopted %v: still open %v, launched %v", adopt, h.s.Undecided(), h.launched)
+		if h.step.State.Undecided() || len(h.launched) != 2 {
+			t.Errorf("adopted %v: still open %v, launched %v", adopt, h.step.State.Undecided(), h.launched)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestOwned_EndsMachinesOfAGangThatWasGivenUpMeanwhile(t *testing.T) {
 		t.Fatalf("the attempt wanted %d, it is given back: %v", a.Partial(), a.Releasing())
 	}
 	for _, id := range []string{"i1", "i2"} {
-		if list := g.Tasks(g.State().Instance(id)); len(list) > 0 {
+		if list := g.market.Tasks(g.State().Instance(id)); len(list) > 0 {
 			t.Errorf("%s gets a task of a gang that was given up", id)
 		}
 	}

@@ -21,7 +21,7 @@ type pacer struct {
 
 func (p *pacer) tell(b Body) { p.m.Step(Event{At: p.now, Schema: Schema, Tenant: "t", Body: b}) }
 
-func (p *pacer) job() *Job { return p.m.s.Job("j") }
+func (p *pacer) job() *Job { return p.m.step.State.Job("j") }
 
 // begins lets the next attempt run.
 func (p *pacer) begins(attempt string) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/money"
@@ -19,7 +20,7 @@ func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
 		h := newHall(t, 1)
 		var asked []string
 		tell := func(b Body) {
-			h.e = nil
+			h.step.Event = nil
 			out := h.Step(Event{At: h.at, Schema: Schema, Tenant: "default", Body: b})
 			for _, a := range out.Actions {
 				if l, ok := a.(Launch); ok {
@@ -45,9 +46,9 @@ func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
 			t.Fatalf("asked for %v, want the cheaper spot", asked)
 		}
 		begun := h.at
-		for h.at.Sub(begun) < grantPatience-time.Second {
-			if h.wake.IsZero() || h.wake.After(begun.Add(grantPatience-time.Second)) {
-				h.at = begun.Add(grantPatience - time.Second)
+		for h.at.Sub(begun) < placement.GrantPatience-time.Second {
+			if h.wake.IsZero() || h.wake.After(begun.Add(placement.GrantPatience-time.Second)) {
+				h.at = begun.Add(placement.GrantPatience - time.Second)
 			} else {
 				h.at = h.wake
 			}
@@ -70,7 +71,7 @@ func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
 		if len(asked) != 1 {
 			t.Errorf("asked for %v within %v", asked, h.at.Sub(begun))
 		}
-		for len(asked) == 1 && h.at.Sub(begun) < 2*grantPatience {
+		for len(asked) == 1 && h.at.Sub(begun) < 2*placement.GrantPatience {
 			h.at = h.at.Add(time.Second)
 			tell(Tick{})
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/test/lane"
@@ -14,11 +15,11 @@ import (
 
 // tidyQueue says what is wrong with the indexes of the queue; "" for nothing.
 func tidyQueue(m *Machine) string {
-	q := &m.queue
-	waits, groups, equivalences := 0, map[*group]int{}, map[*equivalence]map[*group]bool{}
+	q := &m.queue.Queue
+	waits, groups, equivalences := 0, map[*queue.Group]int{}, map[*queue.Equivalence]map[*queue.Group]bool{}
 	for j := range m.Jobs() {
-		p, g := at(j).subqueue, at(j).group
-		if !at(j).waits {
+		p, g := queue.At(j).Subqueue, queue.At(j).Group
+		if !queue.At(j).Waits {
 			if g != nil || p != nil {
 				return j.ID() + " does not wait, and is counted"
 			}
@@ -32,51 +33,51 @@ func tidyQueue(m *Machine) string {
 		}
 		waits++
 		groups[g]++
-		if equivalences[g.equivalence] == nil {
-			equivalences[g.equivalence] = map[*group]bool{}
+		if equivalences[g.Equivalence] == nil {
+			equivalences[g.Equivalence] = map[*queue.Group]bool{}
 		}
-		equivalences[g.equivalence][g] = true
-		equivalence := equivalenceOf(j.Terms().Need)
+		equivalences[g.Equivalence][g] = true
+		equivalence := queue.EquivalenceOf(j.Terms().Need)
 		switch {
-		case p.group != g || p.sides[at(j).side][at(j).index] != j:
+		case p.Group != g || p.Sides[queue.At(j).Side][queue.At(j).Index] != j:
 			return j.ID() + " is not where it says"
-		case !slices.Contains(p.class.subqueues, p) || !slices.Contains(q.classes, p.class):
+		case !slices.Contains(p.Class.Subqueues, p) || !slices.Contains(q.Classes, p.Class):
 			return j.ID() + " lies where nobody looks"
-		case p.class.key != m.classBy(j).key:
-			return fmt.Sprintf("%s is in class %q, and its quotas are %q", j.ID(), p.class.key, m.classBy(j).key)
-		case !slices.Equal(p.class.quotas, m.classBy(j).quotas):
+		case p.Class.Key != m.queue.ClassBy(j).Key:
+			return fmt.Sprintf("%s is in class %q, and its quotas are %q", j.ID(), p.Class.Key, m.queue.ClassBy(j).Key)
+		case !slices.Equal(p.Class.Quotas, m.queue.ClassBy(j).Quotas):
 			return j.ID() + " is under quotas that are none any more"
-		case q.groups[g.key] != g || q.equivalences[g.equivalence.key] != g.equivalence:
+		case q.Groups[g.Key] != g || q.Equivalences[g.Equivalence.Key] != g.Equivalence:
 			return j.ID() + " is of a group that is forgotten"
-		case g.key != loose && (g.equivalence.key != equivalence || g.key != string(groupOf(nil, equivalence, j))):
+		case g.Key != queue.Loose && (g.Equivalence.Key != equivalence || g.Key != string(queue.GroupOf(nil, equivalence, j))):
 			return j.ID() + " is of another group"
-		case (g.key == loose) != at(j).loose:
+		case (g.Key == queue.Loose) != queue.At(j).Loose:
 			return j.ID() + " is loose or not"
 		}
 	}
 	for g, n := range groups {
-		if g.jobs != n {
-			return fmt.Sprintf("%d jobs are counted for a group of %d", g.jobs, n)
+		if g.Jobs != n {
+			return fmt.Sprintf("%d jobs are counted for a group of %d", g.Jobs, n)
 		}
 	}
 	for k, of := range equivalences {
-		if k.groups != len(of) {
-			return fmt.Sprintf("%d groups are counted for a equivalence of %d", k.groups, len(of))
+		if k.Groups != len(of) {
+			return fmt.Sprintf("%d groups are counted for a equivalence of %d", k.Groups, len(of))
 		}
 	}
-	if waits != q.Len() || len(groups) != len(q.groups) || len(equivalences) != len(q.equivalences) {
-		return fmt.Sprintf("%d wait in %d groups of %d equivalences, and %d, %d and %d are counted", waits, len(groups), len(equivalences), q.Len(), len(q.groups), len(q.equivalences))
+	if waits != q.Len() || len(groups) != len(q.Groups) || len(equivalences) != len(q.Equivalences) {
+		return fmt.Sprintf("%d wait in %d groups of %d equivalences, and %d, %d and %d are counted", waits, len(groups), len(equivalences), q.Len(), len(q.Groups), len(q.Equivalences))
 	}
-	for _, c := range q.classes {
-		for _, p := range c.subqueues {
-			for side, u := range p.sides {
+	for _, c := range q.Classes {
+		for _, p := range c.Subqueues {
+			for side, u := range p.Sides {
 				for i := 1; i < len(u); i++ {
-					if before(u[i], u[(i-1)/2]) {
+					if queue.Before(u[i], u[(i-1)/2]) {
 						return fmt.Sprintf("side %d of a subqueue is in no order", side)
 					}
 				}
 			}
-			if p.class != c {
+			if p.Class != c {
 				return "a subqueue lies in two classes"
 			}
 		}
@@ -97,7 +98,7 @@ func TestTheQueueIsTidy(t *testing.T) {
 			switch b := e.Body.(type) {
 			case BudgetsSet:
 				e.Body = n.limitsOf()
-				moved += m.queue.Len()
+				moved += m.queue.Queue.Len()
 			case JobSubmitted:
 				if crowd++; n.rng.IntN(3) > 0 {
 					b.Job = fmt.Sprint("j", crowd)
@@ -113,8 +114,8 @@ func TestTheQueueIsTidy(t *testing.T) {
 			}
 			m.Step(e)
 			if seed%20 == 0 && i == 100 { // more groups than are told apart
-				for k := range 2 * mostGroups {
-					m.Step(Event{At: m.now(), Schema: Schema, Tenant: "default", Actor: "user", Body: JobSubmitted{Job: fmt.Sprint("many", k), Terms: Terms{
+				for k := range 2 * queue.MostGroups {
+					m.Step(Event{At: m.step.Now(), Schema: Schema, Tenant: "default", Actor: "user", Body: JobSubmitted{Job: fmt.Sprint("many", k), Terms: Terms{
 						Name: "many", Owner: ledger.Owner{Team: "t", Tags: map[string]string{"run": fmt.Sprint(k), "k": "1"}}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 9000}}}}})
 				}
 			}
@@ -129,18 +130,18 @@ func TestTheQueueIsTidy(t *testing.T) {
 				if wrong := tidyQueue(restored); wrong != "" {
 					t.Fatalf("seed %d, event %d, after a restart: %s", seed, i, wrong)
 				}
-				if a, b := m.queue.Len(), restored.queue.Len(); a != b {
+				if a, b := m.queue.Queue.Len(), restored.queue.Queue.Len(); a != b {
 					t.Fatalf("seed %d, event %d: after a restart %d jobs wait and not %d", seed, i, b, a)
 				}
 				m = restored
 			}
-			for _, k := range m.queue.equivalences {
-				if k.unschedulable {
+			for _, k := range m.queue.Queue.Equivalences {
+				if k.Unschedulable {
 					unschedulable++
 				}
 			}
-			if g := m.queue.groups[loose]; g != nil {
-				looseJobs += g.jobs
+			if g := m.queue.Queue.Groups[queue.Loose]; g != nil {
+				looseJobs += g.Jobs
 			}
 		}
 	}

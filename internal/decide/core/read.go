@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
@@ -14,50 +15,54 @@ import (
 )
 
 // State is what the machine decides about. Read it between steps.
-func (m *Machine) State() *state.State { return m.s }
+func (m *Machine) State() *state.State { return m.step.State }
 
 // Now is the time of the last event.
-func (m *Machine) Now() time.Time { return m.s.Now() }
+func (m *Machine) Now() time.Time { return m.step.State.Now() }
 
 // Seq is how many events the machine has taken.
-func (m *Machine) Seq() uint64 { return m.s.Seq() }
+func (m *Machine) Seq() uint64 { return m.step.State.Seq() }
 
 // Job returns the job of that name. It is the machine's own: read it, between steps.
 func (m *Machine) Job(id string) (*Job, bool) {
-	j := m.s.Job(id)
+	j := m.step.State.Job(id)
 	return j, j != nil
 }
 
 // Allocation returns a request for machines that is pending or being cancelled.
 func (m *Machine) Allocation(id string) (*Allocation, bool) {
-	a := m.s.Allocation(id)
+	a := m.step.State.Allocation(id)
 	return a, a != nil
 }
 
 // Attempt returns the attempt of that name while it may still cost something.
 func (m *Machine) Attempt(id string) (*Attempt, bool) {
-	a := m.s.Attempt(id)
+	a := m.step.State.Attempt(id)
 	return a, a != nil
 }
 
 // Jobs returns all jobs in the order of their submission.
-func (m *Machine) Jobs() iter.Seq[*Job] { return slices.Values(m.s.Jobs()) }
+func (m *Machine) Jobs() iter.Seq[*Job] { return slices.Values(m.step.State.Jobs()) }
 
 // JobsAfter returns the jobs that were submitted after the one of that name,
 // oldest first; "" is all. ok is false where the job is not known.
-func (m *Machine) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) { return m.s.JobsAfter(id) }
+func (m *Machine) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) {
+	return m.step.State.JobsAfter(id)
+}
 
 // JobsBefore returns the jobs that were submitted before the one of that name,
 // newest first; "" is all. ok is false where the job is not known.
-func (m *Machine) JobsBefore(id string) (jobs iter.Seq[*Job], ok bool) { return m.s.JobsBefore(id) }
+func (m *Machine) JobsBefore(id string) (jobs iter.Seq[*Job], ok bool) {
+	return m.step.State.JobsBefore(id)
+}
 
 // Len is how many jobs there are, those that are over with them.
-func (m *Machine) Len() int { return len(m.s.Jobs()) }
+func (m *Machine) Len() int { return len(m.step.State.Jobs()) }
 
 // Live returns the attempts that may still cost something, in the order of their jobs' names.
 func (m *Machine) Live() []*Attempt {
 	var list []*Attempt
-	for _, j := range m.s.Running() {
+	for _, j := range m.step.State.Running() {
 		for _, a := range j.Open() {
 			if a.Live() {
 				list = append(list, a)
@@ -69,12 +74,12 @@ func (m *Machine) Live() []*Attempt {
 
 // Rents reports whether something of the provider may cost something, or is asked for.
 func (m *Machine) Rents(provider string) bool {
-	for _, i := range m.s.Instances() {
+	for _, i := range m.step.State.Instances() {
 		if i.Live() && i.Machine().Provider == provider {
 			return true
 		}
 	}
-	for a := range m.s.Allocations() {
+	for a := range m.step.State.Allocations() {
 		if a.Machine().Provider == provider {
 			return true
 		}
@@ -83,19 +88,19 @@ func (m *Machine) Rents(provider string) bool {
 }
 
 // Quiet reports whether no job waits or runs and nothing is rented.
-func (m *Machine) Quiet() bool { return m.s.Quiet() && m.queue.Len() == 0 }
+func (m *Machine) Quiet() bool { return m.step.State.Quiet() && m.queue.Queue.Len() == 0 }
 
 // Sale returns what is for sale with its newest quote and hazard, by name.
 func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 	return func(yield func(market.Offer, Listing) bool) {
-		for _, l := range m.s.Sale() {
+		for _, l := range m.step.State.Sale() {
 			o, q := l.Offer(), l.Quote()
-			if o.Reserved.Count > 0 && m.free(o) <= 0 {
+			if o.Reserved.Count > 0 && m.market.Free(o) <= 0 {
 				q.Available = false
 			}
 			v := Listing{Quote: q, Hazard: l.Hazard()}
-			if until, cools := m.s.Cooling(l); cools {
-				v.Cools, v.CoolsFor = until, m.s.CoolsFor(l)
+			if until, cools := m.step.State.Cooling(l); cools {
+				v.Cools, v.CoolsFor = until, m.step.State.CoolsFor(l)
 			}
 			if !yield(*o, v) {
 				return
@@ -119,14 +124,14 @@ type Listing struct {
 // machines last would look as bad as its first losses.
 func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
 	held := map[market.OfferID]time.Duration{}
-	for a := range m.s.Attempts() {
+	for a := range m.step.State.Attempts() {
 		for _, k := range a.Tasks() {
-			if isSpot(a) && k.Live() {
+			if placement.IsSpot(a) && k.Live() {
 				held[a.Offer()] += max(0, t.Sub(k.Rented()))
 			}
 		}
 	}
-	for _, i := range m.s.Waiting() {
+	for _, i := range m.step.State.Waiting() {
 		if i.Machine().Capacity == market.Spot {
 			held[i.Machine().Offer] += max(0, t.Sub(i.From()))
 		}
@@ -135,19 +140,19 @@ func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
 }
 
 // Head returns the hash of the tenant's last posting.
-func (m *Machine) Head(tenant string) ledger.Hash { return m.s.Head(tenant) }
+func (m *Machine) Head(tenant string) ledger.Hash { return m.step.State.Head(tenant) }
 
 // ChangedAt returns the number of the last event that may have changed j.
 func (m *Machine) ChangedAt(j *Job) uint64 { return j.ChangedAt() }
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
-func (m *Machine) Snapshot() (json.RawMessage, error) { return m.s.Snapshot() }
+func (m *Machine) Snapshot() (json.RawMessage, error) { return m.step.State.Snapshot() }
 
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
-func (m *Machine) Freeze(since uint64) *state.Snapshot { return m.s.Freeze(since) }
+func (m *Machine) Freeze(since uint64) *state.Snapshot { return m.step.State.Freeze(since) }
 
 // ChangedJobs is how many jobs, about, a Freeze since that event would encode.
-func (m *Machine) ChangedJobs(since uint64) int { return m.s.ChangedJobs(since) }
+func (m *Machine) ChangedJobs(since uint64) int { return m.step.State.ChangedJobs(since) }
 
 // Restore returns a machine that goes on from the state whose Snapshot gave b.
 func Restore(b json.RawMessage) (*Machine, error) {

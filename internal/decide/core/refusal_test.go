@@ -18,7 +18,7 @@ func TestAnHourOfRefusalsAsksAFewTimes(t *testing.T) {
 		h.submit(fmt.Sprintf("j-%02d", i), 2, 1)
 	}
 	refuse := func() {
-		for a := range h.s.Allocations() {
+		for a := range h.step.State.Allocations() {
 			h.tell(LaunchRefused{Launch: a.ID(), Reason: "quota", Scope: state.AccountScope})
 			return
 		}
@@ -37,7 +37,7 @@ func TestAnHourOfRefusalsAsksAFewTimes(t *testing.T) {
 	if now := len(snap(t, h.Machine)); now > size+2_000 {
 		t.Errorf("the state grew from %d to %d bytes by refusals", size, now)
 	}
-	for _, j := range h.s.Jobs() {
+	for _, j := range h.step.State.Jobs() {
 		if len(j.Attempts()) > 0 || j.Failures() > 0 {
 			t.Errorf("%s has %d attempts and %d failures", j.ID(), len(j.Attempts()), j.Failures())
 		}
@@ -61,7 +61,7 @@ func TestOneTriesAScopeThatRefused(t *testing.T) {
 	if len(h.launched) != 1 {
 		t.Fatalf("%v try it, and one would do", h.launched)
 	}
-	h.tell(LaunchDone{Launch: h.s.Job(h.launched[0]).Asked().ID(), Instance: "i", Offer: "m2", Rate: 1e12, From: h.at})
+	h.tell(LaunchDone{Launch: h.step.State.Job(h.launched[0]).Asked().ID(), Instance: "i", Offer: "m2", Rate: 1e12, From: h.at})
 	h.at = h.at.Add(5 * time.Second)
 	h.tell(Tick{})
 	if len(h.launched) != 10 {
@@ -96,7 +96,7 @@ func TestAnOfferThatCoolsOffSaysWhy(t *testing.T) {
 	}
 	h.at = h.at.Add(3*time.Minute + time.Second)
 	h.tell(Tick{})
-	h.tell(LaunchDone{Launch: h.s.Job("a").Asked().ID(), Instance: "i", Offer: "m2", Rate: 1e12, From: h.at})
+	h.tell(LaunchDone{Launch: h.step.State.Job("a").Asked().ID(), Instance: "i", Offer: "m2", Rate: 1e12, From: h.at})
 	if list := said(); len(list) > 0 {
 		t.Errorf("%v cool off, and one was granted", list)
 	}

@@ -43,13 +43,13 @@ func BenchmarkSetLimits(b *testing.B) {
 		}}
 		for more := true; more; {
 			begun := time.Now()
-			more = h.Prepare(&rules, 2048)
+			more = h.admission.Prepare(&rules, 2048)
 			longest = max(longest, time.Since(begun))
 		}
 		begun := time.Now()
 		h.tell(BudgetsSet{Rules: rules})
 		last = max(last, time.Since(begun))
-		if h.queue.Len() != *waiting || len(h.usage) != 2 || h.usage[0].outstanding.Use().Jobs != *waiting {
+		if h.queue.Queue.Len() != *waiting || len(h.admission.Usage) != 2 || h.admission.Usage[0].Outstanding.Use().Jobs != *waiting {
 			b.Fatal("the limits do not hold")
 		}
 	}
@@ -69,7 +69,7 @@ func BenchmarkAJobThatFits(b *testing.B) {
 		h.sells(2, true)
 		b.ReportMetric(h.until(1).Seconds(), "s-market")
 		b.ReportMetric(float64(h.looked), "looks")
-		h.tell(LaunchRefused{Launch: h.s.Running()[0].Asked().ID(), Reason: "no_capacity"})
+		h.tell(LaunchRefused{Launch: h.step.State.Running()[0].Asked().ID(), Reason: "no_capacity"})
 		h.sells(2, false)
 	}
 	var o market.OfferID

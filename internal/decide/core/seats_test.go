@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
@@ -70,7 +71,7 @@ func TestJobsHavePartsOfAMachineAndPayForThem(t *testing.T) {
 	if s := i.Seats(); len(s) != 2 || !slices.Equal(s[0].Portion.Devices, []int{0}) || !slices.Equal(s[1].Portion.Devices, []int{1, 2}) {
 		t.Fatalf("the seats are %+v", i.Seats())
 	}
-	if n := len(w.Tasks(i)); n != 2 {
+	if n := len(w.market.Tasks(i)); n != 2 {
 		t.Errorf("the agent has %d tasks", n)
 	}
 	w.begins("k.1")
@@ -186,7 +187,7 @@ func TestAMachineEndsUnderAllOfItsTasks(t *testing.T) {
 func TestAPartHoldsTheModel(t *testing.T) {
 	asks := &plan.Requirements{Accelerator: "L4", Accelerators: 1, MaxAccelerators: 8,
 		Footprint: plan.Footprint{Machine: 60e9, Cards: []plan.Card{{Accelerators: 1, Memory: 60e9}, {Accelerators: 4, Memory: 20e9}}}}
-	p := partOf(asks, &market.Offer{CPUs: 64, Memory: 512 << 30, Accelerator: "L4", Accelerators: 8})
+	p := placement.PartOf(asks, &market.Offer{CPUs: 64, Memory: 512 << 30, Accelerator: "L4", Accelerators: 8})
 	if p == nil || len(p.Devices) != 4 || p.CPUs != 32 || p.Memory != 256<<30 {
 		t.Errorf("its part is %+v", p)
 	}
@@ -321,7 +322,7 @@ func TestAPartIsTakenWithinTheBudget(t *testing.T) {
 func TestAPartIsTakenWithinTheBudgetOfAMinimumCharge(t *testing.T) {
 	for dollars, joins := range map[float64]bool{1.2: false, 2.9: false, 3.2: true} {
 		w := seatRig(t, nil)
-		o := *w.s.Listing("p/z/m/on-demand").Offer()
+		o := *w.Machine.step.State.Listing("p/z/m/on-demand").Offer()
 		o.Billing.Minimum = 3 * time.Hour
 		w.step(0, MarketSeen{Offers: []market.Offer{o}})
 		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Work: time.Hour, Steps: 100, Saves: true,
@@ -337,15 +338,15 @@ func TestAPartIsTakenWithinTheBudgetOfAMinimumCharge(t *testing.T) {
 func TestAMinimumChargeIsOwedBeforeItsBill(t *testing.T) {
 	for dollars, again := range map[float64]bool{4: false, 7.5: true} { // three dollars at least for each machine
 		w := seatRig(t, func(c *Config) { c.Seats = 0 })
-		o := *w.s.Listing("p/z/m/on-demand").Offer()
+		o := *w.Machine.step.State.Listing("p/z/m/on-demand").Offer()
 		o.Billing.Minimum = 3 * time.Hour
 		w.step(0, MarketSeen{Offers: []market.Offer{o}})
 		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Steps: 100, Saves: true,
 			Restart: time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 8}}, Budget: money.Picos(int64(dollars * 1e12)), HasBudget: true}})
-		w.step(0, LaunchDone{Launch: "k.1", Instance: "i2", Offer: o.ID, Rate: 1e12, From: w.s.Now()})
+		w.step(0, LaunchDone{Launch: "k.1", Instance: "i2", Offer: o.ID, Rate: 1e12, From: w.Machine.step.State.Now()})
 		w.step(0, MachineRegistered{Instance: "i2", Allocation: "k.1", Key: "k"})
 		w.begins("k.1")
-		w.step(time.Minute, InstanceEnded{Instance: "i2", Launch: "k.1", Until: w.s.Now().Add(time.Minute), Cause: "interrupted"})
+		w.step(time.Minute, InstanceEnded{Instance: "i2", Launch: "k.1", Until: w.Machine.step.State.Now().Add(time.Minute), Cause: "interrupted"})
 		w.step(time.Hour, Tick{})
 		if k, _ := w.Job("k"); (k.Asked() != nil) != again {
 			t.Errorf("with $%v it asks for a second machine: %v, %s", dollars, k.Asked() != nil, k.Detail())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core/lifecycle"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
@@ -20,7 +21,7 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 	step := func(b Body) Outcome {
 		return m.Step(Event{At: now, Schema: Schema, Tenant: "default", Body: b})
 	}
-	const jobs = 3*passedAtOnce + 10
+	const jobs = 3*lifecycle.PassedAtOnce + 10
 	for i := range jobs {
 		step(JobSubmitted{Job: fmt.Sprint("j", i), Terms: Terms{Owner: ledger.Owner{Team: string('a' + rune(i%3))}}})
 	}
@@ -37,7 +38,7 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 				}
 			}
 		}
-		if stopped > stopsAtOnce {
+		if stopped > lifecycle.StopsAtOnce {
 			t.Fatalf("%d jobs are stopped in one step", stopped)
 		}
 		if out.Wake.IsZero() || out.Wake.After(now) {

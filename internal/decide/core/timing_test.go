@@ -52,7 +52,7 @@ func TestTheGuardCountsTheLongestGrantWaitOfWhatItWouldTake(t *testing.T) {
 	h.tell(JobSubmitted{Job: "spot", Terms: Terms{Name: "spot", Currency: money.USD, Nodes: 1, Saves: true,
 		Need: plan.Need{Requirements: plan.Requirements{CPUs: 6, Capacity: []market.Capacity{market.Spot}}}}})
 	reserve := func(job string) (time.Duration, time.Duration) {
-		p := h.progress(h.s.Job(job), 1)
+		p := h.decider.Progress(h.step.State.Job(job), 1)
 		return p.Reserve - p.Restart, p.Detect
 	}
 	for job, want := range map[string][2]time.Duration{
@@ -64,7 +64,7 @@ func TestTheGuardCountsTheLongestGrantWaitOfWhatItWouldTake(t *testing.T) {
 	}
 	h = twoProviders(t, quick, quick)
 	h.submit("small", 2, 1)
-	if p := h.progress(h.s.Job("small"), 1); p.Reserve != p.Restart || p.Detect != 20*time.Second {
+	if p := h.decider.Progress(h.step.State.Job("small"), 1); p.Reserve != p.Restart || p.Detect != 20*time.Second {
 		t.Errorf("with quick providers only the guard keeps back %v besides %v, and %v", p.Reserve, p.Restart, p.Detect)
 	}
 }
@@ -76,33 +76,33 @@ func TestEachProviderHasItsOwnConsistencyAndBootLimit(t *testing.T) {
 	for job, offer := range map[string]market.OfferID{"a": "quick/z/m/spot", "b": "slow/z/m/spot"} {
 		cpus := map[string]int{"a": 2, "b": 6}[job]
 		h.submit(job, cpus, 1)
-		l := h.s.Job(job).Asked()
+		l := h.step.State.Job(job).Asked()
 		if l == nil || job == "b" && l.Offer() != offer {
 			t.Fatalf("%s asks for %v", job, l)
 		}
 		h.tell(LaunchDone{Launch: l.ID(), Instance: "i-" + job, Offer: l.Offer(), Rate: 1e12, From: from})
 	}
-	first := h.s.Instance("i-a").Machine().Provider
+	first := h.step.State.Instance("i-a").Machine().Provider
 	h.at = h.at.Add(time.Minute)
 	for _, p := range []string{"quick", "slow"} {
 		h.tell(InventorySeen{Provider: p, AsOf: h.at})
 	}
-	if b := h.s.Instance("i-b"); b == nil || !b.Live() {
+	if b := h.step.State.Instance("i-b"); b == nil || !b.Live() {
 		t.Error("the slow provider's list lacks a machine for a minute, and it is given up")
 	}
-	if a := h.s.Instance("i-a"); first == "quick" && a != nil && a.Live() {
+	if a := h.step.State.Instance("i-a"); first == "quick" && a != nil && a.Live() {
 		t.Error("the quick provider's list lacks a machine, and it is not given up")
 	}
 	for range 200 {
 		h.at = h.at.Add(30 * time.Second)
 		h.tell(Tick{})
-		if why := h.s.Instance("i-b").Release(); why != "" && h.at.Sub(from) < 2*time.Hour {
+		if why := h.step.State.Instance("i-b").Release(); why != "" && h.at.Sub(from) < 2*time.Hour {
 			t.Fatalf("given back after %v: %s", h.at.Sub(from), why)
 		}
 	}
 	h.at = from.Add(2*time.Hour + time.Minute)
 	h.tell(Tick{})
-	if why := h.s.Instance("i-b").Release(); why != "boot_limit" {
+	if why := h.step.State.Instance("i-b").Release(); why != "boot_limit" {
 		t.Errorf("after its boot limit the machine is released for %q", why)
 	}
 }
@@ -113,7 +113,7 @@ func TestWhatARemovedProviderSoldCannotBeHad(t *testing.T) {
 	h := twoProviders(t, quick, slow)
 	h.submit("b", 6, 1)
 	h.tell(LaunchDone{Launch: "b.1", Instance: "i", Offer: "slow/z/m/spot", Rate: 1e12, From: h.at})
-	cfg := *h.cfg()
+	cfg := *h.step.Config()
 	cfg.Providers = map[string]state.Timing{"quick": quick}
 	h.tell(Configured{Config: cfg})
 	h.launched = nil
@@ -123,7 +123,7 @@ func TestWhatARemovedProviderSoldCannotBeHad(t *testing.T) {
 			t.Errorf("%s can be had: %v", o.ID, l.Quote.Available)
 		}
 	}
-	if i := h.s.Instance("i"); len(h.launched) > 0 || !i.Live() || i.Release() != "" {
+	if i := h.step.State.Instance("i"); len(h.launched) > 0 || !i.Live() || i.Release() != "" {
 		t.Errorf("launched %v; its machine is live %v, released for %q", h.launched, i.Live(), i.Release())
 	}
 	out := h.Step(Event{At: h.at, Schema: Schema, Tenant: "default", Body: JobEnded{Job: "b"}})

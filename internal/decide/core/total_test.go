@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
@@ -30,18 +31,23 @@ type noise struct {
 
 func (n *noise) pick(of ...string) string { return of[n.rng.IntN(len(of))] }
 
-func (n *noise) job() string      { return n.pick("a", "b", "c", "a", "b") }
-func (n *noise) attempt() string  { return fmt.Sprintf("%s.%d", n.job(), 1+n.rng.IntN(6)) }
+func (n *noise) job() string { return n.pick("a", "b", "c", "a", "b") }
+
+func (n *noise) attempt() string { return fmt.Sprintf("%s.%d", n.job(), 1+n.rng.IntN(6)) }
+
 func (n *noise) instance() string { return fmt.Sprintf("i-%d", n.rng.IntN(12)) }
+
 func (n *noise) offer() market.OfferID {
 	return market.OfferID(n.pick("sim/z/m/spot", "sim/z/m/on-demand", "sim/y/m/spot", "nobody"))
 }
+
 func (n *noise) rate() money.Rate { return money.Rate(n.rng.Int64N(4e12)) }
 
 // when is a time near now, before or after it.
 func (n *noise) when() time.Time {
 	return n.now.Add(time.Duration(n.rng.NormFloat64() * float64(time.Hour)))
 }
+
 func (n *noise) span() time.Duration { return time.Duration(n.rng.Int64N(int64(2 * time.Hour))) }
 
 func (n *noise) event() Event {
@@ -255,7 +261,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 		}
 		before := jobs(t, m)
 		worked := 0
-		m.OnWork(func(*Job) { worked++ })
+		m.step.OnWork(func(*Job) { worked++ })
 		out := m.Step(e)
 		if worked > mostWork {
 			t.Fatalf("seed %d, event %d (%s): the step worked %d times on a job", seed, i, e.Body.Kind(), worked)
@@ -291,8 +297,8 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 		var spent money.Amount
 		for _, a := range j.Attempts() {
 			whole := a.Posted().Add(a.Rules())
-			if sum(a.Uses()) != whole || costs[a.ID()] != whole {
-				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID(), whole, sum(a.Uses()), costs[a.ID()])
+			if books.Sum(a.Uses()) != whole || costs[a.ID()] != whole {
+				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID(), whole, books.Sum(a.Uses()), costs[a.ID()])
 			}
 			if open := a.Uses()[ledger.Open]; !a.Live() && !open.IsZero() {
 				t.Errorf("seed %d: %s is gone and %v of it is open", seed, a.ID(), open)

@@ -3,6 +3,8 @@ package core
 import (
 	"time"
 
+	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 )
@@ -22,12 +24,12 @@ func (m *Machine) Unposted(t time.Time) []ledger.Posting {
 			}
 		}
 	}
-	for _, i := range m.s.Waiting() {
+	for _, i := range m.step.State.Waiting() {
 		u.idle(m, i)
 	}
-	for _, l := range m.prepaid {
+	for _, l := range m.market.Prepaid {
 		if o := l.Offer(); t.After(o.Reserved.From) {
-			u.add(m.reservedEntry(o, ledger.Estimated), m.unused(o, t))
+			u.add(m.market.ReservedEntry(o, ledger.Estimated), m.market.Unused(o, t))
 		}
 	}
 	return u.list
@@ -42,19 +44,19 @@ func (u *unposted) task(m *Machine, j *Job, k *Task) {
 	due := k.Cost(u.at).Sub(k.Posted())
 	for _, p := range k.Pieces(k.Accrued(), u.at) {
 		due = due.Sub(p.Amount)
-		u.add(m.timed(m.entry(j, k, ledger.Estimated, ledger.Open, ""), k.Machine(), p), p.Amount)
+		u.add(m.books.Timed(m.books.Entry(j, k, ledger.Estimated, ledger.Open, ""), k.Machine(), p), p.Amount)
 	}
-	u.add(m.entry(j, k, ledger.Estimated, ledger.Open, PricedLater), due)
+	u.add(m.books.Entry(j, k, ledger.Estimated, ledger.Open, PricedLater), due)
 }
 
 func (u *unposted) idle(m *Machine, i *Instance) {
 	idle, _ := i.Idle()
 	due := i.Cost(u.at).Sub(i.Posted())
-	for _, p := range i.Pieces(later(idle.From, idle.Accrued), u.at) {
+	for _, p := range i.Pieces(step.Later(idle.From, idle.Accrued), u.at) {
 		due = due.Sub(p.Amount)
-		u.add(m.timed(m.idleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), undivided(p)), p.Amount)
+		u.add(m.books.Timed(m.books.IdleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), books.Undivided(p)), p.Amount)
 	}
-	u.add(m.idleEntry(i, &idle, ledger.Estimated, PricedLater), due)
+	u.add(m.books.IdleEntry(i, &idle, ledger.Estimated, PricedLater), due)
 }
 
 func (u *unposted) add(p ledger.Posting, amount money.Amount) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -68,11 +69,11 @@ func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, ma
 
 // accounted is the slow twin of Accounts.
 func accounted(m *Machine, t time.Time) []Account {
-	sums := map[accountKey]*Account{}
+	sums := map[books.AccountKey]*Account{}
 	for j := range m.Jobs() {
-		k := accountKey{j.Terms().Owner.Team, j.Terms().Owner.Project}
+		k := books.AccountKey{Team: j.Terms().Owner.Team, Project: j.Terms().Owner.Project}
 		if sums[k] == nil {
-			sums[k] = &Account{Team: k.team, Project: k.project, States: map[State]int{}}
+			sums[k] = &Account{Team: k.Team, Project: k.Project, States: map[State]int{}}
 		}
 		a := sums[k]
 		a.States[j.State()]++
@@ -88,7 +89,7 @@ func accounted(m *Machine, t time.Time) []Account {
 			a.Open++
 		}
 	}
-	return listedAccounts(sums)
+	return books.ListedAccounts(sums)
 }
 
 // bookedIn sums the postings before an event that are of the limit's window at t.
@@ -153,7 +154,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 			case BudgetsSet:
 				if e.Body = n.limitsOf(); soon != nil && n.rng.IntN(4) > 0 {
 					e.Body = BudgetsSet{Rules: *soon}
-					if soon = nil; m.soon != nil && m.soon.upTo > 0 && len(state.After(m.s.Jobs(), m.soon.upTo)) > 0 {
+					if soon = nil; m.admission.Soon != nil && m.admission.Soon.UpTo > 0 && len(state.After(m.step.State.Jobs(), m.admission.Soon.UpTo)) > 0 {
 						prepared++
 					}
 				}
@@ -177,7 +178,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 					b, _ := n.limitsOf().(BudgetsSet)
 					soon = &b.Rules
 				}
-				m.Prepare(soon, n.rng.IntN(3))
+				m.admission.Prepare(soon, n.rng.IntN(3))
 			}
 			at := e.At.Add(time.Duration(n.rng.IntN(2)) * n.span())
 			if i%100 == 50 {
@@ -187,12 +188,12 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				}
 				m = restored
 			}
-			if a, b := fmt.Sprint(m.Accounts(at)), fmt.Sprint(accounted(m, at)); a != b {
+			if a, b := fmt.Sprint(m.books.Accounts(at)), fmt.Sprint(accounted(m, at)); a != b {
 				t.Fatalf("seed %d, event %d (%s): kept %s\nscanned %s", seed, i, e.Body.Kind(), a, b)
 			}
 			gone += samePast(t, m, at.Add(-time.Duration(n.rng.IntN(200))*time.Hour).Add(time.Duration(n.rng.IntN(2))*n.span()), seed, i)
 			want, burns := scanned(m, all, at)
-			got, burn := m.Books(at)
+			got, burn := m.admission.Books(at)
 			if i%10 == 0 {
 				kept += heldHolds(t, m, got, at, seed, i)
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"scrimp/internal/decide/core/step"
 )
 
 // Whatever the order in which looks are asked for, they come out by their time, and
@@ -17,29 +19,29 @@ func TestLooksComeInTheirOrder(t *testing.T) {
 	for i := range 200 {
 		m.Step(Event{At: time.Unix(0, 0), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: fmt.Sprint("j", i)}})
 	}
-	jobs := m.s.Jobs()
+	jobs := m.step.State.Jobs()
 	for range 200 {
-		var asked wakes
-		var list []wake
+		var asked step.Wakes
+		var list []step.Wake
 		for range rng.IntN(60) {
 			if len(list) > 0 && rng.IntN(3) == 0 {
-				if first := asked.pop(); first != list[0] {
-					t.Fatalf("job %d at %v comes before job %d at %v", first.job.Order(), first.at, list[0].job.Order(), list[0].at)
+				if first := asked.Pop(); first != list[0] {
+					t.Fatalf("job %d at %v comes before job %d at %v", first.Job.Order(), first.At, list[0].Job.Order(), list[0].At)
 				}
 				list = list[1:]
 				continue
 			}
 			j := jobs[rng.IntN(len(jobs))]
-			w := wake{time.Unix(rng.Int64N(8), 0), j}
-			asked.push(w)
+			w := step.Wake{At: time.Unix(rng.Int64N(8), 0), Job: j}
+			asked.Push(w)
 			list = append(list, w)
-			slices.SortFunc(list, func(a, b wake) int {
-				return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.job.Order(), b.job.Order()))
+			slices.SortFunc(list, func(a, b step.Wake) int {
+				return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job.Order(), b.Job.Order()))
 			})
 		}
 		for _, w := range list {
-			if first := asked.pop(); first != w {
-				t.Fatalf("job %d at %v comes before job %d at %v", first.job.Order(), first.at, w.job.Order(), w.at)
+			if first := asked.Pop(); first != w {
+				t.Fatalf("job %d at %v comes before job %d at %v", first.Job.Order(), first.At, w.Job.Order(), w.At)
 			}
 		}
 		if len(asked) != 0 {

@@ -127,7 +127,7 @@ func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 	if d := k.Last(); d.Why != plan.Warm || d.Instance != "i1" || d.Take != "p/z/m/on-demand" {
 		t.Errorf("it was decided: %+v", d)
 	}
-	if tasks := w.Tasks(w.State().Instance("i1")); len(tasks) != 1 || tasks[0].Attempt().ID() != "k.1" {
+	if tasks := w.market.Tasks(w.State().Instance("i1")); len(tasks) != 1 || tasks[0].Attempt().ID() != "k.1" {
 		t.Errorf("the machine's tasks are %v", tasks)
 	}
 	w.run("k.1", 5*time.Minute, "completed")
@@ -228,7 +228,7 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 		t.Error("it does not wait, and there is room")
 	}
 	held := func(w *warmRig) (sum money.Amount) {
-		books, _ := w.Books(agentsStart.Add(w.at))
+		books, _ := w.admission.Books(agentsStart.Add(w.at))
 		for _, l := range books.Live {
 			sum = sum.Add(l.Most)
 		}
@@ -240,7 +240,7 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 	}
 	full := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12)))
 	full.most = money.Picos(1.8e12) // of 1.83 that are left, 0.08 are held
-	no := full.Refuses(Event{At: agentsStart.Add(full.at), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "k", Terms: Terms{Name: "k",
+	no := full.admission.Refuses(Event{At: agentsStart.Add(full.at), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "k", Terms: Terms{Name: "k",
 		Currency: money.USD, Owner: ledger.Owner{Team: "vision"}, Budget: full.most, HasBudget: true}}})
 	if no == nil || no.Limit == nil || !strings.Contains(no.Limit.Fix, "$0.0833 of what is held is for 1 machine waiting for a job") {
 		t.Errorf("a job for which there is no room is told %+v", no)
@@ -352,7 +352,7 @@ func TestAMachineThatEndsWhileItWaits(t *testing.T) {
 // What a window is expected to cost has what a machine that waits is paid for.
 func TestAMachineThatWaitsIsExpectedToCost(t *testing.T) {
 	w := newWarmWith(t, 15*time.Minute, nil)
-	list, _, _ := w.Courses(agentsStart.Add(w.at), 10)
+	list, _, _ := w.decider.Courses(agentsStart.Add(w.at), 10)
 	if len(list) != 1 || list[0].ID != "i1" || list[0].Lasts != 6*time.Minute || list[0].Rate != 1e12 || list[0].Owner.Team != "vision" {
 		t.Errorf("expected is %+v: five minutes that are paid, and a start", list)
 	}

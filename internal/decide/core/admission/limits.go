@@ -1,0 +1,176 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+)
+
+// MostRate is the highest price at which a launch may be granted: a quarter above
+// the one that was decided on, and never above the job's own limit, where it has
+// one. The provider holds it against its price of the moment, so that no money is
+// spent on a price that is too old to be true, however it came to be so. What costs
+// nothing must still cost nothing.
+//
+// Worked: decided at $2.00 an hour, the launch is refused above $2.50.
+func MostRate(limit, decided money.Rate) money.Rate {
+	most := decided + decided/4
+	if most < decided { // more than there are numbers for
+		most = decided
+	}
+	if most = max(1, most); limit > 0 {
+		return min(most, limit)
+	}
+	return most
+}
+
+// LastSave is how long it takes to save and end, which every budget keeps back.
+func LastSave(j *state.Job) time.Duration { return j.Terms().Grace + j.SaveCost() }
+
+// unbilled bounds the attempts that minimumDue looks at: the bills of earlier ones have come long ago.
+const unbilled = 16
+
+// MinimumDue returns what minimum charges still bill for machines of j, even if each goes now: for those that are
+// leaving or gone, and for those that it holds. Spent has neither yet. Who has a shared machine when it ends pays for
+// that one.
+func (ad *Admission) MinimumDue(j *state.Job) (leaving, held money.Amount) {
+	kept := j.Live()
+	if kept != nil && (kept.Task() == state.Ended || kept.Releasing()) {
+		kept = nil
+	}
+	list := j.Attempts()
+	for _, a := range list[max(0, len(list)-unbilled):] {
+		for _, k := range a.Tasks() {
+			l, i := ad.State.Listing(k.Machine().Offer), ad.State.Instance(k.Instance())
+			if l == nil || k.From().IsZero() || k.Billed() || k.Beside() || k.Machine().Prepaid || i != nil && i.Shared() {
+				continue
+			}
+			until := k.Until()
+			if k.Live() {
+				until = ad.Now()
+			}
+			switch due := k.Rate().Until(max(0, k.Rented().Add(l.Offer().Billing.Minimum).Sub(until))); a {
+			case kept:
+				held = held.Add(due)
+			default:
+				leaving = leaving.Add(due)
+			}
+		}
+	}
+	return leaving, held
+}
+
+// Charged is what j has spent, with the minimum charges of machines that are leaving or gone.
+func (ad *Admission) Charged(j *state.Job) money.Amount {
+	leaving, _ := ad.MinimumDue(j)
+	return j.Spent(ad.Now()).Add(leaving)
+}
+
+// BrokeAt returns when the budget of a job is used up: its machine is given back then, where it
+// boots, since there is nothing to save, and where it saves, however long that takes.
+func (ad *Admission) BrokeAt(j *state.Job) (time.Time, bool) {
+	t, a := j.Terms(), j.Live()
+	if !t.HasBudget || t.DeadlineFirst || a == nil {
+		return time.Time{}, false
+	}
+	d, ok := a.Rate().Buys(t.Budget.Sub(ad.Charged(j)))
+	return ad.Now().Add(d), ok
+}
+
+// Strained reports whether the rest of the work turned out to cost more on the
+// machine of j than is left of a budget that comes first, since the last decision.
+func (ad *Admission) Strained(j *state.Job, a *state.Attempt) bool {
+	t := j.Terms()
+	if !t.HasBudget || t.DeadlineFirst || j.Last().Budget != nil {
+		return false
+	}
+	speed := cmp.Or(max(a.Speed(), 0), 1)
+	left, _, known := j.Left(speed)
+	left -= quantity.Over(ad.Unsaved(j), speed)
+	return known && a.Rate().Until(max(0, left)+LastSave(j)).Cmp(t.Budget.Sub(ad.Charged(j))) > 0
+}
+
+// Missing says in a sentence why the budget does not do.
+func Missing(d plan.Decision, in money.Currency) string {
+	if d.Budget == nil {
+		return ""
+	}
+	return fmt.Sprintf("the rest of the work needs about %s on %s, the cheapest offer, and %s of the budget are left",
+		money.Format(d.Budget.Needs, in, 4), d.Budget.On, money.Format(d.Budget.Left, in, 4))
+}
+
+// Broke says in a sentence that what is left of the budget starts no machine; "" where d is refused for another reason.
+func (ad *Admission) Broke(j *state.Job, d plan.Decision) string {
+	if d.Why != plan.BudgetGone {
+		return ""
+	}
+	t := j.Terms()
+	text := fmt.Sprintf("a machine that starts, saves once and is paid for costs more than the %s that are left of "+
+		"the budget", money.Format(t.Budget.Sub(ad.Charged(j)), t.Currency, 4))
+	if due, _ := ad.MinimumDue(j); due.Sign() > 0 {
+		text += fmt.Sprintf(" after %s that minimum charges still bill", money.Format(due, t.Currency, 4))
+	}
+	return text
+}
+
+// Over says whether a limit of j is used up that no machine can change any more.
+func Over(j *state.Job, now time.Time) (plan.Reason, bool) {
+	switch t := j.Terms(); {
+	case t.WallClock > 0 && !j.Began().IsZero() && WallClock(j, now) >= t.WallClock:
+		return plan.TimeGone, true
+	case t.GPUHours > 0 && j.GPUServed().Hours() >= t.GPUHours:
+		return plan.HoursGone, true
+	}
+	return "", false
+}
+
+// Exhausted says whether a limit of the job is used up, the grace of a drain included.
+func (ad *Admission) Exhausted(j *state.Job, a *state.Attempt) (policy.Stop, bool) {
+	t := j.Terms()
+	switch {
+	case t.HasBudget && !t.DeadlineFirst && ad.Charged(j).Add(a.Rate().Until(LastSave(j))).Cmp(t.Budget) >= 0:
+		return policy.BudgetSpent, true
+	case t.WallClock > 0 && WallClock(j, ad.Now()) >= t.WallClock:
+		return policy.WallClock, true
+	case t.GPUHours > 0 && a.GPUs() > 0 &&
+		quantity.Add(j.GPUServed(), ad.gpusSince(a)).Hours() >= t.GPUHours:
+		return policy.GPUHoursSpent, true
+	}
+	ad.GuardTimes(j, a)
+	return "", false
+}
+
+// gpusSince is the GPU time of the machines that a still has, which are counted as served when
+// they end.
+func (ad *Admission) gpusSince(a *state.Attempt) (d time.Duration) {
+	for _, k := range a.Tasks() {
+		if k.Live() {
+			d = quantity.Add(d, quantity.Times(ad.Now().Sub(k.From()), k.GPUs()))
+		}
+	}
+	return d
+}
+
+// GuardTimes wakes the job when the first of its limits will be reached.
+func (ad *Admission) GuardTimes(j *state.Job, a *state.Attempt) {
+	t := j.Terms()
+	if t.HasBudget && !t.DeadlineFirst {
+		rate := a.Rate()
+		if d, ok := rate.Buys(t.Budget.Sub(ad.Charged(j)).Sub(rate.Until(LastSave(j)))); ok {
+			ad.WakeAt(j, ad.Now().Add(d))
+		}
+	}
+	if t.WallClock > 0 {
+		ad.WakeAt(j, j.Began().Add(t.WallClock))
+	}
+	if t.GPUHours > 0 && a.GPUs() > 0 {
+		left := quantity.Sub(quantity.GPUTime(t.GPUHours), quantity.Add(j.GPUServed(), ad.gpusSince(a)))
+		ad.WakeAt(j, ad.Now().Add(left/time.Duration(a.GPUs())+1))
+	}
+}

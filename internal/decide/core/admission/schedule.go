@@ -1,0 +1,55 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+)
+
+// checkSchedule says what is wrong with the terms of a schedule.
+func (ad *Admission) checkSchedule(t *state.GroupTerms) error {
+	y := t.Schedule
+	if (t.Kind == groups.Schedule) != (y != nil) || (y != nil) != (t.Run != nil) || y != nil && t.Member == nil {
+		return errors.New("a schedule says when it runs, and what")
+	}
+	if y == nil {
+		return nil
+	}
+	r := *t.Run
+	if r.Kind != groups.Pipeline || r.Parent != "" || t.Parent != "" {
+		return errors.New("the runs of a schedule are pipelines")
+	}
+	r.Member = t.Member
+	if err := checkPipeline(&r); err != nil {
+		return err
+	}
+	if worst := ad.WorstOf(r); !t.HasBudget || t.Budget.Cmp(worst) < 0 {
+		return fmt.Errorf("one run can cost %s, and all runs together may not", money.Format(worst, money.USD, 6))
+	}
+	return nil
+}
+
+// WorstOf is the most that a group with these terms can cost: each member that runs when its budget is spent goes on
+// for its grace, and has the longest minimum charge of what is for sale.
+func (ad *Admission) WorstOf(t state.GroupTerms) money.Amount {
+	if !t.HasBudget {
+		return money.Amount{}
+	}
+	if t.Schedule != nil { // what its runs can cost beyond their budgets is taken from it as they begin
+		return t.Budget
+	}
+	most, at := t.Budget, t.AtOnce
+	if t.Kind.Planned() {
+		at = min(at, ad.Config().MaxRunning)
+	}
+	rate := ad.highestRate(&state.Terms{Need: plan.Need{MaxRate: t.Rate}})
+	each := rate.Until(t.Grace + ad.State.MinimumCharge())
+	for range at {
+		most = most.Add(each)
+	}
+	return most
+}

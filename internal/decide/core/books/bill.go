@@ -1,0 +1,228 @@
+package books
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+)
+
+// TakesBill reports whether the bill of an instance would be booked if it came now: its end
+// was told. One that comes before is to be sent again.
+func (bk *Books) TakesBill(instance, launch string) bool {
+	i := bk.State.Instance(instance)
+	if i != nil && bk.incomplete(i) {
+		return !i.Live() && !i.Lost()
+	}
+	if i != nil && i.Shared() {
+		return i.Allocation() == launch && !i.Live() && !i.Lost()
+	}
+	if a := bk.State.AttemptOf(launch); a != nil && a.On(instance) != nil {
+		k := a.On(instance)
+		return !k.Live() && !k.GivenUp()
+	}
+	return i != nil && i.Stray() && !i.Live()
+}
+
+// Billed books the newest bill of an instance. That of a machine that runs, or that
+// nothing was heard of yet, is not whole: the one that comes after its end is booked.
+func (bk *Books) Billed(b state.BillReceived) {
+	switch i := bk.State.Instance(b.Instance); {
+	case i == nil:
+	case bk.incomplete(i):
+		if !i.Live() && !i.Lost() {
+			bk.Fact(state.BillTaken{Instance: i.ID()}) // it is booked when its allocation is closed
+		}
+		return
+	case i.Shared():
+		if bk.TakesBill(b.Instance, b.Launch) {
+			bk.SplitBill(i, b.Lines)
+		}
+		return
+	}
+	if a := bk.State.AttemptOf(b.Launch); a != nil && a.On(b.Instance) != nil {
+		if k := a.On(b.Instance); !k.Live() && !k.GivenUp() {
+			if bk.Bill(bk.State.Job(a.Job()), k, b.Lines) {
+				bk.Fact(state.BillTaken{Instance: b.Instance})
+			}
+		}
+		return
+	}
+	i := bk.State.Instance(b.Instance)
+	if i == nil || !i.Stray() || i.Live() {
+		return
+	}
+	total := money.Amount{}
+	for _, l := range b.Lines {
+		total = total.Add(l.Amount)
+	}
+	bk.BookStray(i, total.Sub(i.Posted()), "billed")
+	bk.Fact(state.BillTaken{Instance: i.ID()})
+}
+
+// SplitBill books the newest bill of a machine that was shared, in parts that are the bill. Plain
+// seconds and credits are split by what its attempts and its spans without a task cost at plain
+// seconds. What a rule adds, as a minimum charge, is of whoever had the machine when it
+// ended: a job that is over is not charged for what nobody used after it.
+func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
+	var tasks []*state.Task
+	var weights []money.Amount
+	for _, id := range i.Served() {
+		if a := bk.State.AttemptOf(id); a != nil {
+			k := a.On(i.ID())
+			tasks, weights = append(tasks, k), append(weights, atLeastZero(k.Posted()))
+		}
+	}
+	for _, idle := range i.Idles() {
+		weights = append(weights, atLeastZero(idle.Posted))
+	}
+	parts := make([][]state.BillLine, len(weights))
+	atEnd := atTheEnd(i, tasks, weights)
+	for _, l := range lines {
+		by := weights
+		if l.Rule != "" && l.Amount.Sign() > 0 {
+			by = atEnd
+		}
+		for n, part := range allocate(l.Amount, by) {
+			if !part.IsZero() || l.Rule == "" {
+				mine := l
+				if mine.Amount = part; part != l.Amount {
+					mine.Rate = 0 // an hour of all of it
+				}
+				parts[n] = append(parts[n], mine)
+			}
+		}
+	}
+	f := state.BillSplit{Instance: i.ID()}
+	for n, k := range tasks {
+		bk.Bill(bk.State.Job(k.Attempt().Job()), k, parts[n])
+		f.Parts = append(f.Parts, state.BillPart{Attempt: k.Attempt().ID(), Bill: SumsOf(Together(parts[n]))})
+	}
+	for n := range i.Idles() {
+		lines := parts[len(tasks)+n]
+		bk.billIdle(i, &i.Idles()[n], lines)
+		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: SumsOf(Together(lines))})
+	}
+	bk.Fact(f)
+}
+
+// atTheEnd are the weights of those that had a machine when it ended: its tasks, or nobody.
+func atTheEnd(i *state.Instance, tasks []*state.Task, weights []money.Amount) []money.Amount {
+	last := make([]money.Amount, len(weights))
+	if idles := i.Idles(); len(idles) > 0 && idles[len(idles)-1].Taken == "" {
+		last[len(last)-1] = money.Picos(1)
+		return last
+	}
+	for n, k := range tasks {
+		if !k.Until().Before(i.Until()) {
+			last[n] = weights[n].Add(money.Picos(1)) // it pays also where it was there for no time
+		}
+	}
+	return last
+}
+
+// allocate is ledger.Allocate; where nothing was posted the first pays all.
+func allocate(total money.Amount, weights []money.Amount) []money.Amount {
+	units := make([]*big.Int, len(weights))
+	for n, w := range weights {
+		units[n] = w.Big()
+	}
+	if parts, ok := ledger.Allocate(total, units); ok {
+		return parts
+	}
+	parts := make([]money.Amount, len(weights))
+	parts[0] = total
+	return parts
+}
+
+func atLeastZero(a money.Amount) money.Amount {
+	if a.Sign() < 0 {
+		return money.Amount{}
+	}
+	return a
+}
+
+// billIdle books the part of a span without a task: it is idle, whatever the rule.
+func (bk *Books) billIdle(i *state.Instance, idle *state.Idle, lines []state.BillLine) {
+	provider := i.Machine().Provider
+	lineOf, before := Together(lines), idle.Bill
+	after := SumsOf(lineOf)
+	known := before
+	if before == nil {
+		known = map[string]money.Amount{"": idle.Posted}
+	}
+	owed := money.Amount{}
+	for _, rule := range rulesOf(after, before) {
+		owed = owed.Add(after[rule]).Sub(before[rule])
+		off := after[rule].Sub(known[rule])
+		entry := bk.IdleEntry(i, idle, ledger.Billed, cmp.Or(rule, "reconciled"))
+		bk.ChargeIdle(i, asBilled(entry, lineOf[rule], off), off)
+	}
+	p := bk.IdleEntry(i, idle, ledger.Billed, "")
+	p.Use = ledger.Open
+	bk.Enter(p, owed, ledger.Invoice(provider), ledger.Payable(provider))
+}
+
+// Together are the lines of a bill by rule: what several have in common, their sum, and all of their time.
+func Together(lines []state.BillLine) map[string]state.BillLine {
+	all := map[string]state.BillLine{}
+	for _, l := range lines {
+		sum, twice := all[l.Rule]
+		if !twice {
+			all[l.Rule] = l
+			continue
+		}
+		if sum.Category != l.Category || sum.SKU != l.SKU {
+			sum.Category, sum.SKU = "", ""
+		}
+		if l.From.Before(sum.From) {
+			sum.From = l.From
+		}
+		sum.Rate, sum.To, sum.Amount = 0, step.Later(sum.To, l.To), sum.Amount.Add(l.Amount)
+		all[l.Rule] = sum
+	}
+	return all
+}
+
+// SumsOf are the amounts of lines.
+func SumsOf(lines map[string]state.BillLine) map[string]money.Amount {
+	sums := make(map[string]money.Amount, len(lines))
+	for rule, l := range lines {
+		sums[rule] = l.Amount
+	}
+	return sums
+}
+
+// ofMachine reports whether a line of a bill is for time of the machine itself.
+func ofMachine(l state.BillLine) bool { return l.Category == "" || l.Category == ledger.Compute }
+
+// asBilled completes a posting of amount by what the provider says of the line: its time, what was bought, and, where
+// the posting is all of it, quantity and price.
+func asBilled(p ledger.Posting, l state.BillLine, amount money.Amount) ledger.Posting {
+	if !l.To.Before(l.From) {
+		p.Begin, p.End = l.From, l.To
+	}
+	p.Category, p.SKU = cmp.Or(l.Category, p.Category), cmp.Or(l.SKU, p.SKU)
+	if span := p.End.Sub(p.Begin); l.Rate > 0 && span > 0 && amount == l.Rate.Until(span) {
+		p.Quantity, p.Unit, p.Price = ledger.Seconds(span), ledger.SecondUnit, ledger.PriceOf(l.Rate, true)
+	}
+	return p
+}
+
+// rulesOf are the rules of two bills, sorted.
+func rulesOf(a, b map[string]money.Amount) (list []string) {
+	for rule := range a {
+		list = append(list, rule)
+	}
+	for rule := range b {
+		if _, there := a[rule]; !there {
+			list = append(list, rule)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

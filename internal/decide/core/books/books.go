@@ -1,0 +1,287 @@
+package books
+
+import (
+	"cmp"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+)
+
+// Settle posts what an attempt's time from its last settlement until t was for. The cost
+// of a span is the difference of the cumulative cost, so any cut has the same sum.
+func (bk *Books) Settle(j *state.Job, k *state.Task, use ledger.Use, t time.Time) {
+	from := k.Settled()
+	if !t.After(from) {
+		return
+	}
+	known := k.Accrued() // what was posted already and nobody knew what it was for
+	if t.Before(known) {
+		known = t
+	}
+	moved := k.Pieces(from, known)
+	cost := money.Amount{}
+	for _, p := range moved {
+		cost = cost.Add(p.Amount)
+	}
+	if dearer := cost.Sub(k.Uses()[ledger.Open]); dearer.Sign() > 0 {
+		bk.charge(k, bk.Entry(j, k, ledger.Accrued, ledger.Open, PricedLater), dearer)
+	}
+	for _, p := range moved {
+		bk.Enter(bk.Timed(bk.Entry(j, k, ledger.Accrued, use, ""), k.Machine(), p), p.Amount,
+			ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, use))
+	}
+	for _, p := range k.Pieces(known, t) {
+		bk.charge(k, bk.Timed(bk.Entry(j, k, ledger.Accrued, use, ""), k.Machine(), p), p.Amount)
+	}
+	bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
+}
+
+// PricedLater marks what a price that came late adds to time that was posted already, or takes from it.
+const PricedLater = "priced_later"
+
+// accrue posts what an attempt has cost and was not posted yet. What the time was for is decided later. If the machine
+// ended earlier than was posted, accrue takes the rest back.
+func (bk *Books) accrue(j *state.Job, k *state.Task, t time.Time) {
+	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
+	begin, end := known, t
+	if t.Before(known) {
+		begin, end = t, known
+	}
+	for _, p := range k.Pieces(begin, end) {
+		if t.Before(known) {
+			p.Amount = p.Amount.Neg()
+		}
+		due = due.Sub(p.Amount)
+		bk.charge(k, bk.Timed(bk.Entry(j, k, ledger.Accrued, ledger.Open, ""), k.Machine(), p), p.Amount)
+	}
+	bk.charge(k, bk.Entry(j, k, ledger.Accrued, ledger.Open, PricedLater), due)
+}
+
+// charge posts a cost that is owed to the machine's provider.
+func (bk *Books) charge(k *state.Task, p ledger.Posting, amount money.Amount) {
+	bk.Enter(p, amount, ledger.Payable(k.Machine().Provider), ledger.Cost(p.Category, p.Use))
+}
+
+// Timed completes a posting about a time that had one price: how long it was, and its price.
+func (bk *Books) Timed(p ledger.Posting, of *state.Machine, t state.Piece) ledger.Posting {
+	p.Begin, p.End = t.Begin, t.End
+	if bk.Faults.Lumps {
+		t.Rate = bk.State.Instance(p.Owner.Instance).PresentRate()
+	}
+	p.Quantity, p.Unit, p.Price = ledger.Seconds(t.End.Sub(t.Begin)), ledger.SecondUnit, ledger.PriceOf(t.Rate, true)
+	if list, known := bk.listPrice(of); known {
+		p.ListPrice = ledger.PriceOf(t.Of(list), true)
+	}
+	return p
+}
+
+// Level settles what is still open at the end of an attempt: a price that came
+// later than the settlement of its time is of the last use, and what was settled
+// beyond the end, as by a clock that was ahead, is taken back from the largest.
+func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.Time) {
+	bk.accrue(j, k, until)
+	if open := k.Uses()[ledger.Open]; open.Sign() > 0 {
+		bk.Move(j, k, open, ledger.Open, last, PricedLater)
+	}
+	for k.Uses()[ledger.Open].Sign() < 0 {
+		use, most := ledger.Open, money.Amount{}
+		for u, v := range k.Uses() {
+			if c := v.Cmp(most); c > 0 || c == 0 && v.Sign() > 0 && u < use {
+				use, most = u, v
+			}
+		}
+		if use == ledger.Open {
+			return
+		}
+		part := money.Amount{}.Sub(k.Uses()[ledger.Open])
+		if most.Cmp(part) < 0 {
+			part = most
+		}
+		bk.Move(j, k, part, use, ledger.Open, "settled_too_far")
+	}
+}
+
+// PostsAt books the next hourly posting of a job that is billed: just after the hour, so
+// that what happens at the hour is known before.
+func (bk *Books) PostsAt(j *state.Job) {
+	next := bk.Now().Truncate(time.Hour).Add(time.Hour + 1)
+	if p := step.TimesOf(j); !p.Posts.Equal(next) {
+		p.Posts = next
+		bk.Hours.Push(step.Wake{At: next, Job: j})
+	}
+}
+
+// PostHours posts, once an hour, what the time of each running job was for: useful up to
+// its newest checkpoint. What is older than an hour and in no checkpoint is posted as open.
+func (bk *Books) PostHours() {
+	for len(bk.Hours) > 0 && !bk.Hours[0].At.After(bk.Now()) {
+		w := bk.Hours.Pop()
+		if !w.At.Equal(step.TimesOf(w.Job).Posts) {
+			continue
+		}
+		step.TimesOf(w.Job).Posts = time.Time{}
+		bk.Works(w.Job)
+		live := false
+		for _, a := range w.Job.Open() {
+			if !a.Live() {
+				continue
+			}
+			live = true
+			for _, k := range a.Tasks() {
+				bk.postHour(w.Job, k)
+			}
+		}
+		if live {
+			bk.PostsAt(w.Job)
+		}
+	}
+}
+
+// postHour is that of a task.
+func (bk *Books) postHour(j *state.Job, k *state.Task) {
+	if !k.Live() {
+		return
+	}
+	if !k.Started().IsZero() && k.Over().IsZero() {
+		bk.Settle(j, k, ledger.Useful, k.Kept())
+	}
+	if bk.Now().Sub(k.Settled()) >= time.Hour {
+		bk.accrue(j, k, bk.Now())
+	}
+}
+
+// Move reclassifies cost of the attempt.
+func (bk *Books) Move(j *state.Job, k *state.Task, part money.Amount, from, to ledger.Use, rule string) {
+	if from == to {
+		return
+	}
+	bk.Enter(bk.Entry(j, k, ledger.Accrued, to, rule), part, ledger.Cost(ledger.Compute, from),
+		ledger.Cost(ledger.Compute, to))
+}
+
+// Bill books the newest bill of an attempt's machine: plain seconds confirm or correct
+// what was accrued, every other line is a rule of the provider and stands by itself.
+// Without a bill the accrued cost stands, and stays owed. A bill that comes again is
+// booked by what has changed.
+// It reports whether it is news.
+func (bk *Books) Bill(j *state.Job, k *state.Task, lines []state.BillLine) bool {
+	before, byRule := k.Bill(), Together(lines)
+	after := SumsOf(byRule)
+	rules := rulesOf(after, before)
+	known := before
+	if before == nil {
+		known = map[string]money.Amount{"": k.Posted()}
+	}
+	off := func(rule string) money.Amount { return after[rule].Sub(known[rule]) }
+	slices.SortFunc(rules, func(x, y string) int { // credits last, so that there is what they lower
+		return cmp.Or(-cmp.Compare(off(x).Sign(), off(y).Sign()), cmp.Compare(x, y))
+	})
+	owed := money.Amount{}
+	for _, rule := range rules {
+		owed = owed.Add(after[rule]).Sub(before[rule])
+		if !off(rule).IsZero() {
+			bk.correct(j, k, off(rule), byRule[rule], cmp.Or(rule, "reconciled"))
+		}
+	}
+	if owed.IsZero() && before != nil {
+		return false
+	}
+	bk.Enter(bk.Entry(j, k, ledger.Billed, ledger.Open, ""), owed, ledger.Invoice(k.Machine().Provider),
+		ledger.Payable(k.Machine().Provider))
+	return true
+}
+
+// correct adds a line of the bill that plain seconds do not explain. What is
+// added was time paid for nothing (idle); what is given back lowers each use by
+// its share of the whole, the largest uses taking what does not divide. What is no time of the machine, as a disk, is
+// of its own category.
+func (bk *Books) correct(j *state.Job, k *state.Task, off money.Amount, line state.BillLine, rule string) {
+	whole := Sum(k.Uses())
+	if off.Sign() > 0 || whole.Sign() <= 0 || !ofMachine(line) {
+		bk.charge(k, asBilled(bk.Entry(j, k, ledger.Billed, ledger.Idle, rule), line, off), off)
+		return
+	}
+	before := maps.Clone(k.Uses())
+	uses := make([]ledger.Use, 0, len(before))
+	for u, v := range before {
+		if v.Sign() > 0 {
+			uses = append(uses, u)
+		}
+	}
+	slices.SortFunc(uses, func(x, y ledger.Use) int {
+		return cmp.Or(before[y].Cmp(before[x]), cmp.Compare(x, y))
+	})
+	rest := off
+	for i := len(uses) - 1; i >= 0; i-- { // the largest comes last and takes the rest
+		u := uses[i]
+		part := rest
+		if i > 0 {
+			part = Portion(off, before[u], whole)
+		}
+		rest = rest.Sub(part)
+		bk.charge(k, asBilled(bk.Entry(j, k, ledger.Billed, u, rule), line, part), part)
+	}
+}
+
+// Portion returns off · part / whole, cut off towards zero.
+func Portion(off, part, whole money.Amount) money.Amount {
+	n := new(big.Int).Mul(off.Big(), part.Big())
+	a, _ := money.FromBig(n.Quo(n, whole.Big())) // no larger than off
+	return a
+}
+
+func Sum(uses map[ledger.Use]money.Amount) money.Amount {
+	var total money.Amount
+	for _, v := range uses {
+		total = total.Add(v) // exact, so the order does not matter
+	}
+	return total
+}
+
+// BookStray books what an instance costs that nobody asked for, as overhead.
+func (bk *Books) BookStray(i *state.Instance, amount money.Amount, rule string) {
+	provider := cmp.Or(i.Machine().Provider, "unknown")
+	currency := cmp.Or(i.Machine().Currency, bk.Config().Currency)
+	p := ledger.Posting{
+		Currency: currency, Category: ledger.Overhead, Phase: ledger.Billed, Use: ledger.Lost, Rule: rule,
+		Owner: ledger.Owner{Tenant: bk.Event.Tenant, Instance: i.ID()},
+	}
+	bk.Enter(p, amount, ledger.Payable(provider), ledger.Cost(ledger.Overhead, ledger.Lost))
+}
+
+// Entry is a posting about a task, without its amount.
+func (bk *Books) Entry(j *state.Job, k *state.Task, phase ledger.Phase, use ledger.Use, rule string) ledger.Posting {
+	p := bought(k.Machine(), ledger.Posting{Phase: phase, Use: use, Rule: rule, Owner: j.Terms().Owner})
+	p.Currency = k.Currency()
+	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant(), j.ID(), k.Attempt().ID(),
+		k.Name(), k.Instance()
+	return p
+}
+
+// bought is a posting about the time of a machine, with what the machine is.
+func bought(of *state.Machine, p ledger.Posting) ledger.Posting {
+	p.Currency, p.Category = of.Currency, ledger.Compute
+	p.Provider, p.Region, p.Zone, p.SKU = of.Provider, of.Region, of.Zone, of.Type
+	return p
+}
+
+// Enter posts an amount; nothing is not posted, and a negative one goes the other way.
+func (bk *Books) Enter(p ledger.Posting, amount money.Amount, from, to ledger.Account) {
+	moved, ok := ledger.Move(amount, from, to)
+	if !ok {
+		return
+	}
+	p.Amount, p.From, p.To = moved.Amount, moved.From, moved.To
+	out := bk.Out
+	p.Event, p.Line, p.At = bk.State.Seq(), len(out.Postings), bk.Now()
+	one := [1]ledger.Posting{p}
+	ledger.Seal(one[:], bk.State.Head(p.Owner.Tenant))
+	out.Postings = append(out.Postings, one[0])
+	bk.State.Post(&one[0])
+}

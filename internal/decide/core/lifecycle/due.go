@@ -1,0 +1,97 @@
+package lifecycle
+
+import (
+	"time"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+)
+
+// TriesAfter is the same for one event. A submission has one job tried, and what
+// is merely put on record none: of ten thousand a second each would else try 64
+// that were tried without success. Others follow when something happens, at the latest
+// with the next tick.
+func TriesAfter(b state.Body) int {
+	switch b.(type) {
+	case state.JobSubmitted:
+		return 1
+	case state.Audited, state.IdentityChanged, state.Rehydrated:
+		return 0
+	}
+	return step.Tries
+}
+
+// Due looks at jobs whose time has come, those that wait longest first, at as many as a
+// step may: after a restart all that run are due at once.
+func (js *Jobs) Due() {
+	for e := (effort{}); !e.enough() && len(js.Wakes) > 0 && !js.Wakes[0].At.After(js.Now()); {
+		w := js.Wakes.Pop()
+		p := step.TimesOf(w.Job)
+		if !w.At.Equal(p.Wake) || w.Job.State().Over() && !w.Job.Holds() {
+			continue
+		}
+		p.Wake = time.Time{}
+		js.Works(w.Job)
+		switch {
+		case w.Job.State() == state.Held:
+			js.Finish(w.Job, state.Cancelled, step.ApprovalExpired, w.Job.Detail())
+		case w.Job.State() == state.Queued && len(w.Job.Waits()) > 0:
+			if _, spent := admission.Over(w.Job, js.Now()); spent {
+				js.launches.try(w.Job)
+			}
+		case w.Job.State() == state.Queued && queue.At(w.Job).Waits:
+			js.dueInQueue(w.Job)
+		default:
+			js.attempts.reviewWithin(w.Job, &e)
+		}
+	}
+}
+
+func (js *Jobs) dueInQueue(j *state.Job) {
+	_, spent := admission.Over(j, js.Now())
+	switch {
+	case spent && !js.decider.Awaits(j):
+		js.queue.Queue.Remove(j)
+		js.launches.try(j)
+	case js.queue.Room(): // in its turn, which may not come yet
+		js.queue.Queue.Remove(j)
+		js.queue.Queue.Add(j)
+		js.launches.OverAt(j)
+	default:
+		js.launches.OverAt(j)
+	}
+}
+
+// TryNew tries a job that has just come where those of its class are passed over, so
+// that it says why it waits.
+func (js *Jobs) TryNew(j *state.Job) bool {
+	if !queue.At(j).Waits || !queue.At(j).Group.Equivalence.Unschedulable || !js.queue.Room() || js.queue.Blocks()(j).By != nil {
+		return false
+	}
+	js.queue.Queue.Remove(j)
+	js.launches.try(j)
+	return true
+}
+
+// Consider lets queued jobs have the free places, most urgent first.
+func (js *Jobs) Consider(most int) {
+	for n := most; n > 0; n-- {
+		if !js.queue.Room() {
+			return
+		}
+		blocks := js.queue.Blocks()
+		j, ok := js.queue.Queue.Next(blocks)
+		switch {
+		case !ok:
+			return
+		case blocks(j).Never:
+			js.queue.Queue.Push(j, queue.OverQuota)
+		case js.decider.Awaits(j):
+			js.queue.Queue.Tried(j)
+		default:
+			js.launches.try(j)
+		}
+	}
+}

@@ -1,0 +1,360 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/placement"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+)
+
+// closed returns when r ended, where it is an instance that has ended: the answer to its
+// launch comes after the inventory showed it and it was given back, or an inventory
+// comes that is older than its end.
+func (is *Instances) closed(r state.Rented) (time.Time, bool) {
+	if i := is.State.Instance(r.Instance); i != nil {
+		return i.Until(), !i.Live() && !i.Lost()
+	}
+	if a := is.State.AttemptOf(r.Launch); a != nil && a.On(r.Instance) != nil && !a.On(r.Instance).GivenUp() {
+		k := a.On(r.Instance)
+		return k.Until(), !k.Live()
+	}
+	return time.Time{}, false
+}
+
+// Unheard reports whether a job of ours asked for r and nothing was ever heard of
+// it: whoever rented it was replaced before they could say so. What has ended
+// meanwhile is shown in an inventory like what runs, and is booked when its end is told.
+func (is *Instances) Unheard(r state.Rented) bool {
+	_, closed := is.closed(r)
+	return !closed && !is.Awaits(r.Instance) && is.State.JobOf(r.Launch) != nil
+}
+
+// Awaits reports whether the end of the instance would still be booked: it is
+// counted among those that cost something, or it was given up without its true end.
+func (is *Instances) Awaits(instance string) bool {
+	i := is.State.Instance(instance)
+	return i != nil && (i.Live() || i.Lost())
+}
+
+// Knows reports whether the instance is counted among those that cost something now.
+func (is *Instances) Knows(instance string) bool {
+	i := is.State.Instance(instance)
+	return i != nil && i.Live()
+}
+
+// shown takes an instance of an inventory that no attempt has. One that ended
+// after the inventory was taken is none any more.
+func (is *Instances) shown(r state.Rented, asOf time.Time) {
+	if until, closed := is.closed(r); !closed || asOf.After(until) {
+		is.stray(r)
+	}
+}
+
+// stray gives back an instance that no attempt has. One whose end is paid for is not
+// paid again.
+func (is *Instances) stray(r state.Rented) {
+	if r.Instance == "" || is.State.Undecided() {
+		return
+	}
+	i := is.State.Instance(r.Instance)
+	_, paid := is.closed(r)
+	switch {
+	case i != nil && i.Live():
+		return
+	case i == nil || !i.Lost():
+		is.Fact(state.StrayFound{Instance: r.Instance, Paid: paid})
+	}
+	is.Fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
+	if i := is.State.Instance(r.Instance); i != nil && is.State.Job(i.Job()) != nil {
+		is.queue.ClassOf(is.State.Job(i.Job())) // it has a machine again, and may have been over when this server began
+	}
+}
+
+// Ended takes the end of an instance.
+func (is *Instances) Ended(b state.InstanceEnded) {
+	i := is.State.Instance(b.Instance)
+	switch {
+	case i == nil, !i.Live() && !i.Lost():
+	case i.Lost():
+		is.late(i, b.Until, b.Cause)
+	case i.Stray():
+		is.strayEnded(i, is.State.EndOf(i, b.Until), "terminated")
+	default:
+		is.instanceEnded(i, is.State.EndOf(i, b.Until), b.Cause, false)
+	}
+}
+
+// strayEnded books an instance that nobody asked for as overhead, until its bill says otherwise.
+func (is *Instances) strayEnded(i *state.Instance, until time.Time, cause string) {
+	if !i.Paid() {
+		is.books.BookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
+	}
+	is.Fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
+	is.freedReserved = is.freedReserved || i.Machine().Prepaid
+}
+
+// instanceEnded settles what the rest of its tasks' time was for, and lets the jobs try
+// again whose programs were cut off. givenUp says that its provider lists it no more.
+func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause string, givenUp bool) {
+	if _, idle := i.Idle(); idle {
+		is.idleEnded(i, until, cause, givenUp)
+		return
+	}
+	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
+	tasks := is.State.TasksOn(i)
+	if len(tasks) == 0 { // of an allocation that is not complete
+		is.Fact(f)
+		for _, seat := range i.Seats() {
+			is.attempts.lacks(is.State.JobOf(seat.Attempt), i)
+		}
+		return
+	}
+	ends := make([]seatEnd, len(tasks))
+	for n, k := range tasks {
+		j := is.State.Job(k.Attempt().Job())
+		ends[n] = is.settleEnd(j, k, is.overran(i, k, until))
+		ends[n].taken = cause == "interrupted" || !k.Noticed().IsZero() // given back early, but interrupted all the same
+		ends[n].Unsaved = ends[n].taken && placement.IsSpot(k.Attempt()) && !j.HasSaved() && is.attempts.begun(k.Attempt()) && firstTaken(k)
+	}
+	f.Lost, f.Unsaved = ends[0].Lost, ends[0].Unsaved
+	for _, end := range ends[1:] {
+		f.Others = append(f.Others, end.SeatEnd)
+	}
+	prepaid := i.Machine().Prepaid
+	is.Fact(f)
+	is.freedReserved = is.freedReserved || prepaid
+	is.jobs.Freed()
+	for n, k := range tasks {
+		is.attempts.lacks(is.State.Job(k.Attempt().Job()), i)
+		is.afterEnd(is.State.Job(k.Attempt().Job()), k, cause, ends[n])
+	}
+}
+
+// seatEnd is what the end of a task's machine, or of its seat there, was to it.
+type seatEnd struct {
+	state.SeatEnd
+	taken  bool // by the provider
+	cut    bool // its program had not ended
+	newest bool // no later attempt is there
+}
+
+// settleEnd settles what the rest of a task's time was for.
+func (is *Instances) settleEnd(j *state.Job, k *state.Task, until time.Time) seatEnd {
+	a := k.Attempt()
+	end := seatEnd{SeatEnd: state.SeatEnd{Attempt: a.ID()}, cut: k.Over().IsZero(), newest: j.Attempt() == a}
+	use := ledger.Lost
+	switch {
+	case !k.Over().IsZero():
+		use = ledger.Idle
+	case k.Started().IsZero():
+		use = ledger.StartUp
+	default:
+		end.Lost = max(0, until.Sub(k.Kept()))
+		is.books.Settle(j, k, ledger.Useful, k.Kept())
+	}
+	is.books.Settle(j, k, use, until)
+	is.books.Level(j, k, use, until)
+	is.queue.ServedGPUs(j, k, k.From(), until)
+	is.admission.SumGPUs(j, k, k.From(), until)
+	return end
+}
+
+// firstTaken reports whether no other machine of the attempt was taken: a gang is interrupted once.
+func firstTaken(k *state.Task) bool {
+	return !slices.ContainsFunc(k.Attempt().Tasks(), func(x *state.Task) bool { return x != k && x.Taken() })
+}
+
+// afterEnd lets a job try again whose program was cut off.
+func (is *Instances) afterEnd(j *state.Job, k *state.Task, cause string, end seatEnd) {
+	a := k.Attempt()
+	if end.taken && placement.IsSpot(a) && firstTaken(k) {
+		is.decider.Failed(j, a.Rung())
+	}
+	if !end.cut || !end.newest || j.Asked() != nil {
+		return
+	}
+	switch j.State() {
+	case state.Running:
+		if a.Nodes() > 1 {
+			is.attempts.lostRank(j, k)
+			return
+		}
+		is.cutOff(j, a, cause)
+	case state.Queued: // it was resumed while the machine was given back
+		is.jobs.requeue(j, state.JobQueued{Why: state.Resumed})
+	case state.Held, state.Paused, state.Succeeded, state.Failed, state.Stopped, state.Cancelled:
+	}
+}
+
+// cutOff lets a job try again whose program was cut off, or ends it where it never gets on.
+func (is *Instances) cutOff(j *state.Job, a *state.Attempt, cause string) {
+	if j.Ending() != "" {
+		is.jobs.Finish(j, j.Ending(), j.EndingWhy(), j.Detail())
+		return
+	}
+	q := state.JobQueued{Why: cmp.Or(a.End(), "lost")}
+	stopped := cause == "stopped" && a.End() == cause // by itself: one that is given back may be the first to switch off
+	if silent := a.End() == "silent" && a.Started().IsZero(); silent || stopped && a.Step() <= a.First() {
+		if silent && a.Claimed().IsZero() { // where there is another offer, it may do better; else its machine was there
+			is.launches.coolOff(a.Machine(), is.Now().Add(is.market.TimingOf(a.Machine()).BootLimit),
+				"the agent of the last machine was not heard of in time")
+		}
+		if q.Failed = true; j.Failures() >= 4 {
+			why := "agent_stops"
+			if silent {
+				why = "never_starts"
+			}
+			is.jobs.Finish(j, state.Failed, why, j.Detail())
+			return
+		}
+	}
+	is.jobs.requeue(j, q)
+}
+
+// late takes the end of an instance that was given up for lost: what it cost
+// longer than we knew was for nothing.
+func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
+	if until.After(is.Now()) {
+		until = is.Now()
+	}
+	is.freedReserved = is.freedReserved || i.Machine().Prepaid
+	tasks := is.State.TasksOn(i)
+	if slices.ContainsFunc(tasks, func(k *state.Task) bool { return k.Taken() && k.Over().IsZero() }) {
+		cause = "interrupted" // its program was, however the machine ended once it was heard of again
+	}
+	if len(tasks) == 0 && len(i.Idles()) == 0 { // of an allocation that never was complete
+		return
+	}
+	if len(tasks) == 0 { // it had no task
+		is.Fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
+		is.accrueIdle(i, &i.Idles()[len(i.Idles())-1], i.Until())
+		is.Fact(state.InstanceLeft{Instance: i.ID()})
+		return
+	}
+	extends := false
+	for _, k := range tasks {
+		if known := k.Until(); until.After(known) {
+			extends = true
+			is.queue.ServedGPUs(is.State.Job(k.Attempt().Job()), k, known, until)
+			is.admission.SumGPUs(is.State.Job(k.Attempt().Job()), k, known, until)
+		}
+	}
+	if extends {
+		is.Fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
+	}
+	for _, k := range tasks {
+		j := is.State.Job(k.Attempt().Job())
+		is.books.Settle(j, k, ledger.Lost, k.Until())
+		is.books.Level(j, k, ledger.Lost, k.Until())
+	}
+	is.Fact(state.InstanceLeft{Instance: i.ID()})
+}
+
+// Inventory compares what a provider shows with what we know: adopts launches
+// whose answer was lost, gives back what nobody owns, and notices what is gone.
+func (is *Instances) Inventory(b state.InventorySeen) {
+	shown := map[string]bool{}
+	for _, r := range b.Running {
+		shown[r.Instance] = true
+		if i := is.State.Instance(r.Instance); i != nil && i.Live() && !i.Missing().IsZero() {
+			is.Fact(state.InstanceListed{Instance: r.Instance})
+		}
+		a := is.State.Attempt(r.Launch)
+		switch {
+		case is.State.Allocation(r.Launch) != nil:
+			is.launches.Launched(r)
+		case a == nil || a.On(r.Instance) == nil || !a.On(r.Instance).Live():
+			is.shown(r, b.AsOf)
+		}
+	}
+	for _, i := range is.State.Instances() {
+		if !i.Live() || i.Lost() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] ||
+			!i.From().Before(b.AsOf) {
+			continue
+		}
+		is.unlisted(i, b.AsOf)
+	}
+}
+
+// unlisted takes that a provider's list lacks an instance: it is lost once that lasts
+// for longer than the list may lag.
+func (is *Instances) unlisted(i *state.Instance, asOf time.Time) {
+	since := i.Missing()
+	lags := is.market.TimingOf(i.Machine()).Consistency
+	switch {
+	case lags == 0:
+	case since.IsZero():
+		is.Fact(state.InstanceMissing{Instance: i.ID()})
+		return
+	case asOf.Sub(since) < lags || asOf.Sub(i.From()) < lags:
+		return
+	}
+	is.instanceEnded(i, is.State.EndOf(i, asOf), "interrupted", true)
+}
+
+// Incarnation takes that the log is the installation's from now on.
+func (is *Instances) Incarnation(b state.IncarnationBegun) {
+	if b.Incarnation > is.State.Incarnation() {
+		is.Fact(state.IncarnationSet{})
+	}
+}
+
+// Owned takes that somebody has decided whose machines of an earlier incarnation are.
+// What is adopted goes on; what is not was another's, and its job tries again.
+func (is *Instances) Owned(b state.OwnershipDecided) {
+	for _, u := range is.State.AllUndecided() {
+		if b.Instance != "" && b.Instance != u.Instance {
+			continue
+		}
+		i := is.State.Instance(u.Instance)
+		open := i != nil && i.Disowned() && (i.Live() || i.Lost())
+		is.Fact(state.InstanceOwned{Instance: u.Instance})
+		if !open {
+			continue // it has ended meanwhile
+		}
+		seated := is.State.SeatedAll(i)
+		is.reviewSeats(i, "")
+		if !b.Adopt {
+			is.disclaim(i)
+			continue
+		}
+		for _, a := range seated {
+			switch j := is.State.Job(a.Job()); {
+			case !a.Over().IsZero(): // its program ended meanwhile
+				is.jobs.release(a, "program_"+a.End(), "")
+			case j.State().Over() || a != j.Attempt(): // nobody has needed it since
+				is.jobs.release(a, j.Why(), "")
+			case a.Partial() > 0: // its gang was given up meanwhile
+				is.jobs.release(a, "gang_wait", "gang_wait")
+			case a.Draining() && a.Task() == state.TaskRunning: // nobody could tell it
+				is.jobs.drains(j, a, a.DrainWhy(), j.MigratingTo())
+			}
+		}
+	}
+	is.queue.Queue.Changed()
+	if is.State.Undecided() {
+		return
+	}
+	for _, a := range is.Pending() { // what was wanted meanwhile
+		if !slices.ContainsFunc(is.Out.Actions, func(b step.Action) bool { return a.Key() == b.Key() }) {
+			is.Out.Actions = append(is.Out.Actions, a)
+		}
+	}
+}
+
+// disclaim takes an instance off the log's hands without ending it.
+func (is *Instances) disclaim(i *state.Instance) {
+	switch {
+	case i.Lost():
+		is.late(i, is.Now(), "released")
+		return
+	case i.Stray():
+		is.strayEnded(i, is.State.EndOf(i, is.Now()), "released")
+		return
+	}
+	is.instanceEnded(i, is.State.EndOf(i, is.Now()), "released", false)
+}

@@ -1,0 +1,124 @@
+package lifecycle
+
+import (
+	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
+)
+
+func (js *Jobs) EndJob(b state.JobEnded) {
+	j := js.State.Job(b.Job)
+	if j == nil || j.State().Over() {
+		return
+	}
+	why, detail := "cancelled_by_user", ""
+	switch {
+	case b.Limit != "":
+		why, detail = step.LimitSpent, "all of the budget "+b.Limit+" is spent"
+	case b.Save:
+		why = "stopped_by_user"
+	}
+	js.End(j, b.Save, why, detail)
+}
+
+// Drain asks the agent to save and end; the job becomes as afterwards, or is queued again where that is "".
+func (js *Jobs) Drain(j *state.Job, a *state.Attempt, why string, as state.Status, to market.OfferID) {
+	if j.State() != state.Running { // its machine is being given back already
+		return
+	}
+	if as != "" && j.Ending() == "" {
+		js.Fact(state.JobEnding{Job: j.ID(), State: as, Why: why})
+	}
+	if a.Draining() || a.Task() != state.TaskRunning {
+		return
+	}
+	js.drains(j, a, why, to)
+}
+
+// drains asks all of an attempt to save and end.
+func (js *Jobs) drains(j *state.Job, a *state.Attempt, why string, to market.OfferID) {
+	by := js.Now().Add(j.Terms().Grace + js.Config().Patience)
+	js.Fact(state.DrainRequested{Attempt: a.ID(), Why: why, By: by, MigratesTo: to})
+	js.WakeAt(j, by)
+	if broke, limited := js.admission.BrokeAt(j); limited {
+		js.WakeAt(j, broke)
+	}
+}
+
+// release gives an attempt's machines back, where that is not asked for already; its seat alone
+// where others have seats there too.
+func (js *Jobs) release(a *state.Attempt, why, end string) {
+	if a.Beside() {
+		js.instances.releaseSeat(a.Lead(), why, end)
+		return
+	}
+	for _, k := range a.Tasks() {
+		if k.Live() {
+			js.releaseMachine(k, why, end)
+		}
+	}
+}
+
+// releaseMachine gives a task's machine back, whoever else has a seat there.
+func (js *Jobs) releaseMachine(k *state.Task, why, end string) {
+	i := js.State.Instance(k.Instance())
+	if i == nil || !i.Live() || i.Release() != "" || i.Disowned() {
+		return
+	}
+	js.Fact(state.InstanceReleased{Instance: i.ID(), Why: why, End: end})
+}
+
+// Finish ends the job; what its machine still costs is added when the machine has gone.
+// What it asked for is given up.
+func (js *Jobs) Finish(j *state.Job, as state.Status, why, detail string) {
+	if j.State().Over() {
+		return
+	}
+	if as == state.Paused {
+		js.suspend(j, why, "")
+		return
+	}
+	js.queue.Queue.Remove(j)
+	js.queue.Queue.Leave(j)
+	js.Fact(state.JobOver{Job: j.ID(), State: as, Why: why, Detail: detail})
+	if a := j.Asked(); a != nil {
+		js.launches.giveUp(a, why)
+	}
+	js.Freed()
+	js.Watcher.Settled(j.ID())
+	js.Watcher.Left(j)
+}
+
+// Freed lets others have what a job holds no more.
+func (js *Jobs) Freed() {
+	js.queue.Sums = nil
+	js.queue.Queue.Changed()
+}
+
+// requeue lets the job try again.
+func (js *Jobs) requeue(j *state.Job, f state.JobQueued) {
+	if j.State().Over() || queue.At(j).Waits || j.Asked() != nil { // it has asked for its next machine already
+		return
+	}
+	f.Job = j.ID()
+	if f.Detail == "" {
+		f.Detail = j.Detail()
+	}
+	js.Fact(f)
+	js.Freed()
+	js.queue.Queue.Add(j)
+	js.launches.OverAt(j)
+}
+
+// Watcher is told what becomes of jobs: groups plan by it.
+type Watcher interface {
+	// Settled is told of a job that is over, for those that wait for it.
+	Settled(job string)
+	// Left is told of a job that is paused or over.
+	Left(*state.Job)
+	// Judges is told of values of a job's metric. It reports whether the job ends by them.
+	Judges(*state.Job, *state.Attempt) bool
+	// LooksAt is told of a group whose planner is to look at it again.
+	LooksAt(group string)
+}

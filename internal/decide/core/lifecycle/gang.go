@@ -1,0 +1,341 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
+)
+
+// A gang is an attempt on several machines, which are of no use without each other: they
+// start together, and any change of which machines it has ends the attempt. The next one keeps
+// those that are left.
+
+// rankEnded takes that the program of a rank has ended: the others are to end too, unless it
+// did all it had to.
+func (ts *Attempts) rankEnded(j *state.Job, k *state.Task, reason string) {
+	a := k.Attempt()
+	switch {
+	case a.Task() == state.Ended:
+		ts.gangEnded(j, a)
+	case k.Leaving() == "":
+	case j.State() != state.Running || j.Asked() != nil: // what becomes of the job is known
+		ts.rankLeaves(j, k)
+	case cut(a) != nil:
+		ts.goesOn(j, a)
+	}
+	if a.Task() != state.Ended && k.Leaving() == "" && reason != "completed" {
+		ts.leavesTogether(j, a, "node_"+reason)
+	}
+}
+
+// cut is a rank of an attempt whose machine ended while its program ran, or nil.
+func cut(a *state.Attempt) *state.Task {
+	for _, k := range a.Tasks() {
+		if !k.Live() && k.Over().IsZero() {
+			return k
+		}
+	}
+	return nil
+}
+
+// goesOn lets a job whose gang lost a machine go on, on those that are left.
+func (ts *Attempts) goesOn(j *state.Job, a *state.Attempt) {
+	ts.instances.cutOff(j, a, cut(a).Cause())
+	ts.regroups(j, a)
+}
+
+// leavesTogether asks all ranks of an attempt to save and end; where not all have begun, there is
+// nothing to save.
+func (ts *Attempts) leavesTogether(j *state.Job, a *state.Attempt, why string) {
+	switch {
+	case a.Draining() || !a.Live():
+	case ts.begun(a):
+		ts.jobs.drains(j, a, why, "")
+	default:
+		ts.breakUp(a, why)
+	}
+}
+
+// begun reports whether all programs of an attempt have begun.
+func (ts *Attempts) begun(a *state.Attempt) bool {
+	for _, k := range a.Tasks() {
+		if k.Started().IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// breakUp has what is left of the programs of an attempt ended: nothing that they do counts.
+func (ts *Attempts) breakUp(a *state.Attempt, why string) {
+	for _, k := range a.Tasks() {
+		if k.Live() && k.Phase() != state.Ended {
+			ts.instances.releaseSeat(k, why, "")
+		}
+	}
+}
+
+// lostRank takes that a machine of a gang ended while its program ran. The others are ended,
+// and their machines kept for the next attempt, where that is on the same offer. Nothing is
+// asked for before one of them has ended: machines of an offer are often taken together.
+func (ts *Attempts) lostRank(j *state.Job, k *state.Task) {
+	a := k.Attempt()
+	if ts.breakUp(a, "node_lost"); a.Task() == state.Ended {
+		ts.goesOn(j, a)
+	}
+}
+
+// Silent takes that nothing was heard of a rank's agent for too long. The others can do
+// nothing without it.
+func (ts *Attempts) Silent(k *state.Task) {
+	a := k.Attempt()
+	ts.jobs.releaseMachine(k, "agent_silent", "silent")
+	if a.Nodes() > 1 && k.Phase() != state.Ended {
+		ts.breakUp(a, "node_lost")
+	}
+}
+
+// neverBegan gives the machines of a gang back that took too long to begin.
+func (ts *Attempts) neverBegan(a *state.Attempt, why string) {
+	for _, k := range a.Tasks() {
+		if k.Live() && k.Phase() != state.Ended && k.Started().IsZero() {
+			ts.jobs.releaseMachine(k, why, "silent")
+		}
+	}
+	ts.breakUp(a, why)
+}
+
+// gangEnded says what becomes of a job all of whose programs have ended, and of its machines.
+func (ts *Attempts) gangEnded(j *state.Job, a *state.Attempt) {
+	if j.State() == state.Running && j.Asked() == nil && j.Attempt() == a {
+		switch reason := a.End(); reason {
+		case "completed", "failed", "setup", "drained":
+			ts.becomes(j, a, reason, a.Exit())
+		default: // they were ended, because of a machine
+			ts.instances.cutOff(j, a, a.Cause())
+		}
+	}
+	ts.regroups(j, a)
+}
+
+// regroups asks for the next attempt of a job whose gang has ended or is ending, so that it
+// keeps the machines that are left, and gives those back that it does not keep.
+func (ts *Attempts) regroups(j *state.Job, a *state.Attempt) {
+	ts.queue.Keeping, ts.queue.Keeps = j, ts.decider.Survivors(a)
+	ts.queue.Sums = nil
+	if len(ts.queue.Keeps) > 0 && ts.mayRegroup(j) {
+		ts.queue.Queue.Remove(j)
+		ts.launches.try(j)
+	}
+	ts.queue.Keeping, ts.queue.Keeps, ts.queue.Sums = nil, nil, nil
+	for _, k := range a.Tasks() {
+		switch {
+		case !k.Live():
+		case k.Phase() == state.Ended:
+			ts.rankLeaves(j, k)
+		case k.Leaving() != "" && !ts.awaited(j, k): // nothing that its program does is of use
+			ts.jobs.releaseMachine(k, k.Leaving(), "")
+		}
+	}
+}
+
+// mayRegroup reports whether a job that has just lost its attempt may have another at once.
+func (ts *Attempts) mayRegroup(j *state.Job) bool {
+	waits := j.State() == state.Queued && queue.At(j).Waits && j.Asked() == nil
+	return waits && (ts.queue.Room() || j.Holds() && !ts.State.Undecided()) && ts.queue.Blocks()(j).By == nil && !ts.decider.Awaits(j)
+}
+
+// rankGone takes that nothing is left of a rank whose seat was taken from it.
+func (ts *Attempts) rankGone(j *state.Job, k *state.Task) {
+	if k.Phase() == state.Ended {
+		return
+	}
+	lost := time.Duration(0)
+	if k.Started().IsZero() {
+		ts.books.Settle(j, k, ledger.StartUp, ts.Now())
+	} else {
+		lost = max(0, ts.Now().Sub(k.Kept()))
+		ts.books.Settle(j, k, ledger.Useful, k.Kept())
+		ts.books.Settle(j, k, ledger.Lost, ts.Now())
+	}
+	ts.Fact(state.TaskEnded{Attempt: k.Attempt().ID(), Lost: lost})
+	ts.rankEnded(j, k, k.End())
+}
+
+// rankLeaves gives the machine of a rank that has ended to the job's next attempt, to the next
+// job, or back.
+func (ts *Attempts) rankLeaves(j *state.Job, k *state.Task) {
+	i := ts.State.Instance(k.Instance())
+	switch {
+	case i == nil || !i.Live() || i.Release() != "":
+	case ts.awaited(j, k):
+		ts.passes(j, k)
+	case j.State().Over() && ts.instances.mayKeep(k, k.End()):
+		ts.instances.vacate(j, k, k.End())
+	default:
+		ts.jobs.releaseMachine(k, "program_"+k.Attempt().End(), "")
+	}
+}
+
+// awaited reports whether the next attempt of the job waits for the machine of a rank.
+func (ts *Attempts) awaited(j *state.Job, k *state.Task) bool {
+	a := j.Asked()
+	return a != nil && a.Awaits(k.Instance())
+}
+
+// passes gives the machine of a rank to the next attempt of its job.
+func (ts *Attempts) passes(j *state.Job, k *state.Task) {
+	a := j.Asked()
+	end := ts.instances.settleEnd(j, k, ts.Now())
+	ts.Fact(state.SeatLeft{Instance: k.Instance(), Attempt: k.Attempt().ID(), Next: a.ID(), Lost: end.Lost})
+	ts.jobs.Freed()
+	if a.Full() {
+		ts.launches.began(a)
+	}
+}
+
+// lacks takes that a machine has ended which an allocation has, or waits for, that is not complete:
+// it is given up, with the others.
+func (ts *Attempts) lacks(j *state.Job, i *state.Instance) {
+	if a := j.Asked(); a != nil && (a.Has(i.ID()) || a.Awaits(i.ID())) {
+		ts.disbands(j, a, "gang_wait")
+	}
+}
+
+// disbands gives up an allocation that has some of its machines, and lets its job try again.
+func (ts *Attempts) disbands(j *state.Job, a *state.Allocation, why string) {
+	ts.launches.giveUp(a, why)
+	if a.Answered() { // nothing else can come of it
+		ts.launches.unanswered(a, state.CancelDone, state.JobQueued{})
+	}
+	ts.jobs.requeue(j, state.JobQueued{Why: why})
+	ts.dropsAwaited(j, a)
+}
+
+// dropsAwaited gives the machines back that an allocation would have had from the attempt before.
+func (ts *Attempts) dropsAwaited(j *state.Job, a *state.Allocation) {
+	for _, id := range a.Keeps() {
+		if i := ts.State.Instance(id); i != nil && !a.Has(id) {
+			for _, k := range ts.State.TasksOn(i) {
+				if k.Attempt().Job() == j.ID() {
+					ts.jobs.releaseMachine(k, "allocation_closed", "")
+				}
+			}
+		}
+	}
+}
+
+// partial ends an allocation that got some of its machines: what they cost is its attempt's, and
+// they are given back.
+func (ts *Attempts) partial(j *state.Job, a *state.Allocation) {
+	ts.Fact(state.AttemptBegan{Attempt: a.ID(), Partial: true})
+	ts.books.PostsAt(j)
+	t := ts.State.Attempt(a.ID())
+	ts.cutDead(j, t)
+	for _, k := range t.Tasks() {
+		if k.Live() {
+			ts.jobs.releaseMachine(k, "gang_wait", "gang_wait")
+		}
+	}
+}
+
+// cutDead ends the tasks of an attempt whose machines had ended before it began, and books the
+// bills that came meanwhile.
+func (ts *Attempts) cutDead(j *state.Job, a *state.Attempt) {
+	for _, k := range a.Tasks() {
+		i := ts.State.Instance(k.Instance())
+		if i.Live() && !i.Lost() { // one that was given up has ended for its task, also where it is there after all
+			continue
+		}
+		end := ts.instances.settleEnd(j, k, i.Until())
+		bill := i.Bill()
+		if bill != nil && !i.Shared() {
+			ts.books.Bill(j, k, linesOf(i))
+			ts.Fact(state.BillSplit{Instance: i.ID(), Parts: []state.BillPart{{Attempt: a.ID(), Bill: bill}}})
+		}
+		ts.Fact(state.TaskCut{Attempt: a.ID(), Node: k.Rank(), Lost: end.Lost})
+		if bill != nil && i.Shared() {
+			ts.books.SplitBill(i, linesOf(i))
+		}
+	}
+}
+
+// linesOf are the lines of the newest bill of an instance, or where only sums are kept these, by rule.
+func linesOf(i *state.Instance) (lines []state.BillLine) {
+	if i.BillLines() != nil {
+		return i.BillLines()
+	}
+	bill := i.Bill()
+	for _, rule := range slices.Sorted(maps.Keys(bill)) {
+		lines = append(lines, state.BillLine{Rule: rule, Amount: bill[rule]})
+	}
+	return lines
+}
+
+// gathers reports whether a gang has some of its machines and waits for others of the same
+// pool: two that each had a part of the last ones would both wait for ever.
+func (ts *Attempts) gathers(offer market.OfferID) bool {
+	l := ts.State.Listing(offer)
+	if l == nil {
+		return false
+	}
+	of := state.MachineOf(l.Offer())
+	pool := state.ScopeKey(state.PoolScope, &of)
+	for a := range ts.State.Allocations() {
+		if a.Nodes() > 1 && len(a.Granted()) > 0 && !a.Answered() && state.ScopeKey(state.PoolScope, a.Machine()) == pool {
+			return true
+		}
+	}
+	return false
+}
+
+// reviewGang looks whether an allocation that has some of its machines is given up: it waits
+// for too long, or the budget of its job is spent. It reports whether it is.
+func (ts *Attempts) reviewGang(j *state.Job, a *state.Allocation) bool {
+	end := ts.decider.GangEnd(a)
+	if end.IsZero() {
+		return false
+	}
+	if !ts.Now().Before(end) {
+		ts.launches.backOff(a, state.OfferScope, 0, "not all machines of a gang came in time")
+		ts.disbands(j, a, "gang_wait")
+		return true
+	}
+	ts.WakeAt(j, end)
+	if t := j.Terms(); t.HasBudget && !t.DeadlineFirst {
+		left := t.Budget.Sub(j.Spent(ts.Now()))
+		if left.Sign() <= 0 {
+			ts.disbands(j, a, string(plan.BudgetGone))
+			return true
+		}
+		if d, ok := a.PresentRate().Buys(left); ok {
+			ts.WakeAt(j, ts.Now().Add(d))
+		}
+	}
+	return false
+}
+
+// reduces lets a gang that may do with fewer machines begin with those that it has, or gets from
+// the attempt before, where no others are to be had. It reports whether it does.
+func (ts *Attempts) reduces(j *state.Job, a *state.Allocation) bool {
+	has := len(a.Granted())
+	for _, id := range a.Keeps() {
+		if !a.Has(id) {
+			has++
+		}
+	}
+	if a.Phase() != state.Pending || has < j.Terms().Fewest() || has >= a.Nodes() {
+		return false
+	}
+	ts.Fact(state.AllocationReduced{Allocation: a.ID(), Nodes: has})
+	if a.Full() {
+		ts.launches.began(a)
+	}
+	return true
+}

@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+)
+
+// Started takes that the program runs. saved is the step that the newest checkpoint was
+// thought to hold.
+func (ts *Attempts) Started(b state.AttemptStarted, saved int64) {
+	k := ts.TaskOf(b.Attempt, b.Node)
+	if k == nil || k.Phase() == state.TaskRunning || k.Phase() == state.Ended {
+		return
+	}
+	a := k.Attempt()
+	j := ts.State.Job(a.Job())
+	f := state.TaskStarted{Attempt: a.ID()}
+	if b.Node == 0 {
+		f.Work = j.SavedWork()
+		ts.regain(j, a, b.Step, saved, &f)
+		ts.forfeit(j, a, b.Step, saved, &f)
+		if b.Restored == "" {
+			f.Work = 0
+		}
+	}
+	ts.Fact(f)
+	ts.books.Settle(j, k, ledger.StartUp, ts.Now())
+	ts.admission.GuardTimes(j, a)
+	ts.gotOn(j, a)
+}
+
+// TaskOf is a rank of an attempt that is not over, or nil.
+func (ts *Attempts) TaskOf(attempt string, node int) *state.Task {
+	if a := ts.State.Attempt(attempt); a != nil {
+		return a.Rank(node)
+	}
+	return nil
+}
+
+// Progressed takes how far the program is. seen is what its metric had come to before.
+func (ts *Attempts) Progressed(b state.Progressed, seen policy.Seen) {
+	a := ts.State.Attempt(b.Attempt)
+	if a == nil || a.Lead().Phase() != state.TaskRunning {
+		return
+	}
+	j := ts.State.Job(a.Job())
+	metric := j.Terms().Metric
+	if _, stop := seen.Judge(metric, b.Objective(metric)); stop != "" && j.Ending() == "" {
+		as := state.Stopped
+		if stop == policy.TargetReached {
+			as = state.Succeeded
+		}
+		ts.jobs.Drain(j, a, string(stop), as, "")
+		ts.jobs.Watcher.LooksAt(j.Terms().Group)
+		return
+	}
+	if ts.jobs.Watcher.Judges(j, a) {
+		return
+	}
+	ts.gotOn(j, a)
+}
+
+func (ts *Attempts) Saved(b state.CheckpointSaved) {
+	if a := ts.State.Attempt(b.Attempt); a != nil && !a.Started().IsZero() {
+		ts.gotOn(ts.State.Job(a.Job()), a)
+	}
+}
+
+// Noticed takes an agent's word that its machine will be interrupted: it changes what becomes of
+// that machine and of the job there, and nothing for others.
+func (ts *Attempts) Noticed(b state.NoticeGiven) {
+	k := ts.TaskOf(b.Attempt, b.Node)
+	if k == nil {
+		return
+	}
+	if i := ts.State.Instance(k.Instance()); i != nil && i.Release() != "" {
+		return // we end it ourselves, and its agent is told that as it is told of the provider's end
+	}
+	a := k.Attempt()
+	ts.Fact(state.NoticeTaken{Attempt: a.ID()})
+	if a.Nodes() > 1 {
+		ts.leavesTogether(ts.State.Job(a.Job()), a, "interrupted")
+	}
+}
+
+// Announced takes a provider's word for the same: nothing of the offer is asked for until then.
+func (ts *Attempts) Announced(b state.InterruptionAnnounced) {
+	i := ts.State.Instance(b.Instance)
+	if i == nil || !i.Live() || !i.Announced().IsZero() {
+		return
+	}
+	ts.Fact(state.InterruptionTaken{Instance: i.ID()})
+	ts.launches.coolOff(i.Machine(), b.At, "the provider takes a machine of it back")
+}
+
+func (ts *Attempts) Used(b state.UsageSeen) {
+	a := ts.State.Attempt(b.Attempt)
+	if a == nil || a.Task() != state.TaskRunning {
+		return
+	}
+	j := ts.State.Job(a.Job())
+	if policy.Idle(a.IdleFrom(), ts.Now(), j.Terms().IdleLimit) {
+		ts.jobs.Drain(j, a, string(policy.MachineIdle), state.Stopped, "")
+	}
+}
+
+// ProgramEnded gives the machine back and settles what becomes of the job.
+func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
+	k := ts.TaskOf(b.Attempt, b.Node)
+	if k == nil || k.Phase() == state.Ended || !k.Live() {
+		return
+	}
+	a := k.Attempt()
+	j := ts.State.Job(a.Job())
+	lost, over := time.Duration(0), state.ProgramOver(k, b, ts.Now())
+	switch {
+	case k.Started().IsZero():
+		ts.books.Settle(j, k, ledger.StartUp, ts.Now())
+	case b.Reason == "completed":
+		ts.books.Settle(j, k, ledger.Useful, over)
+	case b.Saved:
+		// its last checkpoint counted as useful when it was published; what came after it was the leaving
+		ts.books.Settle(j, k, ledger.Useful, k.Kept())
+	default:
+		lost = over.Sub(k.Kept())
+		ts.books.Settle(j, k, ledger.Useful, k.Kept())
+		ts.books.Settle(j, k, ledger.Lost, over)
+	}
+	ts.books.Settle(j, k, ledger.Idle, ts.Now()) // the machine kept what the program had left
+	ts.Fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
+	if a.Nodes() > 1 {
+		ts.rankEnded(j, k, b.Reason)
+		return
+	}
+	keeps := ts.instances.mayKeep(k, b.Reason)
+	if !keeps {
+		ts.jobs.release(a, "program_"+b.Reason, "")
+	}
+	if !j.State().Over() {
+		ts.becomes(j, a, b.Reason, b.Exit)
+	}
+	if keeps {
+		ts.instances.vacate(j, k, b.Reason)
+	}
+}
+
+// becomes says what becomes of a job whose program has ended.
+func (ts *Attempts) becomes(j *state.Job, a *state.Attempt, reason string, exit int) {
+	switch {
+	case reason == "completed":
+		ts.jobs.Finish(j, state.Succeeded, "completed", j.Detail())
+	case j.State() == state.Paused: // its machine was being given back when the program began
+	case j.Ending() != "":
+		ts.jobs.Finish(j, j.Ending(), j.EndingWhy(), j.Detail())
+	case reason == "drained":
+		ts.jobs.requeue(j, state.JobQueued{Why: cmp.Or(a.DrainWhy(), "interrupted")})
+	case reason == "setup" && j.Failures() < 2 && j.SetUpsAlike() < 2:
+		ts.jobs.requeue(j, state.JobQueued{Why: "setup_failed", Failed: true})
+	case reason == "setup":
+		ts.jobs.Finish(j, state.Failed, "setup_failed", j.Detail())
+	case ts.retries(j, exit):
+		ts.jobs.requeue(j, state.JobQueued{Why: "retry", Retried: true})
+	default:
+		ts.jobs.Finish(j, state.Failed, "exit", j.Detail())
+	}
+}
+
+// retries reports whether a program that ended with that status is tried again:
+// 75 asks for it; 137 is a kill, most often for memory, and never retried unless the user lists it.
+func (ts *Attempts) retries(j *state.Job, exit int) bool {
+	t := j.Terms()
+	return j.Retries() < t.MaxRetries && (exit == 75 || slices.Contains(t.RetryCodes, exit))
+}

@@ -1,0 +1,253 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/placement"
+	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
+)
+
+// fewJobs are so few that a round among them costs nothing: whoever waits for it need not wait long.
+const fewJobs = 32
+
+// roundPause is how long after a round the next one may run.
+func (mv *Mover) roundPause() time.Duration {
+	if mv.queue.Queue.Len()+len(mv.State.Running()) <= fewJobs {
+		return time.Second
+	}
+	return mv.bids.RoundEvery()
+}
+
+// RoundLost is after how many periods a round is asked for again that has not come.
+const RoundLost = 10
+
+// RecallsKept finds the jobs again for which seats are kept, after a restart.
+func (mv *Mover) RecallsKept() {
+	mv.bids.Rounds.Due = len(mv.market.Prepaid) > 0
+	for _, j := range mv.State.Jobs() {
+		if offer, _ := j.Kept(mv.Now()); offer != "" {
+			mv.bids.Rounds.Kept = append(mv.bids.Rounds.Kept, j)
+		}
+	}
+}
+
+// AsksRound asks for a round where something changed that it depends on, at most once a period.
+func (mv *Mover) AsksRound() {
+	r := &mv.bids.Rounds
+	if len(mv.market.Prepaid) == 0 {
+		return
+	}
+	r.Due = r.Due || mv.movesBids() || !r.Again.IsZero() && !mv.Now().Before(r.Again)
+	if !r.Due || mv.Now().Before(mv.roundAt()) || mv.State.Undecided() || !mv.hasBidder() {
+		return
+	}
+	r.Due, r.Asked, r.Waits, r.Again = false, mv.Now(), true, time.Time{}
+	live := r.Kept[:0]
+	for _, j := range r.Kept {
+		if offer, _ := j.Kept(mv.Now()); offer != "" {
+			live = append(live, j)
+		}
+	}
+	clear(r.Kept[len(live):])
+	r.Kept = live
+	mv.Out.Actions = append(mv.Out.Actions, step.RunRound{Base: mv.State.Seq()})
+}
+
+// roundAt is from when on a round may be asked for.
+func (mv *Mover) roundAt() time.Time {
+	switch r := &mv.bids.Rounds; {
+	case r.Asked.IsZero():
+		return time.Time{}
+	case r.Waits:
+		return r.Asked.Add(RoundLost * mv.bids.RoundEvery())
+	default:
+		return r.Asked.Add(mv.roundPause())
+	}
+}
+
+// WakeForRound is when a round is to be asked for; zero: something has to change first.
+func (mv *Mover) WakeForRound() time.Time {
+	r := &mv.bids.Rounds
+	if len(mv.market.Prepaid) == 0 || !r.Due && r.Again.IsZero() || mv.State.Undecided() || !mv.hasBidder() {
+		return time.Time{}
+	}
+	at := mv.roundAt()
+	if !r.Due {
+		at = step.Later(at, r.Again)
+	}
+	return step.Later(at, mv.Now().Add(time.Nanosecond))
+}
+
+// hasBidder reports whether a job may want a seat that has none, or another than it has.
+func (mv *Mover) hasBidder() bool {
+	if mv.queue.Queue.Len() > 0 || len(mv.market.Prepaid) > 1 && len(mv.State.Running()) > 0 {
+		return true
+	}
+	for _, j := range mv.State.Running() {
+		if a := j.Live(); a == nil || !a.Machine().Prepaid {
+			return true
+		}
+	}
+	return false
+}
+
+// movesBids reports whether the step changed what a round depends on: prices, seats, what runs.
+func (mv *Mover) movesBids() bool {
+	switch mv.Event.Body.(type) {
+	case state.MarketSeen, state.Configured, state.JobUpdated, state.OwnershipDecided:
+		return true
+	}
+	for _, f := range mv.Out.Facts {
+		switch f.(type) {
+		case state.InstanceClosed, state.AllocationClosed, state.TaskStarted:
+			return true
+		}
+	}
+	return false
+}
+
+// Proposed takes the groups of a round: each happens whole, or is dropped where it is stale. Who
+// waited for the round is decided about again.
+func (mv *Mover) Proposed(b *state.RoundProposed) {
+	r := &mv.bids.Rounds
+	r.Waits, r.Again = false, b.Again
+	for i := range b.Groups {
+		if mv.happens(b.Groups[i].Moves) {
+			mv.Out.Moved++
+		} else {
+			mv.Out.Stale++
+		}
+	}
+	r.Due = r.Due || mv.Out.Moved+mv.Out.Stale > 0
+	mv.queue.Queue.Changed()
+}
+
+// possible is a move that may be made now.
+type possible struct {
+	round.Move
+	job *state.Job
+	d   plan.Decision
+}
+
+// happens makes all moves of a group, or none where the state is not as it was when the round began.
+func (mv *Mover) happens(moves []round.Move) bool {
+	list := make([]possible, 0, len(moves))
+	seats := map[market.OfferID]int{}
+	begin := 0
+	for i := range moves {
+		p, ok := mv.placed(&moves[i])
+		if !ok || slices.ContainsFunc(list, func(o possible) bool { return o.job == p.job }) {
+			return false
+		}
+		list = append(list, p)
+		seats[p.From] += p.Nodes
+		seats[p.To] -= p.Nodes
+		if p.From == "" && p.job.Asked() == nil {
+			begin++
+		}
+	}
+	if begin > 0 && len(mv.State.Running())+begin > mv.Config().MaxRunning || begin > 1 && len(mv.queue.Quotas) > 0 {
+		return false // quotas are asked for one job at a time
+	}
+	for _, l := range mv.market.Prepaid {
+		free, kept := mv.market.SeatsOf(l.Offer(), nil)
+		if n := seats[l.Offer().ID]; n < 0 && n+free-kept < 0 && !mv.Faults.Stale {
+			return false
+		}
+	}
+	by := mv.Now()
+	for i := range list {
+		by = step.Later(by, mv.place(&list[i], by))
+	}
+	return true
+}
+
+// placed holds a move against the state: the job stands as it did when the round began and is
+// neither pinned nor rests, the offer costs no more, and the job's own decision, were those the
+// only seats, is to go there.
+func (mv *Mover) placed(v *round.Move) (p possible, ok bool) {
+	j := mv.State.Job(v.Job)
+	if j == nil || len(mv.market.Prepaid) == 0 || mv.State.Undecided() || !mv.standsAs(j, v) || !mv.Faults.Stale && j.Epoch() != v.Epoch {
+		return p, false
+	}
+	if v.From != "" && (j.Pinned() && !mv.Faults.Unpins || j.Rests().After(mv.Now())) {
+		return p, false
+	}
+	if v.To != "" {
+		l := mv.State.Listing(v.To)
+		if l == nil || !mv.bids.IsPrepaid(v.To) || !l.Quote().Available || l.Quote().Rate > v.Most {
+			return p, false
+		}
+	}
+	view := mv.decider.View(j)
+	view.Pending, view.Probed = "", true
+	for _, l := range mv.market.Prepaid {
+		id := l.Offer().ID
+		view.Reserved = append(view.Reserved, plan.Reservation{Offer: id, Promised: id != v.To})
+	}
+	d := mv.market.Planner.Decide(view, mv.market.Class(j))
+	mv.Out.Decided++
+	mv.market.WantsTable(j, d.Table)
+	if _, ends := ends[d.Why]; d.Take != v.To && v.To != "" || ends && v.To == "" || d.Take == v.From && d.Take != "" {
+		return p, false
+	}
+	return possible{*v, j, d}, true
+}
+
+// standsAs reports whether a job waits, or runs, as the move says.
+func (mv *Mover) standsAs(j *state.Job, v *round.Move) bool {
+	_, spent := admission.Over(j, mv.Now())
+	if spent || mv.decider.Awaits(j) {
+		return false
+	}
+	a := j.Live()
+	if v.From != "" {
+		return placement.Movable(j, a) && (mv.Faults.Stale || a.Offer() == v.From)
+	}
+	if asked := j.Asked(); asked != nil {
+		return !asked.Machine().Prepaid && mv.queue.Blocks()(j).By == nil
+	}
+	return j.State() == state.Queued && queue.At(j).Waits && mv.queue.Room() && mv.queue.Blocks()(j).By == nil
+}
+
+// place makes a move. by is when the seats are free for which others leave theirs, or now. It
+// returns when the job has left its own.
+func (mv *Mover) place(p *possible, by time.Time) (left time.Time) {
+	j, a := p.job, p.job.Live()
+	mv.decider.Decided(j, p.d)
+	f := state.JobPlaced{Job: j.ID(), Offer: p.To, Nodes: p.Nodes}
+	if p.From != "" {
+		f.Rests = mv.Now().Add(p.Rests)
+		left = mv.Now().Add(j.Terms().Grace + 2*mv.Config().Patience + 2*mv.market.TimingOf(a.Machine()).Detect)
+	}
+	seats := true
+	if l := mv.State.Listing(p.To); p.To != "" {
+		free, kept := mv.market.SeatsOf(l.Offer(), j)
+		seats = free-kept >= p.Nodes || mv.Faults.Stale
+		f.By = step.Later(by, left)
+		mv.bids.Rounds.Kept = append(mv.bids.Rounds.Kept, j)
+	}
+	mv.Fact(f)
+	why := "move_" + string(p.d.Why)
+	switch asked := j.Asked(); {
+	case !seats:
+		mv.WakeAt(j, f.By)
+	case p.From != "":
+		mv.jobs.Drain(j, a, why, "", p.d.Take)
+	case asked != nil:
+		mv.launches.backOff(asked, state.OfferScope, 0, unansweredYet)
+		mv.launches.giveUp(asked, why)
+		mv.launches.request(j, p.d)
+	default:
+		mv.queue.Queue.Remove(j)
+		mv.launches.request(j, p.d)
+	}
+	return left
+}

@@ -1,0 +1,33 @@
+package lifecycle
+
+import (
+	"scrimp/internal/decide/core/placement"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
+)
+
+// Market takes offers and quotes: what waits may be tried again, and what holds a
+// machine is reviewed, where it could have what is named. Where the market is polled at
+// set times all are: a policy may count on it.
+func (js *Jobs) Market(b state.MarketSeen) {
+	if len(b.Offers) > 0 {
+		js.market.FindPrepaid()
+	}
+	js.queue.Queue.Changed()
+	if n := len(b.Offers) + len(b.Quotes); js.market.Relist() || n == 0 || n > placement.ManyOffers || js.Config().Poll > 0 {
+		for _, j := range js.State.Running() {
+			js.market.Review.Add(j)
+		}
+		return
+	}
+	named := make(map[market.OfferID]*state.Listing, len(b.Quotes)+len(b.Offers))
+	for _, o := range b.Offers {
+		named[o.ID] = js.State.Listing(o.ID)
+	}
+	for _, q := range b.Quotes {
+		if l := js.State.Listing(q.Offer); l != nil {
+			named[q.Offer] = l
+		}
+	}
+	js.market.ReviewWho(named)
+}

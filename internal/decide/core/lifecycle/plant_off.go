@@ -1,0 +1,7 @@
+//go:build !planted
+
+package lifecycle
+
+// planted breaks the launch rule where the build tag of that name is set, to
+// prove that the figures of `scrimp simulate` come from here.
+const planted = false

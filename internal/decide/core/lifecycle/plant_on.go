@@ -1,0 +1,5 @@
+//go:build planted
+
+package lifecycle
+
+const planted = true

@@ -1,0 +1,108 @@
+package lifecycle
+
+import (
+	"time"
+
+	"scrimp/internal/decide/state"
+)
+
+// seat gives a machine that waits, or a part of one, to the job, whose request for it has just
+// been recorded.
+func (is *Instances) seat(j *state.Job, i *state.Instance) {
+	a := j.Asked()
+	if idle, waits := i.Idle(); waits {
+		is.accrueIdle(i, &idle, is.Now())
+	}
+	is.Fact(state.AllocationGranted{Allocation: a.ID(), Instance: i.ID()})
+	is.launches.began(a)
+	is.reviewSeats(i, a.ID())
+}
+
+// reviewSeats has the jobs reviewed that have parts of a machine: what an hour costs them has changed.
+func (is *Instances) reviewSeats(i *state.Instance, but string) {
+	for _, a := range is.State.SeatedAll(i) {
+		if a.ID() != but {
+			is.WakeAt(is.State.Job(a.Job()), is.Now())
+		}
+	}
+}
+
+// releaseSeat takes a task's seat from it: its agent ends what runs, and says so.
+func (is *Instances) releaseSeat(k *state.Task, why, end string) {
+	a := k.Attempt()
+	if k.Releasing() || a.Disowned() || !k.Live() {
+		return
+	}
+	j := is.State.Job(a.Job())
+	by := is.Now().Add(is.market.TimingOf(k.Machine()).Detect + is.Config().Patience)
+	if a.Nodes() > 1 {
+		by = by.Add(j.Terms().Grace)
+	}
+	is.Fact(state.SeatReleased{Attempt: a.ID(), Node: k.Rank(), Why: why, End: end, By: by})
+	is.WakeAt(j, by)
+	if is.Faults.Early && a.Nodes() == 1 {
+		is.TaskGone(a.ID(), k.Rank())
+	}
+}
+
+// TendSeats gives the machines back of which a part is not left in time, once the others there
+// have saved: its agent does not do what it is asked.
+func (is *Instances) TendSeats() {
+	for _, k := range is.State.Leaving() {
+		is.Works(is.State.Job(k.Attempt().Job()))
+		i := is.State.Instance(k.Instance())
+		if is.Now().Before(k.LeaveBy()) || i.Release() != "" {
+			continue
+		}
+		saves := false
+		for _, other := range is.State.SeatedAll(i) {
+			if other.Task() == state.TaskRunning && other.Leaving() == "" {
+				saves = true
+				is.jobs.Drain(is.State.Job(other.Job()), other, "seat_not_left", "", "")
+			}
+		}
+		if !saves {
+			is.jobs.releaseMachine(k, "seat_not_left", "")
+		}
+	}
+}
+
+// WakeForSeats is when that is due; zero: no seat is being left.
+func (is *Instances) WakeForSeats() (soonest time.Time) {
+	for _, k := range is.State.Leaving() {
+		if t := k.LeaveBy(); t.After(is.Event.At) && (soonest.IsZero() || t.Before(soonest)) {
+			soonest = t
+		}
+	}
+	return soonest
+}
+
+// TaskGone takes that nothing is left of a task whose seat was taken from it. The machine stays
+// for those that have seats there; where none is left, it is given back or waits.
+func (is *Instances) TaskGone(attempt string, node int) {
+	k := is.attempts.TaskOf(attempt, node)
+	if k == nil || k.Leaving() == "" || !k.Live() {
+		return
+	}
+	a := k.Attempt()
+	j := is.State.Job(a.Job())
+	i := is.State.Instance(k.Instance())
+	switch {
+	case i.Release() != "":
+		return
+	case a.Nodes() > 1:
+		is.attempts.rankGone(j, k)
+		return
+	case !k.Beside() && k.Phase() == state.Ended && is.mayKeep(k, k.End()):
+		is.vacate(j, k, k.End())
+		return
+	case !k.Beside():
+		is.jobs.releaseMachine(k, k.Leaving(), "")
+		return
+	}
+	end := is.settleEnd(j, k, is.Now())
+	is.Fact(state.SeatLeft{Instance: i.ID(), Attempt: a.ID(), Lost: end.Lost})
+	is.jobs.Freed()
+	is.reviewSeats(i, "")
+	is.afterEnd(j, k, "released", end)
+}

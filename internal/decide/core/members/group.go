@@ -1,0 +1,101 @@
+package members
+
+import (
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+)
+
+func (ms *Members) TakeGroup(b state.Body) {
+	switch b := b.(type) {
+	case state.GroupOpened:
+		ms.openGroup(b)
+	case state.GroupReviewed:
+		ms.reviewGroup(b)
+	case state.GroupClosed:
+		ms.endGroup(b.Group, step.ClosedByUser, "", b.Members)
+	case state.Proposed:
+		ms.Proposals.take(ms, b)
+	case state.Spawn:
+		ms.spawn(b)
+	}
+}
+
+// openGroup begins an array, a study, a pipeline or a schedule, where there is room for its worst case.
+func (ms *Members) openGroup(b state.GroupOpened) {
+	if ms.State.Group(b.Group) != nil {
+		return
+	}
+	v := ms.admission.Verdict(b.Group)
+	if v.No != nil {
+		ms.admission.TurnDown(v.No)
+		return
+	}
+	ms.opens(&b, v)
+}
+
+// opens begins a group that was weighed.
+func (ms *Members) opens(b *state.GroupOpened, v admission.Verdict) {
+	t := b.Terms
+	if v.Bound != nil {
+		t.Budget, t.HasBudget = *v.Bound, true
+	}
+	ms.Fact(state.GroupGranted{Group: b.Group, Worst: ms.admission.WorstOf(t), Budget: v.Bound, Asking: v.Asking})
+	ms.admission.Parts[b.Group] = &admission.Parts{}
+	if p := ms.admission.Parts[b.Terms.Parent]; p != nil {
+		p.Holds = append(p.Holds, b.Group)
+	}
+	ms.jobs.DependOn(b.Group, b.Terms.After)
+	ms.Proposals.due(b.Group)
+}
+
+// reviewGroup lets a group that waits for approval begin, or closes it.
+func (ms *Members) reviewGroup(b state.GroupReviewed) {
+	g := ms.State.Group(b.Group)
+	if g == nil || g.Phase != state.GroupAwaits {
+		return
+	}
+	switch v := ms.admission.Verdict(b.Group); {
+	case !ms.Now().Before(g.Approval.Until):
+		ms.endGroup(b.Group, step.ApprovalExpired, "", state.CancelMembers)
+	case !b.Approved:
+		ms.endGroup(b.Group, step.Rejected, b.Reason, state.CancelMembers)
+	case v.No != nil:
+		ms.admission.TurnDown(v.No)
+	default:
+		ms.Fact(state.GroupGranted{Group: b.Group})
+		ms.Proposals.due(b.Group)
+	}
+}
+
+// endGroup closes a group and those that take from it: they get no more members, and what is
+// held for members that have not come is given up. Those that it has end as ends says.
+func (ms *Members) endGroup(name, why, detail string, ends state.EndMembers) {
+	g := ms.State.Group(name)
+	if g == nil || g.Phase == state.GroupOver ||
+		g.Phase == state.GroupEnding && (ends == g.Ends || ends == state.LetMembers) {
+		return
+	}
+	if g.Phase == state.GroupEnding { // its members went on, or were saving
+		ms.Fact(state.MembersEnding{Group: name, Members: ends})
+	} else {
+		ms.Fact(state.GroupEnded{Group: name, Why: why, Detail: detail, Members: ends})
+	}
+	ms.Proposals.due(name)
+	for _, child := range ms.admission.Parts[name].Holds {
+		ms.endGroup(child, why, detail, ends)
+	}
+}
+
+// spawn begins parts of a hold, all or none.
+func (ms *Members) spawn(b state.Spawn) {
+	v := ms.admission.Verdict(admission.SpawnKey(b))
+	if v.No != nil {
+		ms.admission.TurnDown(v.No)
+		return
+	}
+	for i, p := range b.Parts {
+		ms.Fact(state.JobQueued{Job: p.Job, Bound: v.Bounds[i]})
+		ms.jobs.Enqueue(ms.State.Job(p.Job))
+	}
+}

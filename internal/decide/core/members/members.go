@@ -1,0 +1,359 @@
+package members
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/lifecycle"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+)
+
+// membersAtOnce is how many members of groups one step ends at most.
+const membersAtOnce = 64
+
+// groupAgain is how long a group waits after a limit refused its next member.
+const groupAgain = time.Minute
+
+// Proposals tracks which groups need a planner and which planners have not answered. It is not part of the state:
+// after a restart the core asks about each group that is not over.
+type Proposals struct {
+	list  []string         // groups that changed, oldest change first
+	in    map[string]bool  // that are in the list
+	asked map[string]bool  // groups whose planner has not answered; true: the group changed after it was asked
+	later []laterProposals // when to ask again, soonest first
+	// elsewhere are pipelines that wait for what another makes.
+	elsewhere []string
+}
+
+type laterProposals struct {
+	at    time.Time
+	group string
+	lost  bool // only where its planner has not answered by then
+}
+
+func NewProposals() Proposals { return Proposals{in: map[string]bool{}, asked: map[string]bool{}} }
+
+// due marks a group as changed: this step or the next one looks at it.
+func (p *Proposals) due(group string) {
+	if group != "" && !p.in[group] {
+		p.in[group], p.list = true, append(p.list, group)
+	}
+}
+
+// awaits reports whether the planner of the group has not answered yet.
+func (p *Proposals) awaits(group string) bool {
+	_, is := p.asked[group]
+	return is
+}
+
+// again marks the group as changed at t.
+func (p *Proposals) again(group string, t time.Time) { p.looksAt(laterProposals{at: t, group: group}) }
+
+// unlessAnswered marks the group as changed at t, unless its planner has answered by then.
+func (p *Proposals) unlessAnswered(group string, t time.Time) {
+	p.looksAt(laterProposals{at: t, group: group, lost: true})
+}
+
+func (p *Proposals) looksAt(x laterProposals) {
+	n, found := slices.BinarySearchFunc(p.later, x, func(a, b laterProposals) int {
+		c := cmp.Or(a.at.Compare(b.at), cmp.Compare(a.group, b.group))
+		if c == 0 && a.lost != b.lost {
+			return map[bool]int{true: 1, false: -1}[a.lost]
+		}
+		return c
+	})
+	if !found {
+		p.later = slices.Insert(p.later, n, x)
+	}
+}
+
+// TendGroups asks the planners of groups that changed, and ends the members of groups that are being ended.
+func (ms *Members) TendGroups() {
+	p := &ms.Proposals
+	for len(p.later) > 0 && !p.later[0].at.After(ms.Now()) {
+		x := p.later[0]
+		p.later = p.later[1:]
+		if x.lost && !p.awaits(x.group) {
+			continue
+		}
+		delete(p.asked, x.group) // it was lost
+		p.due(x.group)
+	}
+	if ms.State.Undecided() || len(p.list) == 0 {
+		return
+	}
+	names := p.list
+	p.list = nil
+	clear(p.in)
+	for _, name := range names {
+		if g := ms.State.Group(name); g != nil {
+			ms.tendGroup(g)
+		}
+	}
+}
+
+func (ms *Members) tendGroup(g *state.Group) {
+	p := &ms.Proposals
+	switch {
+	case g.Phase == state.GroupAwaits && !ms.Now().Before(g.Approval.Until):
+		ms.endGroup(g.Name, step.ApprovalExpired, "", state.CancelMembers)
+	case g.Phase == state.GroupAwaits:
+		p.again(g.Name, g.Approval.Until)
+	case g.Phase == state.GroupEnding:
+		ms.endMembers(g)
+	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || !g.Terms.Kind.Planned():
+	case ms.outOfTime(g):
+		ms.endGroup(g.Name, step.TimeSpent, "", state.StopMembers)
+	case p.awaits(g.Name):
+		p.asked[g.Name] = true
+	default:
+		if y := g.Schedule; y != nil && y.Due.After(ms.Now()) {
+			p.again(g.Name, y.Due)
+		}
+		p.asked[g.Name] = false
+		p.unlessAnswered(g.Name, ms.Now().Add(lifecycle.RoundLost*ms.bids.RoundEvery()))
+		ms.Out.Actions = append(ms.Out.Actions, step.Propose{Group: g.Name, Base: ms.State.Seq()})
+	}
+}
+
+// endMembers ends the members of a group that is being ended, a few in each step, and the group with the last.
+func (ms *Members) endMembers(g *state.Group) {
+	left, why := membersAtOnce, g.Why
+	if g.Study != nil && g.Why != step.ClosedByUser { // the budget that is spent is that of the search
+		why = step.SearchOver
+	}
+	for _, j := range slices.Clone(ms.State.OpenMembers(g.Name)) {
+		if g.Ends == state.LetMembers || left == 0 {
+			break
+		}
+		if j.Ending() == state.Cancelled || g.Ends == state.StopMembers && j.Ending() != "" && j.Ending() != state.Paused {
+			continue // it is being ended
+		}
+		ms.Works(j)
+		ms.jobs.End(j, g.Ends == state.StopMembers, why, g.Detail)
+		left--
+	}
+	switch {
+	case left == 0:
+		ms.Proposals.due(g.Name)
+	case g.Open == 0 && (g.Schedule == nil || ms.openRuns(g) == 0):
+		ms.groupOver(g, "")
+	}
+}
+
+// groupOver finishes a group whose members are all over.
+func (ms *Members) groupOver(g *state.Group, why string) {
+	ms.Fact(state.GroupFinished{Group: g.Name, Why: why})
+	ms.Proposals.due(g.Terms.Parent)
+	ms.Settled(g.Name)
+}
+
+// take takes what a planner proposes: each move that still holds happens.
+func (p *Proposals) take(m *Members, b state.Proposed) {
+	g := m.State.Group(b.Group)
+	if p.asked[b.Group] { // the planner did not see it
+		p.due(b.Group)
+	}
+	delete(p.asked, b.Group)
+	if g == nil {
+		return
+	}
+	w := m.admission.Weigher()
+	for _, v := range b.Moves {
+		if g.Phase != state.GroupOpen || len(g.Waits) > 0 {
+			m.Out.Stale++
+			continue
+		}
+		done := false
+		if g.Schedule != nil {
+			if done = m.movesSchedule(g, v); done {
+				m.Out.Moved++
+			} else {
+				m.Out.Stale++
+			}
+			continue
+		}
+		switch v.Do {
+		case groups.Start:
+			no := m.starts(w, g, v, b.Base)
+			if done = no == nil; no != nil && no.Job != "" {
+				if m.notYet(g, no); no.Why != MadeElsewhere {
+					return
+				}
+				p.elsewhere = append(p.elsewhere, g.Name) // other stages of it may begin
+			}
+		case groups.Pause, groups.Resume, groups.Stop:
+			done = m.movesTrial(w, g, v)
+		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
+			done = m.settlesStage(g, v)
+		case groups.Await: // of a schedule
+		case groups.Finish:
+			if g.Terms.Pipeline != nil {
+				if done = admission.StagesOver(g); done {
+					m.groupOver(g, step.AllOver)
+				}
+				break
+			}
+			if g.Study != nil {
+				m.endGroup(g.Name, admission.FinishedBy(v.Why), "", state.StopMembers)
+				done = true
+				break
+			}
+			if done = g.Began == g.Members() && g.Open == 0; done {
+				m.groupOver(g, step.AllOver)
+			}
+		}
+		if done {
+			m.Out.Moved++
+		} else {
+			m.Out.Stale++
+		}
+	}
+	if m.Out.Moved > 0 {
+		p.due(b.Group)
+	}
+}
+
+// starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came
+// too late.
+func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, base uint64) *step.Refusal {
+	b, no := ms.mayStart(g, v, base)
+	if no != nil {
+		return no
+	}
+	if g.Terms.HasBudget {
+		if b.Terms.Budget, b.Terms.HasBudget = ms.shareOf(w, g, b.Terms.Index), true; b.Terms.Budget.IsZero() &&
+			(b.Terms.Work != 0 || g.Terms.Kind != groups.Array) {
+			return ms.outOfMoney(g)
+		}
+	}
+	one := w.Submission(b, g.User())
+	if one.No == nil && one.Asking != nil && g.Approval == nil { // a limit that came later
+		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that it is "+
+			"approved as a whole", one.Asking)}
+	}
+	if one.No != nil {
+		return one.No
+	}
+	bound := one.Bound
+	if g.Terms.HasBudget {
+		bound = &b.Terms.Budget
+	}
+	ms.Fact(state.JobQueued{Job: b.Job, Bound: bound})
+	ms.jobs.Enqueue(ms.State.Job(b.Job))
+	return nil
+}
+
+// mayStart is the member that a move starts, or why it does not.
+func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.JobSubmitted, *step.Refusal) {
+	open, may := g.Open, v.Member == g.Began && v.Member < g.Members()
+	if g.Study != nil {
+		open, may = g.Study.Active(), v.Member == g.Began && ms.mayBegin(g, v)
+	}
+	if g.Terms.Pipeline != nil {
+		if no := ms.stageMayBegin(g, v, base); no != nil {
+			return nil, no
+		}
+		may = true
+	}
+	if !may || open >= g.Terms.AtOnce && !ms.Faults.Crowded {
+		return nil, &step.Refusal{Why: step.NoGroup}
+	}
+	if g.Terms.Pipeline != nil {
+		return g.Stage(v.Of.Stage), nil
+	}
+	return g.Member(v.Member), nil
+}
+
+// shareOf is the budget of the next member, by its index: of an array what is left of the group's, divided by the
+// members that have not begun.
+func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) money.Amount {
+	if w.Family == nil {
+		w.Family = ms.admission.Family(w.T)
+	}
+	_, taken := w.Family.Sums(g.Name)
+	for n := range g.Began { // minimum charges of members that are over are still to come
+		if j := ms.State.Job(g.MemberID(n)); j != nil && (j.State().Over() || admission.BySearch(j)) {
+			leaving, held := ms.admission.MinimumDue(j)
+			taken = taken.Add(leaving).Add(held)
+		}
+	}
+	left := g.Terms.Budget.Sub(taken.Add(w.Taken[g.Name]))
+	switch {
+	case left.Sign() <= 0:
+		return money.Amount{}
+	case g.Study != nil:
+		return ms.shareOfTrial(g, left)
+	case g.Terms.Pipeline != nil:
+		return ms.shareOfStage(g, index, left)
+	}
+	return left.Over(g.Members() - g.Began)
+}
+
+// notYet records why the next member may not begin, and tries it again later.
+func (ms *Members) notYet(g *state.Group, no *step.Refusal) {
+	if detail := no.Err.Error(); g.Why != string(no.Why) || g.Detail != detail {
+		ms.Fact(state.GroupWaits{Group: g.Name, Why: string(no.Why), Detail: detail})
+	}
+	ms.Proposals.again(g.Name, ms.Now().Add(groupAgain))
+}
+
+// WakeForGroups is when a group is to be looked at; zero: something has to change first.
+func (ms *Members) WakeForGroups() time.Time {
+	p := &ms.Proposals
+	switch {
+	case ms.State.Undecided():
+	case len(p.list) > 0:
+		return ms.Now()
+	case len(p.later) > 0:
+		return p.later[0].at
+	}
+	return time.Time{}
+}
+
+// GroupSnapshot is what a planner sees of a group.
+func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
+	g := ms.State.Group(name)
+	if g == nil {
+		return s, false
+	}
+	s = groups.Snapshot{Group: name, Kind: g.Terms.Kind, Base: ms.State.Seq(), Members: g.Members(), Began: g.Began,
+		Open: g.Open, AtOnce: g.Terms.AtOnce, Folder: state.Submitted(name)}
+	if y := g.Schedule; y != nil {
+		s.Schedule, s.Due, s.Now, s.Runs, s.Open = g.Terms.Schedule, y.Due, ms.Now(), y.Begun, ms.openRuns(g)
+	}
+	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
+		s.Stages = slices.Clone(g.Stages)
+	}
+	if y := g.Study; y != nil {
+		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
+		s.Reports = y.Reports[:len(y.Reports):len(y.Reports)]
+		for n := range s.Trials {
+			if t := &s.Trials[n]; t.Phase == groups.Open && t.Unit >= g.Terms.Study.Units() {
+				j := ms.State.Job(g.MemberID(n))
+				t.Waits = j != nil && j.State() == state.Queued
+			}
+		}
+	}
+	return s, true
+}
+
+// GroupSpent is what the members of a group have cost by t.
+func (ms *Members) GroupSpent(g *state.Group, t time.Time) money.Amount {
+	spent := g.Archived
+	for n := range g.Began {
+		if j := ms.State.Job(g.MemberID(n)); j != nil {
+			spent = spent.Add(j.Spent(t))
+		}
+	}
+	for _, run := range ms.admission.Parts[g.Name].Holds {
+		spent = spent.Add(ms.GroupSpent(ms.State.Group(run), t))
+	}
+	return spent
+}

@@ -1,0 +1,87 @@
+package members
+
+import (
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/work/groups"
+)
+
+// NoMoreRuns is why a schedule is over that has run as often, or as long, as it should.
+const NoMoreRuns = "no_more_runs"
+
+// openRuns is how many runs of a schedule are not over.
+func (ms *Members) openRuns(g *state.Group) (n int) {
+	for _, run := range ms.admission.Parts[g.Name].Holds {
+		if ms.State.Group(run).Phase != state.GroupOver {
+			n++
+		}
+	}
+	return n
+}
+
+// Runs are a group and those that take from it.
+func (ms *Members) Runs(name string) []*state.Group {
+	list := []*state.Group{ms.State.Group(name)}
+	for _, run := range ms.admission.Parts[name].Holds {
+		list = append(list, ms.Runs(run)...)
+	}
+	return list
+}
+
+// movesSchedule begins a run of a schedule or skips it, where the schedule is due as who proposes it saw it.
+func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
+	y, r := g.Schedule, v.Run
+	open := ms.openRuns(g)
+	if v.Do == groups.Finish {
+		if open == 0 {
+			ms.groupOver(g, NoMoreRuns)
+		}
+		return open == 0
+	}
+	if r == nil || !r.Saw.Equal(y.Due) || !r.Next.After(y.Due) {
+		return false
+	}
+	if v.Do == groups.Await {
+		if ok := y.Due.IsZero() && r.Due.IsZero(); !ok {
+			return false
+		}
+		ms.Fact(state.RunSettled{Group: g.Name})
+		return true
+	}
+	if r.Due.IsZero() || r.Due.After(ms.Now()) || r.Due.Before(y.Due) || y.Due.IsZero() {
+		return false
+	}
+	switch v.Do {
+	case groups.Start:
+		if open > 0 && !ms.Faults.Overlaps || g.Terms.Schedule.Runs > 0 && y.Begun >= g.Terms.Schedule.Runs {
+			return false
+		}
+		ms.startsRun(g)
+	case groups.Skip:
+		ms.Fact(state.RunSettled{Group: g.Name})
+	default:
+		return false
+	}
+	return true
+}
+
+// startsRun begins the next run of a schedule, or ends the schedule where its budget leaves nothing for another.
+func (ms *Members) startsRun(g *state.Group) {
+	b := g.NextRun()
+	w := ms.admission.Weigher()
+	v := w.Opening(b, g.User())
+	switch {
+	case v.No == nil && v.Asking == nil:
+		ms.opens(b, v)
+		ms.Fact(state.RunSettled{Group: g.Name, Run: b.Group})
+	case v.No != nil && v.No.Why == step.GroupFull:
+		ms.Fact(state.RunSettled{Group: g.Name, Skipped: v.No.Err.Error()})
+		ms.endGroup(g.Name, step.BudgetSpent, v.No.Err.Error(), state.LetMembers)
+	default:
+		why := "it would need an approval of its own"
+		if v.No != nil {
+			why = v.No.Err.Error()
+		}
+		ms.Fact(state.RunSettled{Group: g.Name, Skipped: why})
+	}
+}

@@ -1,0 +1,84 @@
+package members
+
+import (
+	"fmt"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+)
+
+// MadeElsewhere is why a stage waits: another pipeline makes the same.
+const MadeElsewhere step.RefusalReason = "made_elsewhere"
+
+// stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
+// event base.
+func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
+	n, ok := admission.StageOf(g, v)
+	if !ok || !admission.StageComes(g, n) && !ms.Faults.Unready || v.Of.Key == "" || ms.State.Job(g.StageID(n)) != nil {
+		return &step.Refusal{Why: step.NoGroup}
+	}
+	if ref, ok := ms.State.MadeOf(g, v.Of.Key); ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {
+		ms.Proposals.due(g.Name) // it was made meanwhile
+		return &step.Refusal{Why: step.NoGroup}
+	}
+	if by := ms.State.Making(g, v.Of.Key); by != "" && !ms.Faults.Doubled {
+		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s makes what stage %s would make", by,
+			g.Terms.Pipeline.Stages[n].Name)}
+	}
+	return nil
+}
+
+// settlesStage takes what becomes of a stage without a job, where it stands as who proposes it saw it.
+func (ms *Members) settlesStage(g *state.Group, v groups.Move) bool {
+	n, ok := admission.StageOf(g, v)
+	if !ok {
+		return false
+	}
+	phase := g.Stages[n].Phase
+	switch v.Do {
+	case groups.Reuse:
+		ok = admission.StageComes(g, n) && v.Of.Key != "" && v.Of.From != ""
+	case groups.Keep:
+		ok = phase == groups.Made
+	case groups.Fail:
+		ok = phase == groups.Made || admission.StageComes(g, n)
+	case groups.Skip:
+		ok = phase == groups.Waiting
+	default:
+		ok = false
+	}
+	if ok {
+		ms.Fact(state.StageSettled{Group: g.Name, Stage: n})
+		ms.Proposals.made()
+	}
+	return ok
+}
+
+// made lets the pipelines be looked at that wait for what another makes.
+func (p *Proposals) made() {
+	for _, name := range p.elsewhere {
+		p.due(name)
+	}
+	p.elsewhere = nil
+}
+
+// shareOfStage is the budget of a stage that begins: its own, where it has one, else as much of what is left as each
+// other whose turn it is.
+func (ms *Members) shareOfStage(g *state.Group, stage int, left money.Amount) money.Amount {
+	if t := g.Terms.Stages[stage]; t.HasBudget {
+		if t.Budget.Cmp(left) < 0 {
+			return t.Budget
+		}
+		return left
+	}
+	turn := 0
+	for n := range g.Stages {
+		if admission.StageComes(g, n) {
+			turn++
+		}
+	}
+	return left.Over(max(1, min(turn, g.Terms.AtOnce-g.Open)))
+}

@@ -1,0 +1,158 @@
+package members
+
+import (
+	"fmt"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/lifecycle"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/study"
+)
+
+// outOfTime reports whether the wall clock of a study is over, and looks again when it will be.
+func (ms *Members) outOfTime(g *state.Group) bool {
+	if g.Study == nil || g.Terms.Study.Wall == 0 {
+		return false
+	}
+	until := g.Opened.Add(g.Terms.Study.Wall)
+	if ms.Now().Before(until) {
+		ms.Proposals.again(g.Name, until)
+		return false
+	}
+	return true
+}
+
+// outOfMoney ends a group whose budget leaves nothing for another member. Trials that train may leave something.
+func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
+	if g.Study != nil {
+		if g.Study.Active() > 0 {
+			return &step.Refusal{Why: step.GroupFull}
+		}
+		ms.endGroup(g.Name, step.BudgetSpent, "", state.StopMembers)
+		return nil
+	}
+	if g.Terms.Pipeline != nil && g.Open > 0 { // a stage that ends may leave something
+		return &step.Refusal{Why: step.GroupFull}
+	}
+	ms.endGroup(g.Name, step.BudgetSpent, fmt.Sprintf("%d of %d members have begun", g.Began, g.Members()), state.LetMembers)
+	return nil
+}
+
+// shareOfTrial is what a trial that begins gets of what is left: as much as each other that may train beside it. Where
+// that starts no machine, it gets what two starts cost; where not even that is left, nothing.
+func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
+	t, least, known := g.Terms.Member, money.Amount{}, false
+	for _, l := range ms.State.Sale() {
+		if q := l.Quote(); q.Priced {
+			cost := q.Rate.Until(max(t.Restart, l.Offer().Billing.Minimum) + t.Grace)
+			if !known || cost.Cmp(least) < 0 {
+				least, known = cost, true
+			}
+		}
+	}
+	least = least.Times(2)
+	share := left.Over(max(1, g.Terms.AtOnce-g.Study.Active()))
+	switch {
+	case share.Cmp(least) >= 0:
+		return share
+	case left.Cmp(least) >= 0:
+		return least
+	}
+	return money.Amount{}
+}
+
+// mayBegin reports whether a trial of that configuration may begin.
+func (ms *Members) mayBegin(g *state.Group, v groups.Move) bool {
+	spec := g.Terms.Study
+	most := study.MaxTrials
+	if spec.Trials > 0 {
+		most = spec.Trials
+	}
+	return g.Began < most && v.Config >= 0 && v.Config < study.MaxTrials && !g.Study.Has(v.Config)
+}
+
+// movesTrial pauses, resumes or ends a trial, where it stands as the planner saw it.
+func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Move) bool {
+	if g.Study == nil || v.Member < 0 || v.Member >= len(g.Study.Trials) {
+		return false
+	}
+	j := ms.State.Job(g.MemberID(v.Member))
+	if j == nil {
+		return false
+	}
+	phase := g.Study.Trials[v.Member].Phase
+	if !j.Costs() && v.Do != groups.Resume { // the sums of the group are without a job that this step changes
+		w.Takes(g.Name, j.Spent(ms.Now()))
+	}
+	switch {
+	case v.Do == groups.Pause && phase == groups.Open:
+		ms.Works(j)
+		ms.jobs.Pause(j, step.PausedBySearch, "")
+		return true
+	case v.Do == groups.Stop && (phase == groups.Open || phase == groups.Paused):
+		ms.Works(j)
+		if g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units() && j.State() == state.Queued { // it lost its machine at the end
+			ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
+			return true
+		}
+		ms.jobs.End(j, true, step.Pruned, "")
+		return true
+	case v.Do == groups.Resume && admission.BySearch(j) && g.Study.Active() < g.Terms.AtOnce:
+		return ms.resumesTrial(w, g, j)
+	}
+	return false
+}
+
+// resumesTrial lets a paused trial go on, with another share of what is left of the budget.
+func (ms *Members) resumesTrial(w *admission.Weighing, g *state.Group, j *state.Job) bool {
+	share := ms.shareOf(w, g, j.Terms().Index)
+	if share.IsZero() {
+		return ms.outOfMoney(g) == nil
+	}
+	most := j.Spent(ms.Now()).Add(share)
+	if j.Costs() { // the sums of the group have what it has spent
+		w.Takes(g.Name, share)
+	} else {
+		w.Takes(g.Name, most)
+	}
+	ms.Works(j)
+	ms.Fact(state.JobQueued{Job: j.ID(), Why: step.ResumedFor, Bound: &most})
+	if lifecycle.Leaves(j) {
+		return true
+	}
+	ms.jobs.Freed()
+	ms.jobs.Enqueue(j)
+	ms.launches.OverAt(j)
+	return true
+}
+
+// LooksAt has the planner of a group look at it again.
+func (ms *Members) LooksAt(group string) { ms.Proposals.due(group) }
+
+// Left lets the planner of a job's group know that the job is paused or over.
+func (ms *Members) Left(j *state.Job) {
+	if g, _ := ms.State.StudyOf(j); g != nil {
+		ms.Fact(state.TrialLeft{Job: j.ID(), Spent: state.Dollars(j.Spent(ms.Now()))})
+	}
+	ms.Proposals.due(j.Terms().Group)
+	ms.Proposals.made()
+}
+
+// Judges ends a trial that is trained in full, and lets the searcher know of its values. It reports whether the
+// trial ends.
+func (ms *Members) Judges(j *state.Job, a *state.Attempt) bool {
+	g, t := ms.State.StudyOf(j)
+	if g == nil {
+		return false
+	}
+	ms.Proposals.due(g.Name)
+	full := g.Terms.Study.Fidelity.Name != "" && t.Unit >= g.Terms.Study.Units()
+	if j.Ending() != "" || !full || ms.Faults.Beyond || !t.Beyond && j.Total() <= j.Step() {
+		return false // a program that trains no longer may still write its model
+	}
+	ms.jobs.Drain(j, a, step.TrainedInFull, state.Succeeded, "")
+	return true
+}

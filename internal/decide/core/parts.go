@@ -1,0 +1,66 @@
+package core
+
+import (
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/lifecycle"
+	"scrimp/internal/decide/core/members"
+	"scrimp/internal/decide/core/placement"
+	"scrimp/internal/decide/core/step"
+)
+
+// What the parts show of themselves.
+type (
+	Account       = books.Account
+	Action        = step.Action
+	BuildTable    = step.BuildTable
+	Cancel        = step.Cancel
+	Drain         = step.Drain
+	Faults        = step.Faults
+	Launch        = step.Launch
+	Notify        = step.Notify
+	Outcome       = step.Outcome
+	Probe         = step.Probe
+	Propose       = step.Propose
+	Refusal       = step.Refusal
+	RefusalReason = step.RefusalReason
+	RunRound      = step.RunRound
+	Terminate     = step.Terminate
+	Unused        = placement.Unused
+)
+
+// Why jobs and groups are turned down, wait or end.
+const (
+	AllOver          = step.AllOver
+	ApprovalExpired  = step.ApprovalExpired
+	BudgetSpent      = step.BudgetSpent
+	ClosedByUser     = step.ClosedByUser
+	DependencyFailed = step.DependencyFailed
+	GroupFull        = step.GroupFull
+	LimitReached     = step.LimitReached
+	LimitSpent       = step.LimitSpent
+	MadeElsewhere    = members.MadeElsewhere
+	NeedsApproval    = step.NeedsApproval
+	NeverApproved    = step.NeverApproved
+	NoDependency     = step.NoDependency
+	NoGroup          = step.NoGroup
+	NoMoreRuns       = members.NoMoreRuns
+	PausedBySearch   = step.PausedBySearch
+	PricedLater      = books.PricedLater
+	Rejected         = step.Rejected
+	ResumedFor       = step.ResumedFor
+	SetAside         = lifecycle.SetAside
+	TagMissing       = step.TagMissing
+	TimeSpent        = step.TimeSpent
+	TrainedInFull    = step.TrainedInFull
+)
+
+// What they are asked for by name.
+var (
+	Booked   = lifecycle.Booked
+	Concerns = step.Concerns
+	ErrStale = admission.ErrStale
+	NotifyOf = step.NotifyOf
+	ToldOf   = step.ToldOf
+	Weighed  = admission.Weighed
+)

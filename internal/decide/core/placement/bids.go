@@ -1,0 +1,294 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/market"
+)
+
+// A round is about so many pools at most and so many jobs of each sort, and as many bids are made
+// anew for it as a few milliseconds allow: those that are the oldest.
+const (
+	mostPools  = 32
+	mostBids   = 64
+	bidsWeighs = WeighedAtOnce
+)
+
+// bidding is what a job would give for seats, as it was found out last. It is not part of the
+// state: a restart finds it out anew.
+type bidding struct {
+	since     time.Time // since when the job has waited for a round; zero: it does not
+	event     uint64    // that it began with
+	at        time.Time // when what follows was found out; zero: never
+	epoch     int       // of the job then
+	elsewhere money.Rate
+	asks      []round.Want
+}
+
+// biddingOf is that of j.
+func biddingOf(j *state.Job) *bidding {
+	p := LookoutOf(j)
+	if p.bid == nil {
+		p.bid = &bidding{}
+	}
+	return p.bid
+}
+
+// bids makes a bid of the decision to take what is reserved and no round has given to j: a round
+// is asked for. Until it has come a job without a machine waits, for two periods at most; else it
+// is decided without what is reserved. Where its guard holds it takes it at once.
+func (rs *Bids) bids(j *state.Job, v *plan.Job, d plan.Decision) plan.Decision {
+	if len(rs.market.Prepaid) == 0 || rs.Faults.Seizes {
+		return d
+	}
+	kept, _ := j.Kept(rs.Now())
+	late := rs.decider.Progress(j, d.Speed).Guard(false)
+	switch {
+	case v.Held == "" && !late && d.Take != kept && rs.isLeft(kept, v.Reserved):
+		return rs.awaitsRound(j, d, rs.Now().Add(rs.RoundEvery()))
+	case d.Take == v.Held || d.Take == kept || d.Take == j.MigratingTo() || !rs.IsPrepaid(d.Take):
+		if p := LookoutOf(j).bid; p != nil {
+			p.since = time.Time{}
+		}
+		return d
+	}
+	rs.Rounds.Due = true
+	if late {
+		return d
+	}
+	if until := rs.bidUntil(j); v.Held == "" && rs.Now().Before(until) {
+		return rs.awaitsRound(j, d, until)
+	}
+	for i := range v.Reserved {
+		r := &v.Reserved[i]
+		r.Promised = r.Promised || r.Offer != kept && r.Offer != v.Held
+	}
+	return rs.market.Planner.Decide(*v, rs.market.Class(j))
+}
+
+// isLeft reports whether seats of an offer are still being left by others.
+func (rs *Bids) isLeft(offer market.OfferID, list []plan.Reservation) bool {
+	return offer != "" && slices.ContainsFunc(list, func(r plan.Reservation) bool { return r.Offer == offer && r.InUse })
+}
+
+// bidUntil is until when j waits for a round, from its first bid on; a time that is past once one has come that began
+// since.
+func (rs *Bids) bidUntil(j *state.Job) time.Time {
+	p := biddingOf(j)
+	if p.since.IsZero() {
+		p.since, p.event = rs.Now(), rs.State.Seq()
+	}
+	if rs.Rounds.stood >= p.event && !rs.Rounds.Waits {
+		return p.since
+	}
+	return p.since.Add(2 * rs.RoundEvery())
+}
+
+// awaitsRound is the decision to wait for a round.
+func (rs *Bids) awaitsRound(j *state.Job, d plan.Decision, until time.Time) plan.Decision {
+	d.Take, d.Rate, d.Variant, d.Probe, d.Table, d.Why = "", 0, "", "", nil, plan.NextRound
+	d.Retry, d.Unschedulable = time.Time{}, false
+	if guard, ok := rs.decider.Progress(j, d.Speed).GuardAt(false); ok && guard.Before(until) {
+		until = guard
+	}
+	d.Again = until
+	return d
+}
+
+// IsPrepaid reports whether an offer is of reserved machines.
+func (rs *Bids) IsPrepaid(id market.OfferID) bool {
+	return slices.ContainsFunc(rs.market.Prepaid, func(l *state.Listing) bool { return l.Offer().ID == id })
+}
+
+// Pins keeps rounds from moving a job whose guard has just chosen its machine, until it has saved there.
+func (rs *Bids) Pins(j *state.Job) {
+	if len(rs.market.Prepaid) > 0 && rs.decider.Progress(j, j.Last().Speed).Guard(false) {
+		rs.Fact(state.JobPinned{Job: j.ID()})
+	}
+}
+
+// RoundInputs is what a round decides about: the reserved offers with their free seats, the most
+// urgent jobs that wait or run elsewhere, and the least urgent that have a seat. It is read
+// between two steps and changes nothing that is recorded.
+func (rs *Bids) RoundInputs() round.Inputs {
+	s := round.Inputs{Base: rs.State.Seq(), Now: rs.Now()}
+	rs.Rounds.stood = rs.State.Seq()
+	for _, l := range rs.market.Prepaid {
+		if o := l.Offer(); len(s.Pools) < mostPools && rs.isOpen(l) {
+			free, kept := rs.market.SeatsOf(o, nil)
+			pool := round.Pool{Offer: o.ID, Free: max(0, free-kept), Until: o.Reserved.Until, Most: l.Quote().Rate}
+			s.Pools = append(s.Pools, pool)
+		}
+	}
+	if len(s.Pools) == 0 || rs.State.Undecided() {
+		return s
+	}
+	seated, others := rs.bidders(s.Pools)
+	waiting := rs.waiting()
+	rs.rebids(s.Pools, slices.Concat(others, waiting, seated))
+	add := func(list []*state.Job, most int) {
+		var bids []round.Bid
+		for _, j := range list {
+			if p := LookoutOf(j).bid; p != nil && !p.at.IsZero() && p.epoch == j.Epoch() && len(p.asks) > 0 {
+				bids = append(bids, rs.bidOf(j, p))
+			}
+		}
+		slices.SortFunc(bids, func(a, b round.Bid) int {
+			return cmp.Or(-cmp.Compare(a.Priority, b.Priority), -cmp.Compare(a.Elsewhere, b.Elsewhere),
+				byUrgency(rs.State.Job(a.Job), rs.State.Job(b.Job)))
+		})
+		s.Bids = append(s.Bids, bids[:min(len(bids), most)]...)
+	}
+	add(seated, len(seated))
+	add(others, len(others))
+	add(waiting, max(0, rs.Config().MaxRunning-len(rs.State.Running())))
+	return s
+}
+
+// isOpen reports whether what is reserved can be had now.
+func (rs *Bids) isOpen(l *state.Listing) bool {
+	o := l.Offer()
+	return o.Currency == rs.Config().Currency && l.Quote().Available && !rs.Now().Before(o.Reserved.From) &&
+		rs.Now().Before(o.Reserved.Until)
+}
+
+// Movable reports whether an attempt's program runs and nothing else becomes of it.
+func Movable(j *state.Job, a *state.Attempt) bool {
+	return a != nil && j.State() == state.Running && j.Asked() == nil && j.Ending() == "" && a.Task() == state.TaskRunning &&
+		!a.Draining() && a.Noticed().IsZero() && !a.Releasing() && !a.Disowned()
+}
+
+// bidders are the jobs that have a seat of the pools, the least urgent first, and the others that
+// run or have waited for long for an answer, the most urgent first.
+func (rs *Bids) bidders(pools []round.Pool) (seated, others []*state.Job) {
+	blocks := rs.queue.Blocks()
+	for _, j := range rs.State.Running() {
+		a, asked := j.Live(), j.Asked()
+		switch {
+		case asked != nil:
+			if !asked.Machine().Prepaid && !rs.Now().Before(rs.decider.LooksFurther(j, asked)) && blocks(j).By == nil {
+				others = append(others, j)
+			}
+		case !Movable(j, a):
+		case !a.Machine().Prepaid:
+			if offer, _ := j.Kept(rs.Now()); offer == "" {
+				others = append(others, j)
+			}
+		case slices.ContainsFunc(pools, func(p round.Pool) bool { return p.Offer == a.Offer() }):
+			seated = append(seated, j)
+		}
+	}
+	slices.SortFunc(seated, func(a, b *state.Job) int { return byUrgency(b, a) })
+	slices.SortFunc(others, byUrgency)
+	return seated[:min(len(seated), mostBids)], others[:min(len(others), mostBids)]
+}
+
+// byUrgency is the order of the queue.
+func byUrgency(a, b *state.Job) int {
+	switch {
+	case a == b:
+		return 0
+	case queue.Before(a, b):
+		return -1
+	}
+	return 1
+}
+
+// waiting are the most urgent jobs of the queue that may begin now; it looks at four times as many.
+func (rs *Bids) waiting() (list []*state.Job) {
+	if !rs.queue.Room() {
+		return nil
+	}
+	blocks := rs.queue.Blocks()
+	first, _ := rs.decider.urgent(4 * mostBids)
+	for _, j := range first {
+		if offer, _ := j.Kept(rs.Now()); offer == "" && blocks(j).By == nil && !rs.decider.Awaits(j) && len(list) < mostBids {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// rebids finds out anew what jobs would give, those first of which that is the longest ago.
+// Where not all come to it another round follows.
+func (rs *Bids) rebids(pools []round.Pool, jobs []*state.Job) {
+	slices.SortStableFunc(jobs, func(a, b *state.Job) int { return biddingOf(a).at.Compare(biddingOf(b).at) })
+	weighed := 0
+	for _, j := range jobs {
+		if weighed >= bidsWeighs {
+			rs.Rounds.Due = true
+			return
+		}
+		rs.rebid(pools, j)
+		weighed += 1 + rs.market.Class(j).Weighed()
+	}
+}
+
+// rebid finds out what j would give for a seat: what an hour elsewhere costs it, by a policy that
+// needs no tables, and which pools it would take if each were the only offer.
+func (rs *Bids) rebid(pools []round.Pool, j *state.Job) {
+	p, class := biddingOf(j), rs.market.Class(j)
+	v := rs.decider.View(j)
+	v.Probed, v.Pending = true, ""
+	if v.Rule == "" || v.Rule == policy.Default {
+		v.Rule = policy.UniformProgress
+	}
+	own := market.OfferID("")
+	a := j.Live()
+	if a != nil && a.Machine().Prepaid {
+		own, v.Held, v.Warming = a.Offer(), "", 0
+	}
+	rate, speed := rs.market.Planner.Elsewhere(v, class)
+	p.at, p.epoch, p.elsewhere, p.asks = rs.Now(), j.Epoch(), rate, nil
+	for i := range pools {
+		l := rs.State.Listing(pools[i].Offer)
+		there, ok := rs.market.Planner.Wants(v, class, l.Plan())
+		if l.Offer().ID == own {
+			there, ok = cmp.Or(max(a.Speed(), 0), 1), true
+		}
+		if ok {
+			saves := scaledRate(rate, there, speed) - l.Offer().Reserved.Marginal
+			p.asks = append(p.asks, round.Want{Offer: l.Offer().ID, Rate: max(0, saves)})
+		}
+	}
+}
+
+// scaledRate is what the work of an hour at one speed costs where it is done at another.
+func scaledRate(rate money.Rate, there, elsewhere float64) money.Rate {
+	if elsewhere <= 0 || there == elsewhere {
+		return rate
+	}
+	return money.Rate(quantity.Int(float64(rate) * (there / elsewhere)))
+}
+
+// bidOf is the bid of a job as it stands now.
+func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
+	t, now := j.Terms(), rs.decider.Progress(j, 1)
+	b := round.Bid{
+		Job: j.ID(), Epoch: j.Epoch(), Nodes: rs.decider.nodesOf(j), Priority: t.Priority, Deadline: t.Deadline, Order: j.Order(),
+		Pinned: j.Pinned() && !rs.Faults.Unpins, Rests: j.Rests(), Elsewhere: p.elsewhere, Wants: p.asks,
+		Restart: now.Restart, Left: now.Left, Known: now.Known,
+	}
+	a := j.Live()
+	if a == nil || !Movable(j, a) {
+		return b
+	}
+	b.On, b.Seated = a.Offer(), a.Machine().Prepaid
+	if i := rs.State.Instance(a.Instance()); b.Seated && i != nil && len(i.Seats()) > 1 {
+		b.Fixed = true // whoever has another part of the machine stays, and so no machine comes free
+		return b
+	}
+	if slack, timed := now.Slack(false); b.Seated && (!j.Pinned() || !rs.Faults.Unpins) {
+		b.Fixed = !now.Known || timed && slack < 3*now.Restart+now.Reserve+now.Detect+now.Margin
+	}
+	return b
+}

@@ -1,0 +1,54 @@
+package placement
+
+import (
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
+)
+
+// Frees says how many machines of a reserved offer jobs have or ask for, and when they come free, soonest first: as
+// their jobs are expected to go on from t, which is not before the last event. Machines whose jobs nobody knows
+// the end of are left out.
+func (mk *Market) Frees(o *market.Offer, t time.Time) (used int, at []time.Time) {
+	if o.Reserved.Count == 0 {
+		return 0, nil
+	}
+	ends, endless := map[string]time.Time{}, map[string]bool{} // by machine, which several jobs may have parts of
+	for _, j := range mk.State.Running() {
+		for _, a := range j.Open() {
+			if a.Offer() != o.ID || !a.Live() {
+				continue
+			}
+			lasts, known := holdsFor(j, a, t)
+			for _, k := range a.Tasks() {
+				if k.Live() {
+					ends[k.Instance()] = step.Later(ends[k.Instance()], t.Add(lasts))
+					endless[k.Instance()] = endless[k.Instance()] || !known
+				}
+			}
+		}
+	}
+	for machine, end := range ends {
+		if !endless[machine] {
+			at = append(at, end)
+		}
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	return max(0, o.Reserved.Count-max(0, mk.Free(o))), at
+}
+
+// holdsFor is for how long j is expected to hold the machines of a from t on; false where nobody can say.
+func holdsFor(j *state.Job, a *state.Attempt, t time.Time) (time.Duration, bool) {
+	if j.Ending() != "" || a.Draining() {
+		return 0, true // they are being given back
+	}
+	start, kept := time.Duration(0), a.Kept()
+	if a.Started().IsZero() {
+		start, kept = max(0, j.Restart()+a.Transfer()-t.Sub(a.Requested())), time.Time{}
+	}
+	left, _, known := remains(j, a.Machine().Speed, kept, t)
+	return start + left, known
+}

@@ -1,0 +1,154 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+// Reuse decides whether j takes a machine that waits, or a part of one: where it would stay on it
+// if it held it. ok is false where it takes none.
+func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
+	if _, spent := admission.Over(j, dc.Now()); spent || j.Terms().Most() > 1 { // each of its machines would have to be there
+		return d, false
+	}
+	for _, p := range append(dc.fitting(j), dc.beside(j)...) {
+		i := p.i
+		v := dc.View(j)
+		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, p.rate, dc.market.reservations(j)
+		for n := range v.Reserved { // it takes no further machine
+			if r := &v.Reserved[n]; r.Offer == v.Held {
+				r.InUse, r.Promised = false, false
+			}
+		}
+		d = dc.market.Planner.Decide(v, dc.market.Class(j))
+		dc.Out.Decided++
+		if d.Take != i.Machine().Offer || !dc.market.hasImage(i.Machine(), j, d.Variant) || !dc.onRung(j, i) ||
+			!dc.affords(j, i) {
+			continue
+		}
+		if _, free := dc.Part(j, dc.State.Listing(d.Take).Offer(), d.Variant, i); !free {
+			continue
+		}
+		d.Instance, d.Why = i.ID(), plan.Warm
+		idle, waits := i.Idle()
+		if !waits {
+			d.Why = plan.Beside
+		}
+		if waits && idle.Clean.IsZero() && !dc.Faults.Unclean {
+			d.Take, d.Why, d.Instance = "", plan.Cleaning, ""
+			d.Again = idle.From.Add(dc.market.TimingOf(i.Machine()).Detect)
+		}
+		return d, true
+	}
+	return d, false
+}
+
+// vacancy is a machine, or a part of one, that a job may take, and what an hour of that costs.
+type vacancy struct {
+	i    *state.Instance
+	rate money.Rate
+}
+
+// affords reports whether the rest of the work, and the grace of its end, cost no more on the
+// machine than is left of j's budget, also where those who have parts of it leave. The last job on a machine
+// pays the rest of its minimum charge (splitBill), so a job with $1 left does not take one with $3.60 still due.
+func (dc *Decider) affords(j *state.Job, i *state.Instance) bool {
+	t := j.Terms()
+	if !t.HasBudget || t.DeadlineFirst {
+		return true
+	}
+	rate, budget := i.PresentRate(), t.Budget.Sub(dc.admission.Charged(j))
+	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
+	if !known || j.Rough() || dc.admission.MayEndSooner(j) {
+		left = 0
+	}
+	return rate.Until(max(left+t.Grace, dc.books.PaidUntil(i).Sub(dc.Now()))).Cmp(budget) < 0
+}
+
+// onRung reports whether the ladder of j, if it has one, allows the machine now.
+func (dc *Decider) onRung(j *state.Job, i *state.Instance) bool {
+	n := &j.Terms().Need
+	l := dc.State.Listing(i.Machine().Offer)
+	if len(n.Ladder) == 0 {
+		return true
+	}
+	open, _ := dc.open(j)
+	rung := n.RungOf(*l.Offer(), i.PresentRate(), "")
+	return rung >= 0 && open[rung]
+}
+
+// triedWarm is how many machines that wait are weighed for a job at most.
+const triedWarm = 4
+
+// fitting are the machines that wait and that j may use, those that can be used at once and the
+// cheapest first: of its user, or of its team where that shares machines, where its checkpoint
+// is, for long enough.
+func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
+	if len(dc.State.Waiting()) == 0 || dc.State.Undecided() {
+		return nil
+	}
+	for _, i := range dc.State.Waiting() {
+		idle, _ := i.Idle()
+		l := dc.State.Listing(i.Machine().Offer)
+		soon := dc.Now().Before(idle.From.Add(dc.market.TimingOf(i.Machine()).Detect))
+		if l == nil || !dc.market.listed(l) || !dc.market.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
+			!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) || idle.Clean.IsZero() && !soon {
+			continue
+		}
+		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
+			continue
+		}
+		if room, limited := dc.queue.GpuRoom(j); limited && i.Machine().GPUs > room {
+			continue // it would be taken for more GPUs than a quota has left
+		}
+		if dc.lasts(j, i, l.Offer()) {
+			list = append(list, vacancy{i, i.PresentRate()})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b vacancy) int {
+		x, _ := a.i.Idle()
+		y, _ := b.i.Idle()
+		return cmp.Or(boolean(x.Clean.IsZero())-boolean(y.Clean.IsZero()), cmp.Compare(a.rate, b.rate))
+	})
+	return list[:min(len(list), triedWarm)]
+}
+
+// mayFollow reports whether j may have a machine that a job of the user and the owner had, or
+// has: of the same user, or of the same team where that shares its machines, and programs run
+// there as users of their own.
+func (dc *Decider) mayFollow(j *state.Job, user string, owner ledger.Owner, i *state.Instance) bool {
+	switch team := j.Terms().Owner.Team; {
+	case owner.Tenant != j.Tenant():
+		return false
+	case user == j.User() || dc.Faults.Anyone:
+		return true
+	default:
+		return team != "" && team == owner.Team && i.Agent() != nil && i.Agent().Isolated &&
+			slices.Contains(dc.Rules().Shares, team)
+	}
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// lasts reports whether what is left of a machine's lifetime is enough for the job, or as much as
+// half of a new one's.
+func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer) bool {
+	if o.MaxLifetime <= 0 {
+		return true
+	}
+	rest := i.From().Add(o.MaxLifetime).Sub(dc.Now())
+	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
+	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
+}

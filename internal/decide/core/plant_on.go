@@ -1,5 +1,0 @@
-//go:build planted
-
-package core
-
-const planted = true

@@ -1,0 +1,311 @@
+package queue
+
+import (
+	"container/heap"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+)
+
+// Queue holds the jobs that wait, most urgent first: by priority, then by
+// deadline (none is last), then in the order of submission. A step tries a
+// few of them at most: those that were tried without result wait in tried until
+// something changes, so that a million queued jobs do not make each step slow.
+//
+// Jobs that are under the same quotas are a class. Where a quota has no room for
+// the most urgent of a class, the whole class waits and costs no time, so that
+// the jobs of others pass it. In a class those that ask for the same are a subqueue:
+// where the market has nothing for some of them it has nothing for the others (see
+// equivalence), and the jobs of other subqueues pass them.
+type Queue struct {
+	Classes      []*class // that have had jobs since the quotas changed, by key
+	fresh        int      // which side of each subqueue holds the jobs to be tried
+	again        bool     // something changed while that one was not empty
+	Equivalences map[string]*Equivalence
+	Groups       map[string]*Group
+	RetryAt      time.Time // the first class in backoff may be tried again, whatever happens; zero: none
+	waiting      int       // jobs
+	key          []byte    // room for that of a group
+}
+
+// OverQuota is the side of jobs for which a quota has no room though nothing ran: they
+// are tried again when its next window opens, or the quotas change.
+const OverQuota = 2
+
+// class is the jobs that are under the same quotas.
+type class struct {
+	Key       string
+	Quotas    []*Quota    // by name
+	Subqueues []*subqueue // by key of their groups
+	era       int         // of the quotas
+}
+
+// subqueue is the jobs of a class that are of one group.
+type subqueue struct {
+	Class *class
+	Group *Group
+	Sides [3]Urgency // two that take turns in being tried, and those over quota
+}
+
+// first is the most urgent job of that side of the class's subqueues, but for those that are passed over.
+func (c *class) first(side int) (best *state.Job) {
+	for _, p := range c.Subqueues {
+		if u := p.Sides[side]; len(u) > 0 && !p.Group.Equivalence.Unschedulable && (best == nil || Before(u[0], best)) {
+			best = u[0]
+		}
+	}
+	return best
+}
+
+// subqueue returns the class's subqueue of that group, which is made where there is none.
+func (c *class) subqueue(g *Group) *subqueue {
+	i, found := slices.BinarySearchFunc(c.Subqueues, g.Key, func(p *subqueue, key string) int {
+		return strings.Compare(p.Group.Key, key)
+	})
+	if !found {
+		c.Subqueues = slices.Insert(c.Subqueues, i, &subqueue{Class: c, Group: g})
+	}
+	return c.Subqueues[i]
+}
+
+// move puts the subqueue into another class.
+func (p *subqueue) move(c *class) {
+	p.Class = c
+	i, _ := slices.BinarySearchFunc(c.Subqueues, p.Group.Key, func(p *subqueue, key string) int {
+		return strings.Compare(p.Group.Key, key)
+	})
+	c.Subqueues = slices.Insert(c.Subqueues, i, p)
+}
+
+// place is where a job stands in the queue.
+type place struct {
+	class    *class    // nil: not asked for yet; of a job in the queue its subqueue says it
+	Subqueue *subqueue // that it stands in, or is taken from to be looked at
+	Group    *Group    // that it was counted for when it came into the queue; nil: it is not in it
+	Loose    bool      // there were too many groups then
+	Waits    bool      // it stands in one of the subqueue's sides
+	Side     int
+	Index    int
+}
+
+// At is where j stands in the queue.
+func At(j *state.Job) *place { return step.Slot[place](j, step.OfQueue) }
+
+type Urgency []*state.Job
+
+func (u Urgency) Len() int { return len(u) }
+
+func (u Urgency) Less(i, j int) bool { return Before(u[i], u[j]) }
+
+// Before says whether a is more urgent than b.
+func Before(a, b *state.Job) bool {
+	if a.Terms().Priority != b.Terms().Priority {
+		return a.Terms().Priority > b.Terms().Priority
+	}
+	if !a.Terms().Deadline.Equal(b.Terms().Deadline) {
+		if a.Terms().Deadline.IsZero() || b.Terms().Deadline.IsZero() {
+			return b.Terms().Deadline.IsZero()
+		}
+		return a.Terms().Deadline.Before(b.Terms().Deadline)
+	}
+	return a.Order() < b.Order()
+}
+
+// upTo gives jobs that are more urgent than j, from the top of the heap down; it
+// looks at so many places at most.
+func (u Urgency) upTo(j *state.Job, most int) iter.Seq[*state.Job] {
+	return func(yield func(*state.Job) bool) {
+		next := []int{0}
+		for ; len(next) > 0 && most > 0; most-- {
+			i := next[0]
+			if next = next[1:]; i >= len(u) || !Before(u[i], j) {
+				continue
+			}
+			if !yield(u[i]) {
+				return
+			}
+			next = append(next, 2*i+1, 2*i+2)
+		}
+	}
+}
+
+// upTo gives jobs of the class that are more urgent than j, subqueue by subqueue; of each side
+// of a subqueue it looks at so many places at most, and of those of all subqueues at ten times as many.
+func (c *class) upTo(j *state.Job, most int) iter.Seq[*state.Job] {
+	return func(yield func(*state.Job) bool) {
+		n := 0
+		for _, p := range c.Subqueues {
+			for _, u := range p.Sides[:OverQuota] {
+				for other := range u.upTo(j, most) {
+					if n++; n > 10*most || !yield(other) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (u Urgency) Swap(i, j int) {
+	u[i], u[j] = u[j], u[i]
+	At(u[i]).Index, At(u[j]).Index = i, j
+}
+
+func (u *Urgency) Push(x any) {
+	j := x.(*state.Job)
+	At(j).Index = len(*u)
+	*u = append(*u, j)
+}
+
+func (u *Urgency) Pop() any {
+	last := len(*u) - 1
+	j := (*u)[last]
+	(*u)[last] = nil
+	*u = (*u)[:last]
+	return j
+}
+
+// class returns the class of that key, which is made where there is none.
+func (q *Queue) class(key string, quotas []*Quota, era int) *class {
+	i, found := slices.BinarySearchFunc(q.Classes, key, func(c *class, key string) int {
+		return strings.Compare(c.Key, key)
+	})
+	if !found {
+		q.Classes = slices.Insert(q.Classes, i, &class{Key: key, Quotas: quotas, era: era})
+	}
+	return q.Classes[i]
+}
+
+// Add puts j among the jobs to be tried.
+func (q *Queue) Add(j *state.Job) { q.Push(j, q.fresh) }
+
+// Tried puts j among those that were tried without result.
+func (q *Queue) Tried(j *state.Job) { q.Push(j, 1-q.fresh) }
+
+func (q *Queue) Push(j *state.Job, side int) {
+	q.enter(j)
+	q.seat(j, side)
+}
+
+// seat is push for a job that stood on that side before.
+func (q *Queue) seat(j *state.Job, side int) {
+	p := At(j).Subqueue
+	if p == nil {
+		p = At(j).class.subqueue(At(j).Group)
+	}
+	At(j).Subqueue, At(j).Waits, At(j).Side = p, true, side
+	q.waiting++
+	heap.Push(&p.Sides[side], j)
+}
+
+func (q *Queue) Remove(j *state.Job) {
+	if At(j).Waits {
+		q.unseat(j)
+	}
+}
+
+func (q *Queue) unseat(j *state.Job) {
+	heap.Remove(&At(j).Subqueue.Sides[At(j).Side], At(j).Index)
+	At(j).Waits = false
+	q.waiting--
+}
+
+// head is the most urgent job to be tried for which every quota has room. One
+// that has none for a more urgent job, where nothing else is in that job's way,
+// keeps what room it has for that one. A job for which there is none in this window is in
+// nobody's way: it is given, to be put among those over quota.
+func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
+	if len(q.Classes) == 1 && len(q.Classes[0].Quotas) == 0 { // nobody has set any
+		return q.Classes[0].first(q.fresh)
+	}
+	var full []*Quota
+	firsts := make([]*state.Job, len(q.Classes))
+	for i, c := range q.Classes {
+		firsts[i] = c.first(q.fresh)
+	}
+	for {
+		var best *state.Job
+		at := 0
+		for i, j := range firsts {
+			if j != nil && (best == nil || Before(j, best)) {
+				best, at = j, i
+			}
+		}
+		if best == nil {
+			return nil
+		}
+		firsts[at] = nil
+		c := q.Classes[at]
+		if slices.ContainsFunc(c.Quotas, func(q *Quota) bool { return slices.Contains(full, q) }) {
+			continue
+		}
+		b := blocks(best)
+		if b.By == nil || b.Never {
+			return best
+		}
+		if b.keeps {
+			full = append(full, b.By)
+		}
+	}
+}
+
+// Next takes the most urgent job that was not tried since the last change, and
+// for which the quotas have room.
+func (q *Queue) Next(blocks func(*state.Job) blocked) (*state.Job, bool) {
+	j := q.head(blocks)
+	if j == nil && q.again {
+		q.again, q.fresh = false, 1-q.fresh
+		j = q.head(blocks)
+	}
+	if j == nil {
+		return nil, false
+	}
+	q.unseat(j)
+	return j, true
+}
+
+// Changed lets every job be tried again, those that wait for their first try before the others.
+func (q *Queue) Changed() {
+	q.again = slices.ContainsFunc(q.Classes, func(c *class) bool {
+		return slices.ContainsFunc(c.Subqueues, func(p *subqueue) bool { return len(p.Sides[1-q.fresh]) > 0 })
+	})
+	q.clearBackoff()
+}
+
+// loosen lets the jobs that were over a quota be tried.
+func (q *Queue) loosen(by *Quota) {
+	for _, c := range q.Classes {
+		if !slices.Contains(c.Quotas, by) {
+			continue
+		}
+		for _, p := range c.Subqueues {
+			loose := p.Sides[OverQuota]
+			p.Sides[OverQuota] = nil
+			q.waiting -= len(loose)
+			for _, j := range loose {
+				q.Add(j)
+			}
+		}
+	}
+}
+
+// Untried reports whether next would give a job.
+func (q *Queue) Untried(blocks func(*state.Job) blocked) bool {
+	if q.head(blocks) != nil {
+		return true
+	}
+	if !q.again {
+		return false
+	}
+	q.fresh = 1 - q.fresh
+	j := q.head(blocks)
+	q.fresh = 1 - q.fresh
+	return j != nil
+}
+
+// Len is how many jobs wait.
+func (q *Queue) Len() int { return q.waiting }

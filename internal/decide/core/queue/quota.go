@@ -1,0 +1,327 @@
+package queue
+
+import (
+	"strings"
+	"time"
+
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/quantity"
+)
+
+// Quota is a limit that the queue keeps: what runs at once, and GPU-hours that a
+// job waits for until the next window.
+type Quota struct {
+	budget.Limit
+	begin, end time.Time     // of the window that is open, where GPU-hours wait for the next
+	used       time.Duration // GPU time in it of attempts that are gone
+	n          int           // its place among the quotas
+}
+
+// Tally is what a quota has running.
+type Tally struct {
+	running, gpus int
+	past          time.Duration // used in the window
+	hours         time.Duration // that, and held for what runs
+	open          string        // a job that runs, and of which nobody knows how many GPU-hours it can use
+	openTeam      string        // the team of that job
+}
+
+// SetQuotas takes the limits in force. Jobs that run go on; those that wait are put in
+// the classes that the new quotas make.
+func (qs *Quotas) SetQuotas() {
+	qs.era++
+	qs.Quotas = nil
+	if rules := qs.State.Rules(); rules != nil {
+		for _, l := range rules.Limits {
+			if !l.Queues() {
+				continue
+			}
+			q := &Quota{Limit: l, n: len(qs.Quotas)}
+			if l.Wait {
+				q.begin = l.Window.Begin(qs.Now())
+				q.end, _ = l.Window.End(qs.Now())
+			}
+			qs.Quotas = append(qs.Quotas, q)
+		}
+	}
+	qs.admission.SumLimits()
+	qs.regroup()
+	for _, j := range qs.State.Running() {
+		qs.ClassOf(j)
+	}
+	qs.Recount()
+	qs.Queue.Changed()
+}
+
+// regroup puts what waits into the classes that the quotas make: each group as it
+// stands, what is loose job by job.
+func (qs *Quotas) regroup() {
+	old := qs.Queue.Classes
+	qs.Queue.Classes = nil
+	for _, c := range old {
+		for _, p := range c.Subqueues {
+			sides := p.Sides
+			if p.Sides[OverQuota] = nil; p.Group.Key == Loose {
+				p.Sides = [3]Urgency{}
+			}
+			for side, u := range sides {
+				if p.Group.Key != Loose && side != OverQuota {
+					continue
+				}
+				qs.Queue.waiting -= len(u)
+				for _, j := range u {
+					At(j).Subqueue = nil
+				}
+			}
+			if p.Group.Key != Loose {
+				qs.moveSubqueue(p, sides[OverQuota])
+			}
+			for side, u := range sides {
+				for _, j := range u {
+					switch {
+					case side == OverQuota:
+						qs.ClassOf(j)
+						qs.Queue.Add(j)
+					case p.Group.Key == Loose:
+						qs.ClassOf(j)
+						qs.Queue.seat(j, side)
+					}
+				}
+			}
+		}
+	}
+}
+
+// moveSubqueue puts a subqueue, or where it is empty those that were over quota in it, into the class of now.
+func (qs *Quotas) moveSubqueue(p *subqueue, others Urgency) {
+	for _, u := range [...]Urgency{p.Sides[0], p.Sides[1], others} {
+		if len(u) > 0 {
+			p.move(qs.ClassBy(u[0]))
+			return
+		}
+	}
+}
+
+// Recount takes over what attempts that are gone have used of the windows that are
+// open: quotas are limits, and what these have taken is summed.
+func (qs *Quotas) Recount() {
+	for _, q := range qs.Quotas {
+		for _, u := range qs.admission.Usage {
+			if q.Wait && u.Name() == q.Name() {
+				q.used = u.Gpus
+			}
+		}
+	}
+}
+
+// ServedGPUs counts the GPU time of a task that is gone.
+func (qs *Quotas) ServedGPUs(j *state.Job, k *state.Task, from, until time.Time) {
+	for _, q := range qs.ClassOf(j).Quotas {
+		if q.Wait {
+			q.used = quantity.Add(q.used, quantity.Times(admission.Overlap(from, until, q.begin), k.GPUs()))
+		}
+	}
+}
+
+// ClassOf is the class of the quotas that j is under now.
+func (qs *Quotas) ClassOf(j *state.Job) *class {
+	if p := At(j).Subqueue; p != nil {
+		return p.Class
+	}
+	if c := At(j).class; c == nil || c.era != qs.era {
+		At(j).class = qs.ClassBy(j)
+	}
+	return At(j).class
+}
+
+// ClassBy is the class of the quotas that hold j.
+func (qs *Quotas) ClassBy(j *state.Job) *class {
+	var key strings.Builder
+	var quotas []*Quota
+	for _, q := range qs.Quotas {
+		if q.Scope.Holds(j.Terms().Owner, j.User()) {
+			quotas = append(quotas, q)
+			key.WriteString(q.Name() + "\n")
+		}
+	}
+	return qs.Queue.class(key.String(), quotas, qs.era)
+}
+
+// OpenWindows opens the windows whose time has come.
+func (qs *Quotas) OpenWindows() {
+	qs.admission.OpenLimitWindows()
+	for _, q := range qs.Quotas {
+		if q.Wait && !q.end.IsZero() && !qs.Now().Before(q.end) {
+			q.begin, q.used = q.Window.Begin(qs.Now()), 0
+			q.end, _ = q.Window.End(qs.Now())
+			qs.Queue.loosen(q)
+			qs.Queue.Changed()
+		}
+	}
+}
+
+// tallies sums what runs under each quota at t.
+func (qs *Quotas) tallies(t time.Time) []Tally {
+	sums := make([]Tally, len(qs.Quotas))
+	for i, q := range qs.Quotas {
+		sums[i].past, sums[i].hours = q.used, q.used
+	}
+	for _, j := range qs.State.Running() {
+		c := qs.ClassOf(j)
+		if len(c.Quotas) == 0 {
+			continue
+		}
+		gpus, all := 0, j.GPUServed()
+		if a := j.Asked(); a != nil {
+			gpus += a.Machine().GPUs * a.Nodes()
+		}
+		for _, a := range j.Open() {
+			if a.Live() {
+				gpus += a.GPUs() - qs.keepsGPUs(j, a)
+				all = quantity.Add(all, admission.GpuTime(a, t, time.Time{}))
+			}
+		}
+		most, bounded := admission.GpuMost(j.Terms())
+		for _, q := range c.Quotas {
+			s := &sums[q.n]
+			s.running++
+			s.gpus += gpus
+			if !q.Wait {
+				continue
+			}
+			for _, a := range j.Open() {
+				if a.Live() {
+					used := admission.GpuTime(a, t, q.begin)
+					s.past, s.hours = quantity.Add(s.past, used), quantity.Add(s.hours, used)
+				}
+			}
+			s.hours = quantity.Add(s.hours, max(0, most-all))
+			if !bounded && (s.open == "" || j.ID() < s.open) {
+				s.open, s.openTeam = j.ID(), j.Terms().Owner.Team
+			}
+		}
+	}
+	return sums
+}
+
+// sumUp is tallies of now, kept until something runs or ends.
+func (qs *Quotas) sumUp() []Tally {
+	if qs.Sums == nil {
+		qs.Sums = qs.tallies(qs.Now())
+	}
+	return qs.Sums
+}
+
+// keepsGPUs is how many of an attempt's GPUs the next one of its job has that is being asked for.
+func (qs *Quotas) keepsGPUs(j *state.Job, a *state.Attempt) (n int) {
+	if qs.Keeping != j {
+		return 0
+	}
+	for _, k := range qs.Keeps {
+		if k.Attempt() == a {
+			n += k.GPUs()
+		}
+	}
+	return n
+}
+
+// blocked is what the quotas say of a job.
+type blocked struct {
+	By    *Quota // has no room for it; nil: all have
+	keeps bool   // by keeps its room for the job: nothing else is in its way
+	Never bool   // there is no room for it though nothing runs, until the next window
+}
+
+// Blocks returns what says whether the quotas have room for a job.
+func (qs *Quotas) Blocks() func(*state.Job) blocked { return qs.blocksBy(nil) }
+
+// blocksBy is blocks by the sums, or by those of what runs now, which are made when
+// they are first asked for.
+func (qs *Quotas) blocksBy(sums []Tally) func(*state.Job) blocked {
+	return func(j *state.Job) (b blocked) {
+		quotas := qs.ClassOf(j).Quotas
+		if len(quotas) == 0 {
+			return b
+		}
+		if sums == nil {
+			sums = qs.sumUp()
+		}
+		for _, q := range quotas {
+			if q.lacks(&sums[q.n], j) == hasRoom {
+				continue
+			}
+			b.keeps = b.By == nil
+			b.Never = b.Never || q.lacks(&Tally{hours: sums[q.n].past}, j) != hasRoom && !q.shut()
+			b.By = q
+		}
+		return b
+	}
+}
+
+// shut reports whether nothing may begin at all.
+func (q *Quota) shut() bool { return q.Running != nil && *q.Running == 0 }
+
+// want is what a quota has too little of for a job.
+type want int
+
+const (
+	hasRoom want = iota
+	wantsPlace
+	wantsGPUs
+	wantsHours
+	wantsMost      // nobody knows how many GPU-hours the job can use
+	wantsOtherMost // nobody knows how many one that runs can use
+)
+
+// lacks says what the quota has too little of for j. A job that asks for a machine, or whose
+// last one is still being given back, counts among what runs, and not against itself.
+func (q *Quota) lacks(s *Tally, j *state.Job) want {
+	running, rest, gpus := s.running, time.Duration(0), s.gpus
+	most, bounded := admission.GpuMost(j.Terms())
+	if asked := j.Asked(); asked != nil {
+		gpus -= asked.Machine().GPUs * asked.Nodes()
+	}
+	if j.Holds() && running > 0 {
+		running--
+	} else {
+		rest = max(0, most-j.GPUServed())
+	}
+	least := admission.LeastGPUs(j.Terms())
+	switch {
+	case q.Running != nil && running >= *q.Running:
+		return wantsPlace
+	case q.GPUs != nil && gpus+least > *q.GPUs && least > 0:
+		return wantsGPUs
+	case !q.Wait || q.GPUHours == nil || most == 0 && bounded:
+		return hasRoom
+	case !bounded:
+		return wantsMost
+	case s.open != "" && s.open != j.ID():
+		return wantsOtherMost
+	case quantity.Add(s.hours, rest) > quantity.GPUTime(*q.GPUHours):
+		return wantsHours
+	}
+	return hasRoom
+}
+
+// GpuRoom is how many GPUs a machine may have that j takes, or false: any number.
+func (qs *Quotas) GpuRoom(j *state.Job) (room int, limited bool) {
+	for _, q := range qs.ClassOf(j).Quotas {
+		if q.GPUs == nil {
+			continue
+		}
+		free := *q.GPUs - qs.sumUp()[q.n].gpus
+		switch a, asked := j.Live(), j.Asked(); {
+		case asked != nil:
+			free += asked.Machine().GPUs * asked.Nodes()
+		case a != nil && j.State() == state.Running:
+			free += a.GPUs() // it is given back before there is another
+		}
+		if !limited || free < room {
+			room, limited = max(0, free), true
+		}
+	}
+	return room, limited
+}

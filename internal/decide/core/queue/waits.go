@@ -1,0 +1,129 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
+)
+
+// why is that in a sentence; "" where there is room.
+func (q *Quota) why(s *Tally, j *state.Job) string {
+	switch q.lacks(s, j) {
+	case wantsPlace:
+		verb := "run"
+		if s.running == 1 {
+			verb = "runs"
+		}
+		return fmt.Sprintf("%s lets %s run at once, and %d %s", q.Name(), step.Count(*q.Running, "job"), s.running, verb)
+	case wantsGPUs:
+		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), step.Count(*q.GPUs, "GPU"),
+			s.gpus, admission.LeastGPUs(j.Terms()))
+	case wantsHours:
+		most, _ := admission.GpuMost(j.Terms())
+		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for "+
+			"what runs, or for the next %s",
+			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed()).Hours(), q.Window)
+	case wantsMost:
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and the most that the job can use is unknown", q.Name(),
+			*q.GPUHours)
+	case wantsOtherMost:
+		other := "a job of another team"
+		if s.openTeam == j.Terms().Owner.Team {
+			other = "job " + s.open
+		}
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and the most that %s can use is unknown", q.Name(),
+			*q.GPUHours, other)
+	case hasRoom:
+	}
+	return ""
+}
+
+// Room reports whether one more job may hold a machine.
+func (qs *Quotas) Room() bool {
+	_, _, full := qs.Full()
+	return !full && !qs.State.Undecided()
+}
+
+// Full says how many jobs hold machines, of how many that may, and whether that is all of them: none that waits is
+// looked at then.
+func (qs *Quotas) Full() (running, most int, full bool) {
+	running, most = len(qs.State.Running()), qs.Config().MaxRunning
+	return running, most, running >= most
+}
+
+// Waits says which quota a job waits for, in a sentence; ok is false where it
+// waits for none. A job waits too where a quota keeps its room for a more urgent one.
+func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
+	if j.State() != state.Queued || !At(j).Waits || len(qs.ClassOf(j).Quotas) == 0 {
+		return "", "", false
+	}
+	sums := qs.tallies(qs.Now())
+	own := qs.ClassOf(j)
+	mine := own.Quotas
+	for _, q := range mine {
+		if detail = q.why(&sums[q.n], j); detail != "" {
+			return q.Name(), detail, true
+		}
+	}
+	blocks := qs.blocksBy(sums)
+	for _, c := range qs.Queue.Classes {
+		if !slices.ContainsFunc(mine, func(q *Quota) bool { return slices.Contains(c.Quotas, q) }) {
+			continue
+		}
+		for other := range c.upTo(j, step.Tries) {
+			if b := blocks(other); b.By != nil && !b.Never && (b.keeps || c == own) && slices.Contains(mine, b.By) {
+				if other.Terms().Owner.Team != j.Terms().Owner.Team { // whose submitter need not know of it
+					return b.By.Name(), b.By.Name() + " keeps its room for a job of another team, which is more urgent", true
+				}
+				return b.By.Name(), b.By.why(&sums[b.By.n], other) + " (that is job " + other.ID() + ", which is more urgent)", true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Waiting counts the jobs that wait for a quota, by limit; limits that none waits for
+// are there with 0. Each job counts once, for the first by name that has no room.
+func (qs *Quotas) Waiting() map[string]int {
+	sums, counts := qs.tallies(qs.Now()), map[string]int{}
+	for _, q := range qs.Quotas {
+		counts[q.Name()] = 0
+	}
+	for _, c := range qs.Queue.Classes {
+		for side := range OverQuota + 1 {
+			n, j := 0, (*state.Job)(nil)
+			for _, p := range c.Subqueues {
+				if u := p.Sides[side]; len(u) > 0 {
+					if n += len(u); j == nil || Before(u[0], j) {
+						j = u[0]
+					}
+				}
+			}
+			for _, q := range c.Quotas {
+				if j != nil && q.lacks(&sums[q.n], j) != hasRoom {
+					counts[q.Name()] += n
+					break
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// WakeForQuotas is when a window opens for which jobs may wait; zero: none does.
+func (qs *Quotas) WakeForQuotas() time.Time {
+	var at time.Time
+	for _, q := range qs.Quotas {
+		if q.Wait && !q.end.IsZero() && (at.IsZero() || q.end.Before(at)) {
+			at = q.end
+		}
+	}
+	if qs.Queue.Len() == 0 {
+		return time.Time{}
+	}
+	return at
+}
