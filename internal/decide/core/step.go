@@ -1,3 +1,6 @@
+// Package core decides: event in, facts and actions out. Machine.Step hands the event to the part whose it is; what the
+// parts decide is recorded by state.Apply, the only way in which anything changes. It has no clock, no chance and no
+// I/O.
 package core
 
 import (
@@ -187,7 +190,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
 		was := *m.step.Config()
-		if m.step.Fact(state.ConfigSet{}); m.step.Config().Currency != was.Currency || !placement.SharesAlike(&was, m.step.Config()) {
+		m.step.Fact(state.ConfigSet{})
+		if is := m.step.Config(); is.Currency != was.Currency || !placement.SharesAlike(&was, is) {
 			m.market.List()
 		} else {
 			m.market.Relist()

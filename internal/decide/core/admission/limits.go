@@ -174,3 +174,37 @@ func (ad *Admission) GuardTimes(j *state.Job, a *state.Attempt) {
 		ad.WakeAt(j, ad.Now().Add(left/time.Duration(a.GPUs())+1))
 	}
 }
+
+// Unsaved is the work that the machine of j has done since the newest checkpoint, on speed 1.
+func (ad *Admission) Unsaved(j *state.Job) time.Duration {
+	a, t := j.Live(), j.Terms()
+	switch {
+	case a == nil || a.Task() != state.TaskRunning || a.Nodes() > 1 && j.State() != state.Running:
+		return 0
+	case j.Total() > 0 && j.StepRate() > 0:
+		return quantity.Hours(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate())
+	case t.Work > 0 && j.Total() > 0:
+		return state.Share(t.Work, min(max(0, a.Step()-j.SavedStep()), j.Total()), j.Total())
+	}
+	return quantity.Scale(max(0, ad.Now().Sub(a.Kept())), cmp.Or(max(a.Speed(), 0), 1))
+}
+
+// Resumes reports whether a job can go on: it is paused, or about to be, or over and did
+// not succeed.
+func Resumes(j *state.Job) bool {
+	return j.State() == state.Paused || j.Pausing() || j.State().Over() && j.State() != state.Succeeded
+}
+
+// WallClock is how long a job has taken since it first asked for a machine, but for the
+// time that it was paused or over.
+func WallClock(j *state.Job, now time.Time) time.Duration {
+	switch {
+	case j.Began().IsZero():
+		return 0
+	case !j.PausedSince().IsZero():
+		now = j.PausedSince()
+	case j.State().Over():
+		now = j.Finished()
+	}
+	return now.Sub(j.Began())
+}

@@ -35,7 +35,8 @@ const (
 
 // SumUsage sums anew what all limits have taken, and what else is kept by job.
 func (ad *Admission) SumUsage() {
-	ad.Usage, ad.unsummed, ad.books.ByTeam, ad.books.Past = nil, nil, map[books.AccountKey]*books.Account{}, books.NewPast()
+	ad.Usage, ad.unsummed = nil, nil
+	ad.books.ByTeam, ad.books.Past = map[books.AccountKey]*books.Account{}, books.NewPast()
 	ad.sumParts()
 	for _, j := range ad.State.Jobs() {
 		ad.sum(j, nil)

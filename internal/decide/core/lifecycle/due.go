@@ -67,7 +67,8 @@ func (js *Jobs) dueInQueue(j *state.Job) {
 // TryNew tries a job that has just come where those of its class are passed over, so
 // that it says why it waits.
 func (js *Jobs) TryNew(j *state.Job) bool {
-	if !queue.At(j).Waits || !queue.At(j).Group.Equivalence.Unschedulable || !js.queue.Room() || js.queue.Blocks()(j).By != nil {
+	at := queue.At(j)
+	if !at.Waits || !at.Group.Equivalence.Unschedulable || !js.queue.Room() || js.queue.Blocks()(j).By != nil {
 		return false
 	}
 	js.queue.Queue.Remove(j)

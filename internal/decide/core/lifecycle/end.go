@@ -118,7 +118,8 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 		j := is.State.Job(k.Attempt().Job())
 		ends[n] = is.settleEnd(j, k, is.overran(i, k, until))
 		ends[n].taken = cause == "interrupted" || !k.Noticed().IsZero() // given back early, but interrupted all the same
-		ends[n].Unsaved = ends[n].taken && placement.IsSpot(k.Attempt()) && !j.HasSaved() && is.attempts.begun(k.Attempt()) && firstTaken(k)
+		ends[n].Unsaved = ends[n].taken && placement.IsSpot(k.Attempt()) && !j.HasSaved() &&
+			is.attempts.begun(k.Attempt()) && firstTaken(k)
 	}
 	f.Lost, f.Unsaved = ends[0].Lost, ends[0].Unsaved
 	for _, end := range ends[1:] {

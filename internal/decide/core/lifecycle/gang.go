@@ -148,7 +148,8 @@ func (ts *Attempts) regroups(j *state.Job, a *state.Attempt) {
 // mayRegroup reports whether a job that has just lost its attempt may have another at once.
 func (ts *Attempts) mayRegroup(j *state.Job) bool {
 	waits := j.State() == state.Queued && queue.At(j).Waits && j.Asked() == nil
-	return waits && (ts.queue.Room() || j.Holds() && !ts.State.Undecided()) && ts.queue.Blocks()(j).By == nil && !ts.decider.Awaits(j)
+	return waits && (ts.queue.Room() || j.Holds() && !ts.State.Undecided()) && ts.queue.Blocks()(j).By == nil &&
+		!ts.decider.Awaits(j)
 }
 
 // rankGone takes that nothing is left of a rank whose seat was taken from it.

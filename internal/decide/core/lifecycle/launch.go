@@ -50,7 +50,8 @@ func (ls *Launches) try(j *state.Job) {
 // waits leaves a job in the queue, or ends it where nothing can ever be taken.
 func (ls *Launches) waits(j *state.Job, d plan.Decision) {
 	if why, ok := ends[d.Why]; ok {
-		ls.jobs.Finish(j, state.Stopped, string(why), cmp.Or(admission.Missing(d, j.Terms().Currency), ls.admission.Broke(j, d), j.Detail()))
+		ls.jobs.Finish(j, state.Stopped, string(why),
+			cmp.Or(admission.Missing(d, j.Terms().Currency), ls.admission.Broke(j, d), j.Detail()))
 		return
 	}
 	retry := ls.State.Retry(d.Retry)
@@ -321,7 +322,8 @@ func (ls *Launches) reviewAsked(j *state.Job, a *state.Allocation) {
 	case d.Probe != "":
 		ls.decider.Decided(j, d)
 		ls.attempts.probe(j, d.Probe)
-	case d.Take == "" || d.Take == a.Offer() || ls.Now().Before(end) && ls.decider.IsSpotOffer(d.Take) || ls.queue.Blocks()(j).By != nil:
+	case d.Take == "" || d.Take == a.Offer() || ls.Now().Before(end) && ls.decider.IsSpotOffer(d.Take) ||
+		ls.queue.Blocks()(j).By != nil:
 		ls.WakeAt(j, d.Again)
 		if !ls.Now().Before(end) {
 			end = ls.Now().Add(ls.decider.Patience(a))

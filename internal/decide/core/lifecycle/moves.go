@@ -174,7 +174,8 @@ func (mv *Mover) happens(moves []round.Move) bool {
 // only seats, is to go there.
 func (mv *Mover) placed(v *round.Move) (p possible, ok bool) {
 	j := mv.State.Job(v.Job)
-	if j == nil || len(mv.market.Prepaid) == 0 || mv.State.Undecided() || !mv.standsAs(j, v) || !mv.Faults.Stale && j.Epoch() != v.Epoch {
+	if j == nil || len(mv.market.Prepaid) == 0 || mv.State.Undecided() || !mv.standsAs(j, v) ||
+		!mv.Faults.Stale && j.Epoch() != v.Epoch {
 		return p, false
 	}
 	if v.From != "" && (j.Pinned() && !mv.Faults.Unpins || j.Rests().After(mv.Now())) {
@@ -250,4 +251,19 @@ func (mv *Mover) place(p *possible, by time.Time) (left time.Time) {
 		mv.launches.request(j, p.d)
 	}
 	return left
+}
+
+// SeatsFreed lets the jobs go on for which a reserved machine was kept that came free, and
+// reports whether one did.
+func (mv *Mover) SeatsFreed() bool {
+	if !mv.instances.freedReserved {
+		return false
+	}
+	mv.instances.freedReserved = false
+	for _, j := range slices.Clone(mv.bids.Rounds.Kept) {
+		if offer, _ := j.Kept(mv.Now()); offer != "" && j.State() == state.Running {
+			mv.attempts.reviewJob(j)
+		}
+	}
+	return true
 }

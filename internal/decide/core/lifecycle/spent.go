@@ -61,7 +61,8 @@ func (js *Jobs) checkSpent() {
 // spends reports whether the event can make limits be spent earlier than was foreseen.
 func (js *Jobs) spends() bool {
 	switch js.Event.Body.(type) {
-	case state.MarketSeen, state.LaunchDone, state.InventorySeen, state.InstanceEnded, state.BillReceived, state.JobReviewed, state.JobResumed, state.JobSubmitted:
+	case state.MarketSeen, state.LaunchDone, state.InventorySeen, state.InstanceEnded, state.BillReceived,
+		state.JobReviewed, state.JobResumed, state.JobSubmitted:
 		return true
 	}
 	return false

@@ -134,7 +134,8 @@ func (is *Instances) cleanBy(i *state.Instance, idle *state.Idle) time.Time {
 // machine that waits has.
 func (is *Instances) needsRoom() bool {
 	switch is.Event.Body.(type) {
-	case state.JobSubmitted, state.JobReviewed, state.JobResumed, state.JobUpdated, state.GroupOpened, state.GroupReviewed, state.Spawn, state.BudgetsSet:
+	case state.JobSubmitted, state.JobReviewed, state.JobResumed, state.JobUpdated, state.GroupOpened,
+		state.GroupReviewed, state.Spawn, state.BudgetsSet:
 		return len(is.Rules().Limits) > 0
 	}
 	return false
@@ -197,7 +198,8 @@ func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time
 			p.Amount = p.Amount.Neg()
 		}
 		due = due.Sub(p.Amount)
-		is.books.ChargeIdle(i, is.books.Timed(is.books.IdleEntry(i, idle, ledger.Accrued, ""), i.Machine(), books.Undivided(p)), p.Amount)
+		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "")
+		is.books.ChargeIdle(i, is.books.Timed(entry, i.Machine(), books.Undivided(p)), p.Amount)
 	}
 	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
 }
@@ -223,7 +225,8 @@ func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) 
 	}
 	idle := &i.Idles()[at]
 	for _, p := range i.Pieces(until, k.From()) {
-		entry := is.books.Timed(is.books.IdleEntry(i, idle, ledger.Accrued, "settled_too_far"), i.Machine(), books.Undivided(p))
+		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "settled_too_far")
+		entry = is.books.Timed(entry, i.Machine(), books.Undivided(p))
 		is.books.ChargeIdle(i, entry, p.Amount.Neg())
 	}
 	return k.From()

@@ -1,5 +1,5 @@
-// Package members keeps groups: arrays, studies, pipelines and schedules. It asks their planners what is to happen next,
-// and lets happen what still holds.
+// Package members keeps groups: arrays, studies, pipelines and schedules. It asks their planners what is to happen
+// next, and lets happen what still holds.
 package members
 
 import (

@@ -37,6 +37,7 @@ type laterProposals struct {
 	lost  bool // only where its planner has not answered by then
 }
 
+// NewProposals tracks none yet.
 func NewProposals() Proposals { return Proposals{in: map[string]bool{}, asked: map[string]bool{}} }
 
 // due marks a group as changed: this step or the next one looks at it.
@@ -235,7 +236,8 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 	}
 	one := w.Submission(b, g.User())
 	if one.No == nil && one.Asking != nil && g.Approval == nil { // a limit that came later
-		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that it is "+
+		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that "+
+			"it is "+
 			"approved as a whole", one.Asking)}
 	}
 	if one.No != nil {

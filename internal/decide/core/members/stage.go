@@ -20,7 +20,8 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 	if !ok || !admission.StageComes(g, n) && !ms.Faults.Unready || v.Of.Key == "" || ms.State.Job(g.StageID(n)) != nil {
 		return &step.Refusal{Why: step.NoGroup}
 	}
-	if ref, ok := ms.State.MadeOf(g, v.Of.Key); ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {
+	ref, ok := ms.State.MadeOf(g, v.Of.Key)
+	if ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {
 		ms.Proposals.due(g.Name) // it was made meanwhile
 		return &step.Refusal{Why: step.NoGroup}
 	}

@@ -37,7 +37,8 @@ func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
 	if g.Terms.Pipeline != nil && g.Open > 0 { // a stage that ends may leave something
 		return &step.Refusal{Why: step.GroupFull}
 	}
-	ms.endGroup(g.Name, step.BudgetSpent, fmt.Sprintf("%d of %d members have begun", g.Began, g.Members()), state.LetMembers)
+	detail := fmt.Sprintf("%d of %d members have begun", g.Began, g.Members())
+	ms.endGroup(g.Name, step.BudgetSpent, detail, state.LetMembers)
 	return nil
 }
 
@@ -94,7 +95,8 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 		return true
 	case v.Do == groups.Stop && (phase == groups.Open || phase == groups.Paused):
 		ms.Works(j)
-		if g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units() && j.State() == state.Queued { // it lost its machine at the end
+		// It lost its machine at the end.
+		if g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units() && j.State() == state.Queued {
 			ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
 			return true
 		}

@@ -163,7 +163,8 @@ func (rs *Bids) isOpen(l *state.Listing) bool {
 
 // Movable reports whether an attempt's program runs and nothing else becomes of it.
 func Movable(j *state.Job, a *state.Attempt) bool {
-	return a != nil && j.State() == state.Running && j.Asked() == nil && j.Ending() == "" && a.Task() == state.TaskRunning &&
+	return a != nil && j.State() == state.Running && j.Asked() == nil && j.Ending() == "" &&
+		a.Task() == state.TaskRunning &&
 		!a.Draining() && a.Noticed().IsZero() && !a.Releasing() && !a.Disowned()
 }
 
@@ -274,7 +275,8 @@ func scaledRate(rate money.Rate, there, elsewhere float64) money.Rate {
 func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
 	t, now := j.Terms(), rs.decider.Progress(j, 1)
 	b := round.Bid{
-		Job: j.ID(), Epoch: j.Epoch(), Nodes: rs.decider.nodesOf(j), Priority: t.Priority, Deadline: t.Deadline, Order: j.Order(),
+		Job: j.ID(), Epoch: j.Epoch(), Nodes: rs.decider.nodesOf(j), Priority: t.Priority, Deadline: t.Deadline,
+		Order:  j.Order(),
 		Pinned: j.Pinned() && !rs.Faults.Unpins, Rests: j.Rests(), Elsewhere: p.elsewhere, Wants: p.asks,
 		Restart: now.Restart, Left: now.Left, Known: now.Known,
 	}
@@ -292,3 +294,18 @@ func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
 	}
 	return b
 }
+
+// Rounds is where the rounds over what is reserved stand. It is not part of the state: after a
+// restart a round is asked for again.
+type Rounds struct {
+	Due   bool         // something changed that a round depends on
+	Asked time.Time    // when the newest was asked for; zero: none was
+	Waits bool         // it has not come
+	Again time.Time    // when time alone could change what it found; zero: never
+	stood uint64       // the event after which the newest standing was taken
+	Kept  []*state.Job // for which seats may be kept
+}
+
+// RoundEvery is how often a round runs at most where there are many jobs, every 15 seconds of a usual server, and
+// what one that does not come is waited for is counted in.
+func (rs *Bids) RoundEvery() time.Duration { return max(rs.Config().Detect/2, time.Second) }

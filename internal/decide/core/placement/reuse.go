@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"time"
+
 	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
@@ -15,7 +17,8 @@ import (
 // Reuse decides whether j takes a machine that waits, or a part of one: where it would stay on it
 // if it held it. ok is false where it takes none.
 func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
-	if _, spent := admission.Over(j, dc.Now()); spent || j.Terms().Most() > 1 { // each of its machines would have to be there
+	// Each machine of a gang would have to be there.
+	if _, spent := admission.Over(j, dc.Now()); spent || j.Terms().Most() > 1 {
 		return d, false
 	}
 	for _, p := range append(dc.fitting(j), dc.beside(j)...) {
@@ -99,7 +102,8 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 		l := dc.State.Listing(i.Machine().Offer)
 		soon := dc.Now().Before(idle.From.Add(dc.market.TimingOf(i.Machine()).Detect))
 		if l == nil || !dc.market.listed(l) || !dc.market.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
-			!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) || idle.Clean.IsZero() && !soon {
+			!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) ||
+			idle.Clean.IsZero() && !soon {
 			continue
 		}
 		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
@@ -151,4 +155,43 @@ func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer) bool 
 	rest := i.From().Add(o.MaxLifetime).Sub(dc.Now())
 	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
 	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
+}
+
+// IdleUntil is when a machine that waits is given back: once its time is over, or what is held
+// for it would be spent at the present price.
+func (dc *Decider) IdleUntil(i *state.Instance, idle *state.Idle) time.Time {
+	rate := i.PresentRate()
+	keep := idle.Keep
+	if most := idle.From.Add(dc.market.TimingOf(i.Machine()).Idle); most.Before(keep) { // it was set anew
+		keep = most
+	}
+	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(dc.Now()).Sub(i.Posted()))
+	if !keep.After(dc.Now()) || rate <= 0 || rate.Until(keep.Sub(dc.Now())).Cmp(left) <= 0 {
+		return keep
+	}
+	span, _ := rate.Buys(left)
+	return dc.Now().Add(max(0, span))
+}
+
+// ImageOf is the container image that the job runs in, its work being done that way; "": the
+// engine's own.
+func ImageOf(j *state.Job, variant string) string {
+	return j.Terms().Need.RequirementsOf(variant).Image
+}
+
+// hasImage reports whether the machine was rented with the image of the job, its work being done that
+// way: one with another is not given to it, nor one with an image to a job that names none.
+func (mk *Market) hasImage(on *state.Machine, j *state.Job, variant string) bool {
+	return on.Image == ImageOf(j, variant) || mk.Faults.Images
+}
+
+// hasSomeImage reports whether that is so of any way of doing the work.
+func (mk *Market) hasSomeImage(on *state.Machine, j *state.Job) bool {
+	variants := j.Terms().Need.Variants
+	for i := range variants {
+		if mk.hasImage(on, j, variants[i].Name) {
+			return true
+		}
+	}
+	return mk.hasImage(on, j, "")
 }

@@ -47,7 +47,8 @@ func (dc *Decider) meanwhile(j *state.Job, d plan.Decision) plan.Decision {
 // heldBack is a machine of a gang that is being made up again where its job may have that again:
 // what is left is enough for the job, or more of the same may be asked for. nil: it has none.
 func (dc *Decider) heldBack(j *state.Job) *state.Task {
-	if dc.queue.Keeping != j || len(dc.queue.Keeps) == 0 || dc.queue.Keeps[0].Machine().Prepaid { // what is reserved goes to the most urgent
+	keeps := dc.queue.Keeps
+	if dc.queue.Keeping != j || len(keeps) == 0 || keeps[0].Machine().Prepaid { // reserved ones go to the most urgent
 		return nil
 	}
 	k := dc.queue.Keeps[0]

@@ -21,3 +21,65 @@ type Context struct {
 	Hours   Wakes // when the next posting of a running job is due
 	Archive Wakes // when jobs that are over are archived
 }
+
+// OnWork has f called with each job that a step works on by itself, before it does: who drives the machine can then
+// say which job made a step fail.
+func (c *Context) OnWork(f func(*state.Job)) { c.onWork = f }
+
+func (c *Context) Works(j *state.Job) {
+	if c.onWork != nil && j != nil {
+		c.onWork(j)
+	}
+}
+
+// Concerns is the job that an event is about first; "": on none that is known by it. It may be called after a step
+// that has failed.
+func Concerns(b state.Body) string {
+	switch b := b.(type) {
+	case state.JobSubmitted:
+		return b.Job
+	case state.JobReviewed:
+		return b.Job
+	case state.JobEnded:
+		return b.Job
+	case state.JobPaused:
+		return b.Job
+	case state.JobResumed:
+		return b.Job
+	case state.JobUpdated:
+		return b.Job
+	case state.LaunchDone:
+		return OfLaunch(b.Launch)
+	case state.LaunchPending:
+		return OfLaunch(b.Launch)
+	case state.LaunchRefused:
+		return OfLaunch(b.Launch)
+	case state.LaunchExpired:
+		return OfLaunch(b.Launch)
+	case state.LaunchCancelled:
+		return OfLaunch(b.Launch)
+	case state.BillReceived:
+		return OfLaunch(b.Launch)
+	case state.AgentClaimed:
+		return OfLaunch(b.Attempt)
+	case state.AttemptStarted:
+		return OfLaunch(b.Attempt)
+	case state.Progressed:
+		return OfLaunch(b.Attempt)
+	case state.CheckpointSaved:
+		return OfLaunch(b.Attempt)
+	case state.CheckpointFailed:
+		return OfLaunch(b.Attempt)
+	case state.CheckpointRefused:
+		return OfLaunch(b.Attempt)
+	case state.NoticeGiven:
+		return OfLaunch(b.Attempt)
+	case state.UsageSeen:
+		return OfLaunch(b.Attempt)
+	case state.AttemptEnded:
+		return OfLaunch(b.Attempt)
+	case state.AgentSilent:
+		return OfLaunch(b.Attempt)
+	}
+	return ""
+}

@@ -14,7 +14,8 @@ func (js *Jobs) Market(b state.MarketSeen) {
 		js.market.FindPrepaid()
 	}
 	js.queue.Queue.Changed()
-	if n := len(b.Offers) + len(b.Quotes); js.market.Relist() || n == 0 || n > placement.ManyOffers || js.Config().Poll > 0 {
+	n := len(b.Offers) + len(b.Quotes)
+	if js.market.Relist() || n == 0 || n > placement.ManyOffers || js.Config().Poll > 0 {
 		for _, j := range js.State.Running() {
 			js.market.Review.Add(j)
 		}
@@ -30,4 +31,28 @@ func (js *Jobs) Market(b state.MarketSeen) {
 		}
 	}
 	js.market.ReviewWho(named)
+}
+
+// TableReady has the jobs decided again that were without it.
+func (ts *Attempts) TableReady(key string) {
+	t := ts.market.Tables[key]
+	if t == nil {
+		return
+	}
+	delete(ts.market.Tables, key)
+	waits := false
+	for _, j := range t.Jobs {
+		if placement.LookoutOf(j).Table != t {
+			continue
+		}
+		placement.LookoutOf(j).Table = nil
+		if j.Holds() {
+			ts.market.Review.Add(j)
+		} else {
+			waits = true
+		}
+	}
+	if waits {
+		ts.queue.Queue.Changed()
+	}
 }
