@@ -1,0 +1,62 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+// maxMethods is how many methods a type of the core has at most, and maxCore how many lines a package of the core: what is larger is
+// several things.
+const (
+	maxMethods = 80
+	maxCore    = 3500
+)
+
+// isCore reports whether a package is the core or a part of it.
+func isCore(p Package) bool {
+	return p.Dir == "internal/decide/core" || strings.HasPrefix(p.Dir, "internal/decide/core/")
+}
+
+func TestATypeOfTheCoreIsOneThing(t *testing.T) {
+	counts := map[string]int{}
+	for _, p := range packages(t) {
+		for _, f := range Functions(p) {
+			if of, _, ok := strings.Cut(strings.TrimPrefix(f.Name, p.Dir+" "), "."); ok && isCore(p) {
+				counts[p.Dir+" "+of]++
+			}
+		}
+	}
+	if len(counts) == 0 {
+		t.Fatal("the core has no type")
+	}
+	for of, n := range counts {
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, and %d is the limit: split it", of, n, maxMethods)
+		}
+	}
+}
+
+func TestThePartsOfTheCoreAreSmall(t *testing.T) {
+	files := os.DirFS(root(t))
+	for _, p := range packages(t) {
+		if !isCore(p) {
+			continue
+		}
+		n := 0
+		for _, f := range p.Files {
+			if f.Test {
+				continue
+			}
+			text, err := fs.ReadFile(files, f.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += strings.Count(string(text), "\n")
+		}
+		if n > maxCore {
+			t.Errorf("%s has %d lines, and %d is the limit", p.Dir, n, maxCore)
+		}
+	}
+}
