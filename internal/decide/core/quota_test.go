@@ -11,8 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "scrimp/internal/test/sameseed"
-
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
@@ -20,6 +18,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	_ "scrimp/internal/test/sameseed"
 	"scrimp/internal/work/propose"
 )
 

@@ -73,6 +73,7 @@ type family struct {
 	runs map[string]*Parts
 }
 
+// Family sums all holds at t.
 func (ad *Admission) Family(t time.Time) *family {
 	f := &family{m: ad, t: t, runs: map[string]*Parts{}}
 	if len(ad.Parts) == 0 {

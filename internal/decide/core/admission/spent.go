@@ -20,6 +20,7 @@ type guarded struct {
 	Passed uint64
 }
 
+// Due reports whether the limit is to be looked at.
 func (g *guarded) Due(now time.Time) bool {
 	return g.Checked.IsZero() || !g.Next.IsZero() && !g.Next.After(now)
 }
@@ -32,8 +33,8 @@ func Overlap(from, until, begin time.Time) time.Duration {
 	return max(0, until.Sub(from))
 }
 
-// GpuTime is the GPU time of an attempt from begin to t.
-func GpuTime(a *state.Attempt, t, begin time.Time) (d time.Duration) {
+// GPUTime is the GPU time of an attempt from begin to t.
+func GPUTime(a *state.Attempt, t, begin time.Time) (d time.Duration) {
 	for _, k := range a.Tasks() {
 		d = quantity.Add(d, quantity.Times(billed(k, t, begin), k.GPUs()))
 	}
@@ -51,8 +52,8 @@ func billed(a *state.Task, t, begin time.Time) time.Duration {
 	return Overlap(a.From(), t, begin)
 }
 
-// GpuMost is the GPU time that a job can use in all, or false where nobody knows.
-func GpuMost(t *state.Terms) (time.Duration, bool) {
+// GPUMost is the GPU time that a job can use in all, or false where nobody knows.
+func GPUMost(t *state.Terms) (time.Duration, bool) {
 	return quantity.GPUTime(min(t.GPUHours, 5e5)), t.GPUHours > 0 || t.Need.LeastGPUs() == 0
 }
 

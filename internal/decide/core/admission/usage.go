@@ -304,13 +304,13 @@ func (ad *Admission) runs(b budget.Accounts, burn map[string]money.Rate, j *stat
 			continue
 		}
 		v.Runs, v.GPUsNow = true, v.GPUsNow+a.GPUs()
-		gpus = quantity.Add(gpus, GpuTime(a, t, time.Time{}))
+		gpus = quantity.Add(gpus, GPUTime(a, t, time.Time{}))
 		for _, l := range b.Limits {
 			if !l.Scope.Holds(v.Owner, v.User) {
 				continue
 			}
 			n := l.Name()
-			b.GPUs[n] += GpuTime(a, t, l.Window.Begin(t)).Hours()
+			b.GPUs[n] += GPUTime(a, t, l.Window.Begin(t)).Hours()
 			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted()))
 			if a.Until().IsZero() {
 				burn[n] = quantity.Add(burn[n], a.Rate())

@@ -236,6 +236,7 @@ func Portion(off, part, whole money.Amount) money.Amount {
 	return a
 }
 
+// Sum is what all uses of a time come to.
 func Sum(uses map[ledger.Use]money.Amount) money.Amount {
 	var total money.Amount
 	for _, v := range uses {

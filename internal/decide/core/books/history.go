@@ -21,6 +21,7 @@ type Past struct {
 	archived map[int64]map[state.HistoryOwner]state.History
 }
 
+// NewPast is a past without jobs.
 func NewPast() Past {
 	return Past{Sums: ledger.NewCalendar[state.HistoryOwner](state.History.Plus),
 		jobs:     map[int64]map[*state.Job]struct{}{},
@@ -35,6 +36,7 @@ type Record struct {
 	ok      bool
 }
 
+// RecordOf is what j has come to.
 func RecordOf(j *state.Job) (p Record) {
 	p.owner, p.history, p.last, p.ok = state.HistoryOf(j)
 	return p
@@ -170,6 +172,7 @@ func (h *Past) Rehydrates(p Record, j *state.Job) {
 	h.AddArchived(hour, p.owner, p.history.Minus())
 }
 
+// AddArchived adds to what archived jobs come to in an hour.
 func (h *Past) AddArchived(hour int64, w state.HistoryOwner, p state.History) {
 	if h.archived[hour] == nil {
 		h.archived[hour] = map[state.HistoryOwner]state.History{}

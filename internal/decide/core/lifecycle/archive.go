@@ -89,7 +89,7 @@ func (js *Jobs) soonServed(j *state.Job, by int) {
 	for _, u := range s.Usage {
 		for _, a := range j.Attempts() {
 			if a.GPUs() > 0 && u.Scope.Holds(j.Terms().Owner, j.User()) {
-				u.Gpus = quantity.Add(u.Gpus, quantity.Times(admission.GpuTime(a, a.Until(), u.Begin), by))
+				u.Gpus = quantity.Add(u.Gpus, quantity.Times(admission.GPUTime(a, a.Until(), u.Begin), by))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/market"
 )
 
+// EndJob ends a job that its user, or a limit, ends.
 func (js *Jobs) EndJob(b state.JobEnded) {
 	j := js.State.Job(b.Job)
 	if j == nil || j.State().Over() {

@@ -65,6 +65,7 @@ func (ts *Attempts) Progressed(b state.Progressed, seen policy.Seen) {
 	ts.gotOn(j, a)
 }
 
+// Saved takes that a checkpoint is kept.
 func (ts *Attempts) Saved(b state.CheckpointSaved) {
 	if a := ts.State.Attempt(b.Attempt); a != nil && !a.Started().IsZero() {
 		ts.gotOn(ts.State.Job(a.Job()), a)
@@ -98,6 +99,7 @@ func (ts *Attempts) Announced(b state.InterruptionAnnounced) {
 	ts.launches.coolOff(i.Machine(), b.At, "the provider takes a machine of it back")
 }
 
+// Used takes what an attempt was measured to use.
 func (ts *Attempts) Used(b state.UsageSeen) {
 	a := ts.State.Attempt(b.Attempt)
 	if a == nil || a.Task() != state.TaskRunning {

@@ -62,6 +62,7 @@ type OneUser struct {
 	known bool
 }
 
+// Serves reports whether a machine that serves one user may serve this one.
 func (o *OneUser) Serves(user string) bool {
 	if !o.known {
 		o.user, o.known = user, true

@@ -141,7 +141,7 @@ func (dc *Decider) View(j *state.Job) plan.Job {
 	if asked := j.Asked(); asked != nil {
 		v.Pending = asked.Offer()
 	}
-	v.GPURoom, v.GPULimited = dc.queue.GpuRoom(j)
+	v.GPURoom, v.GPULimited = dc.queue.GPURoom(j)
 	if len(v.Need.Ladder) > 0 {
 		v.Open, _ = dc.open(j)
 	}

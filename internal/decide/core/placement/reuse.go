@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"slices"
-
 	"time"
 
 	"scrimp/internal/decide/core/admission"
@@ -109,7 +108,7 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
 			continue
 		}
-		if room, limited := dc.queue.GpuRoom(j); limited && i.Machine().GPUs > room {
+		if room, limited := dc.queue.GPURoom(j); limited && i.Machine().GPUs > room {
 			continue // it would be taken for more GPUs than a quota has left
 		}
 		if dc.lasts(j, i, l.Offer()) {

@@ -103,7 +103,7 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 		if !free || p == nil {
 			continue
 		}
-		if room, limited := dc.queue.GpuRoom(j); limited && len(p.Devices) > room {
+		if room, limited := dc.queue.GPURoom(j); limited && len(p.Devices) > room {
 			continue
 		}
 		list = append(list, vacancy{i, besideRate(i, p)})

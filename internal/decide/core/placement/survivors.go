@@ -53,7 +53,7 @@ func (dc *Decider) heldBack(j *state.Job) *state.Task {
 	}
 	k := dc.queue.Keeps[0]
 	left, wanted := len(dc.Kept(j, k.Machine().Offer, k.Attempt().Variant(), len(dc.queue.Keeps))), dc.Enough(j)
-	if room, limited := dc.queue.GpuRoom(j); limited && max(left, wanted)*k.GPUs() > room {
+	if room, limited := dc.queue.GPURoom(j); limited && max(left, wanted)*k.GPUs() > room {
 		return nil
 	}
 	if left >= wanted {

@@ -186,6 +186,7 @@ func (q *Queue) Add(j *state.Job) { q.Push(j, q.fresh) }
 // Tried puts j among those that were tried without result.
 func (q *Queue) Tried(j *state.Job) { q.Push(j, 1-q.fresh) }
 
+// Push puts j on a side of its subqueue.
 func (q *Queue) Push(j *state.Job, side int) {
 	q.enter(j)
 	q.seat(j, side)
@@ -202,6 +203,7 @@ func (q *Queue) seat(j *state.Job, side int) {
 	heap.Push(&p.Sides[side], j)
 }
 
+// Remove takes j out of the queue, where it waits in it.
 func (q *Queue) Remove(j *state.Job) {
 	if At(j).Waits {
 		q.unseat(j)

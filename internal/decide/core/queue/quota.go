@@ -180,10 +180,10 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 		for _, a := range j.Open() {
 			if a.Live() {
 				gpus += a.GPUs() - qs.keepsGPUs(j, a)
-				all = quantity.Add(all, admission.GpuTime(a, t, time.Time{}))
+				all = quantity.Add(all, admission.GPUTime(a, t, time.Time{}))
 			}
 		}
-		most, bounded := admission.GpuMost(j.Terms())
+		most, bounded := admission.GPUMost(j.Terms())
 		for _, q := range c.Quotas {
 			s := &sums[q.n]
 			s.running++
@@ -193,7 +193,7 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 			}
 			for _, a := range j.Open() {
 				if a.Live() {
-					used := admission.GpuTime(a, t, q.begin)
+					used := admission.GPUTime(a, t, q.begin)
 					s.past, s.hours = quantity.Add(s.past, used), quantity.Add(s.hours, used)
 				}
 			}
@@ -279,7 +279,7 @@ const (
 // last one is still being given back, counts among what runs, and not against itself.
 func (q *Quota) lacks(s *Tally, j *state.Job) want {
 	running, rest, gpus := s.running, time.Duration(0), s.gpus
-	most, bounded := admission.GpuMost(j.Terms())
+	most, bounded := admission.GPUMost(j.Terms())
 	if asked := j.Asked(); asked != nil {
 		gpus -= asked.Machine().GPUs * asked.Nodes()
 	}
@@ -306,8 +306,8 @@ func (q *Quota) lacks(s *Tally, j *state.Job) want {
 	return hasRoom
 }
 
-// GpuRoom is how many GPUs a machine may have that j takes, or false: any number.
-func (qs *Quotas) GpuRoom(j *state.Job) (room int, limited bool) {
+// GPURoom is how many GPUs a machine may have that j takes, or false: any number.
+func (qs *Quotas) GPURoom(j *state.Job) (room int, limited bool) {
 	for _, q := range qs.ClassOf(j).Quotas {
 		if q.GPUs == nil {
 			continue

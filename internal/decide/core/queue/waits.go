@@ -23,7 +23,7 @@ func (q *Quota) why(s *Tally, j *state.Job) string {
 		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), step.Count(*q.GPUs, "GPU"),
 			s.gpus, admission.LeastGPUs(j.Terms()))
 	case wantsHours:
-		most, _ := admission.GpuMost(j.Terms())
+		most, _ := admission.GPUMost(j.Terms())
 		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for "+
 			"what runs, or for the next %s",
 			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed()).Hours(), q.Window)

@@ -26,6 +26,7 @@ type Context struct {
 // say which job made a step fail.
 func (c *Context) OnWork(f func(*state.Job)) { c.onWork = f }
 
+// Works tells whoever asked to know that the step works on j.
 func (c *Context) Works(j *state.Job) {
 	if c.onWork != nil && j != nil {
 		c.onWork(j)

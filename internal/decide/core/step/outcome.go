@@ -24,6 +24,7 @@ type Outcome struct {
 	Moved, Stale int
 }
 
+// Begin takes the event of a new step.
 func (c *Context) Begin(e state.Event) {
 	c.event, c.outcome = e, Outcome{}
 	c.Event, c.Out = &c.event, &c.outcome
@@ -47,10 +48,13 @@ func (c *Context) Fact(f state.Fact) {
 	}
 }
 
+// Now is the time of the newest event.
 func (c *Context) Now() time.Time { return c.State.Now() }
 
+// Config is the configuration in force.
 func (c *Context) Config() *state.Config { return c.State.Config() }
 
+// Rules are the limits and required tags in force; none where nobody has set any.
 func (c *Context) Rules() budget.Rules {
 	if r := c.State.Rules(); r != nil {
 		return *r

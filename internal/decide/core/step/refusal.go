@@ -28,8 +28,10 @@ const (
 	NeverApproved RefusalReason = "never_approved" // nobody has ever let it run
 )
 
+// Error says why, for whoever submits.
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("job %s is not let in: %v", r.Job, r.Err)
 }
 
+// Unwrap is what is behind it.
 func (r *Refusal) Unwrap() error { return r.Err }

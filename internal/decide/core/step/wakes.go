@@ -1,9 +1,8 @@
 package step
 
 import (
-	"time"
-
 	"strings"
+	"time"
 
 	"scrimp/internal/decide/state"
 )
@@ -25,6 +24,7 @@ func (w Wake) before(v Wake) bool {
 	return w.Job.Order() < v.Job.Order()
 }
 
+// Push adds x.
 func (w *Wakes) Push(x Wake) {
 	list := append(*w, x)
 	*w = list
@@ -116,6 +116,7 @@ func OfLaunch(name string) string {
 	return ""
 }
 
+// Later is the later of two times.
 func Later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
