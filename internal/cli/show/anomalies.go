@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 )
 
 // Alert is a row of a series that is unusual.
@@ -42,7 +43,7 @@ func Anomalies(v api.Anomalies, p Place) string {
 			state = a.Until.UTC().Format("01-02 15:04")
 		}
 		rows = append(rows, []string{strconv.Itoa(i + 1), named(a.Team), clean(a.Kind), clean(a.About),
-			a.Since.UTC().Format("01-02 15:04"), state, sum(a.AtStake, a.Currency)})
+			a.Since.UTC().Format("01-02 15:04"), state, money.Short(a.AtStake, a.Currency)})
 		why.WriteString(draw.Wrap(fmt.Sprintf("%d  ", i+1), clean(a.Why)+".", p.width()))
 	}
 	return draw.Grid([]draw.Column{{Name: "#", Right: true}, {Name: "TEAM", Leaves: 2}, {Name: "KIND", Key: true},

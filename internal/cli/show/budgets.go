@@ -51,7 +51,7 @@ func Budgets(v api.Budgets, p Place) string {
 func budgetRow(l api.BudgetLine, c money.Currency, p Place) []string {
 	dollars, gpus, approve, jobs, running := "-", "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running)
 	if l.Limit.Dollars != nil {
-		dollars = sum(*l.Limit.Dollars, c)
+		dollars = money.Short(*l.Limit.Dollars, c)
 	}
 	if l.Limit.GPUHours != nil {
 		gpus = fmt.Sprintf("%.4g/%g", l.Use.GPUSpent+l.Use.GPUHeld, *l.Limit.GPUHours)
@@ -66,17 +66,17 @@ func budgetRow(l api.BudgetLine, c money.Currency, p Place) []string {
 		running += fmt.Sprintf(" on %d/%d GPUs", l.Use.GPUs, *l.Limit.GPUs)
 	}
 	if l.Limit.Approve != nil {
-		approve = sum(*l.Limit.Approve, c)
+		approve = money.Short(*l.Limit.Approve, c)
 		if l.Use.AwaitingApproval > 0 {
 			approve += fmt.Sprintf(", %d wait", l.Use.AwaitingApproval)
 		}
 	}
 	expected, breach := expectation(l.Outlook, c, p)
-	held := sum(l.Use.Held, c)
+	held := money.Short(l.Use.Held, c)
 	if l.Use.Unbounded != "" {
 		held = "unknown"
 	}
-	return []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, c), held, expected, jobs, running, gpus, approve,
+	return []string{clean(l.Limit.Name()), dollars, money.Short(l.Use.Spent, c), held, expected, jobs, running, gpus, approve,
 		breach}
 }
 
@@ -85,7 +85,7 @@ func expectation(o *api.Outlook, c money.Currency, p Place) (expected, breach st
 	if o == nil {
 		return "-", "-"
 	}
-	if expected = sum(o.Spent, c); o.UnknownJobs > 0 || o.Beyond {
+	if expected = money.Short(o.Spent, c); o.UnknownJobs > 0 || o.Beyond {
 		expected = "≥ " + expected
 	}
 	switch {
@@ -128,7 +128,7 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 		say("More jobs wait than were weighed for %s: what they will cost is not in it.", name)
 	}
 	if at := l.AtRate; at != nil && (o.Breach == nil || !at.Equal(*o.Breach)) {
-		say("At the present rate, %s an hour, %s would be reached %s.", sum(l.Burn.Until(time.Hour), c), name, p.market(*at))
+		say("At the present rate, %s an hour, %s would be reached %s.", money.Short(l.Burn.Until(time.Hour), c), name, p.market(*at))
 	}
 	return list
 }
@@ -137,7 +137,7 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 func reachedBy(o *api.Outlook, c money.Currency) string {
 	by := make([]string, 0, len(o.Jobs)+1)
 	for _, j := range o.Jobs {
-		by = append(by, fmt.Sprintf("%s (%s)", j.Job, sum(j.Cost, c)))
+		by = append(by, fmt.Sprintf("%s (%s)", j.Job, money.Short(j.Cost, c)))
 	}
 	if o.More > 0 {
 		by = append(by, draw.Count(o.More, "other"))

@@ -11,8 +11,6 @@ import (
 )
 
 // sum writes an amount.
-func sum(a money.Amount, c money.Currency) string { return money.Short(a, c) }
-
 // Costs is the table of costs.
 func Costs(v api.Costs, p Place) string {
 	if len(v.Lines) == 0 {
@@ -22,7 +20,7 @@ func Costs(v api.Costs, p Place) string {
 		if a == nil {
 			return "-"
 		}
-		return sum(*a, c)
+		return money.Short(*a, c)
 	}
 	totals := map[money.Currency]api.CostLine{}
 	var rows [][]string
@@ -31,13 +29,13 @@ func Costs(v api.Costs, p Place) string {
 			if l.Uses[u].IsZero() {
 				return "-"
 			}
-			return sum(l.Uses[u], l.Currency)
+			return money.Short(l.Uses[u], l.Currency)
 		}
 		jobs := fmt.Sprint(l.Jobs)
 		if slices.Contains([]string{"provider", "region", "sku", "category"}, v.By) {
 			jobs = "-" // a job may have bought several things
 		}
-		rows = append(rows, []string{name, jobs, sum(l.Spent, l.Currency), use(api.Useful), use(api.Lost),
+		rows = append(rows, []string{name, jobs, money.Short(l.Spent, l.Currency), use(api.Useful), use(api.Lost),
 			use(api.StartUp), use(api.Idle), use(api.Open),
 			whole(l.Estimated, l.Currency), whole(l.Actual, l.Currency), whole(l.Saved, l.Currency)})
 	}

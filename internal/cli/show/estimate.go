@@ -2,7 +2,6 @@ package show
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"scrimp/internal/estimate"
@@ -14,22 +13,6 @@ type Estimate struct {
 	Model string `json:"model"`
 	estimate.Option
 	Programme *estimate.Programme `json:"programme,omitempty"`
-}
-
-// three writes a number with three digits that mean something, and millions as flags take them: 2.77M, 25.3B.
-func three(v float64) string {
-	switch {
-	case v == 0 || math.IsNaN(v) || math.IsInf(v, 0):
-		return fmt.Sprint(v)
-	case math.Abs(v) >= 999.5e9 || math.Abs(v) < 0.001:
-		return fmt.Sprintf("%.3g", v)
-	case math.Abs(v) >= 999.5e6:
-		return three(v/1e9) + "B"
-	case math.Abs(v) >= 999.5e3:
-		return three(v/1e6) + "M"
-	}
-	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
-	return fmt.Sprintf("%.*f", digits, v)
 }
 
 // Rate writes so many of something an hour, or a second.

@@ -93,7 +93,7 @@ func Group(g api.Group, p Place) string {
 		p.fact(&b, "indexes", "%s; at most %d wait or run at once", text, g.AtOnce)
 	}
 	if g.Study != nil {
-		p.study(&b, g)
+		studyFacts(&b, g, p)
 	}
 	p.fact(&b, "submitted", "%s by %s", p.when(g.Submitted), g.User)
 	if g.Finished != nil {
@@ -152,7 +152,7 @@ func GroupReceipt(r api.GroupReceipt, p Place) string {
 	}
 	p.fact(&b, "interruptions", "%d", r.Interruptions)
 	if r.Study != nil {
-		p.studyReceipt(&b, r)
+		studyReceipt(&b, r, p)
 	}
 	return b.String()
 }

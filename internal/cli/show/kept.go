@@ -186,12 +186,3 @@ func (g GotCheckpoint) Text(p Place) string {
 	text += fmt.Sprintf(" %s, %s", draw.Count(g.Files, "file"), about(g.Bytes))
 	return draw.Wrap("", clean(text), p.width())
 }
-
-// about writes a size in three digits.
-func about(bytes int64) string {
-	v, unit := float64(bytes), 0
-	for ; v >= 1000 && unit < 4; unit++ {
-		v /= 1024
-	}
-	return fmt.Sprintf("%.3g%s", v, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
-}

@@ -79,13 +79,6 @@ func costOf(r measured.Run) string {
 	return money.Format(r.Cost, currency, places)
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 // History is what was expected of runs beside what came out.
 type History struct {
 	LeftOut []estimate.Error  // of runs in tables, and of one's own

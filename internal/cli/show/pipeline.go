@@ -84,7 +84,7 @@ func Pipeline(g api.Group, p Place) string {
 		if s.Started != nil && s.State != "reused" {
 			cost = money.Format(s.Cost, g.Currency, 4)
 		}
-		rows = append(rows, []string{clean(s.Name), words(s.State), p.took(s), cost, orDash(clean(s.Job)),
+		rows = append(rows, []string{clean(s.Name), words(s.State), stageTook(s, p), cost, orDash(clean(s.Job)),
 			orDash(clean(s.Why))})
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},
@@ -99,8 +99,8 @@ func Pipeline(g api.Group, p Place) string {
 	return b.String()
 }
 
-// took is how long a stage has taken, or takes already.
-func (p Place) took(s api.StageState) string {
+// stageTook is how long a stage has taken, or takes already.
+func stageTook(s api.StageState, p Place) string {
 	switch {
 	case s.Started == nil || s.State == "reused":
 		return "-"

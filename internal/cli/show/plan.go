@@ -142,14 +142,6 @@ func (v Plan) Text(p Place) string {
 	return b.String()
 }
 
-// machinesOf writes so many machines of an offer.
-func machinesOf(n int, offer string) string {
-	if n < 2 {
-		return offer
-	}
-	return fmt.Sprintf("%d × %s", n, offer)
-}
-
 // OfCommand adds what somebody has to know who runs a command without a job file: what an
 // interruption costs, and where what the command writes stays.
 func (v Plan) OfCommand(folder string) Plan {
@@ -255,9 +247,6 @@ func (v Plan) odds(b *strings.Builder, p Place) {
 		p.fact(b, "interruptions", "%.1f expected", *v.Interrupts)
 	}
 }
-
-// usd writes an estimate.
-func usd(v float64) string { return money.ShortFloat(v, money.USD) }
 
 // span writes a range, or one value where both ends read the same.
 func span(low, high string) string {

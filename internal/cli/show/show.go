@@ -24,6 +24,7 @@ type Place struct {
 	Now   time.Time
 }
 
+// width is how many columns a table may take; 0 means any number.
 func (p Place) width() int {
 	if p.Width == 0 {
 		return 0
@@ -31,7 +32,7 @@ func (p Place) width() int {
 	return max(narrowest, p.Width)
 }
 
-// when writes t as people say it, or as programs read it.
+// when writes a time in the past: "2h ago" for people, RFC 3339 for programs.
 func (p Place) when(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
@@ -39,24 +40,14 @@ func (p Place) when(t time.Time) string {
 	return draw.Ago(t, p.Now)
 }
 
-// fact is a line of a page of facts: a name of at most 14 columns and what it is.
+// fact writes one line of a page of facts: a name of at most 14 columns, and its value.
 func (p Place) fact(b *strings.Builder, name, format string, args ...any) {
-	// some of it is what programs and other users write
+	// The value may hold what programs and other users wrote.
 	text := clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), text, p.width()))
 }
 
-// words writes a machine-readable reason for people.
-func words[S ~string](reason S) string { return clean(strings.ReplaceAll(string(reason), "_", " ")) }
-
-// rate writes the price of an hour.
-func rate(r money.Rate, c money.Currency) string {
-	return money.Format(money.Picos(int64(r)), c, 4) + "/h"
-}
-
-func seconds(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
-
-// clockOf writes the time of a market's clock, and where it is simulated how fast that runs.
+// clockOf writes the time of a market's clock, and how fast a simulated one runs.
 func (p Place) clockOf(speed float64, now time.Time) string {
 	if speed == 1 {
 		return p.moment(now)
@@ -64,7 +55,7 @@ func (p Place) clockOf(speed float64, now time.Time) string {
 	return draw.SimulatedClock(speed) + ", now " + p.moment(now)
 }
 
-// moment writes a time with its zone, for people that of their clock.
+// moment writes a date and time with its zone. People get their own zone, programs UTC.
 func (p Place) moment(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
@@ -72,7 +63,7 @@ func (p Place) moment(t time.Time) string {
 	return t.In(p.Now.Location()).Format("2006-01-02 15:04:05 MST")
 }
 
-// until writes a t that is to come as people say it, or as programs read it.
+// until writes a time in the future: "in 2h" for people, RFC 3339 for programs.
 func (p Place) until(t time.Time) string {
 	switch {
 	case p.Now.IsZero():
@@ -83,7 +74,7 @@ func (p Place) until(t time.Time) string {
 	return "in " + draw.Span(t.Sub(p.Now))
 }
 
-// market writes a time of the market, which nobody's watch shows.
+// market writes a time on the clock of the market, which may be simulated, in UTC.
 func (p Place) market(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)

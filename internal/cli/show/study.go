@@ -34,8 +34,8 @@ func studyProgress(g api.Group) []string {
 	return list
 }
 
-// study adds how a search stands to the page of its group.
-func (p Place) study(b *strings.Builder, g api.Group) {
+// studyFacts adds how a search stands to the page of its group.
+func studyFacts(b *strings.Builder, g api.Group, p Place) {
 	s, goal := g.Study, "minimize"
 	if s.Maximize {
 		goal = "maximize"
@@ -46,15 +46,15 @@ func (p Place) study(b *strings.Builder, g api.Group) {
 		p.fact(b, "fidelity", "%s %s to %s", clean(f.Name), number(f.Min), number(f.Max))
 	}
 	if s.Best != nil {
-		p.best(b, *s.Best, s)
+		bestTrial(b, *s.Best, s, p)
 	}
 	if s.Ignored > 0 {
 		p.fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
 }
 
-// best is a trial with its parameters.
-func (p Place) best(b *strings.Builder, t api.Trial, s *api.StudyState) {
+// bestTrial adds a trial with its parameters.
+func bestTrial(b *strings.Builder, t api.Trial, s *api.StudyState, p Place) {
 	value, at := "-", ""
 	if t.Best != nil {
 		value = number(*t.Best)
@@ -80,7 +80,7 @@ func Best(g api.Group, p Place) string {
 		return clean(g.ID) + ": no trial has reported a value yet\n"
 	}
 	var b strings.Builder
-	p.best(&b, *g.Study.Best, g.Study)
+	bestTrial(&b, *g.Study.Best, g.Study, p)
 	fmt.Fprintf(&b, "  scrimp get %s  its outputs\n", clean(g.Study.Best.ID))
 	return b.String()
 }
@@ -152,10 +152,10 @@ func TrialsCSV(list []api.Trial) string {
 }
 
 // studyReceipt adds what a search has found to the receipt of its group.
-func (p Place) studyReceipt(b *strings.Builder, r api.GroupReceipt) {
+func studyReceipt(b *strings.Builder, r api.GroupReceipt, p Place) {
 	s, c := r.Study, r.Group.Currency
 	if s.Best != nil {
-		p.best(b, *s.Best, r.Group.Study)
+		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
 	text := draw.Count(s.Trials, "trial") + fmt.Sprintf(", %d trained in full", s.Full)
 	if s.PerTrial != nil {

@@ -36,8 +36,8 @@ func Why(v api.Why, before, after string, p Place) string {
 	}
 	var rows [][]string
 	for _, j := range v.Jobs {
-		rows = append(rows, []string{clean(j.Job), sum(j.Before, j.Currency), sum(j.After, j.Currency),
-			signed(sum(j.Change, j.Currency))})
+		rows = append(rows, []string{clean(j.Job), money.Short(j.Before, j.Currency), money.Short(j.After, j.Currency),
+			signed(money.Short(j.Change, j.Currency))})
 	}
 	if len(rows) > 0 {
 		s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "JOB", Key: true}, {Name: "BEFORE", Right: true},
@@ -93,13 +93,6 @@ func head(more bool) string {
 		return "\n"
 	}
 	return ""
-}
-
-func named(name string) string {
-	if name == "" {
-		return "(none)"
-	}
-	return clean(name)
 }
 
 func absolute(a money.Amount) money.Amount {
