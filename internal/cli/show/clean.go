@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// clean replaces control characters, so that the text of another user cannot steer a terminal.
-func clean(s string) string { return strings.Map(harmless, s) }
+// Clean replaces control characters, so that the text of another user cannot steer a terminal.
+func Clean(s string) string { return strings.Map(harmless, s) }
 
 // Lines is clean for a text of several lines: newlines and tabs stay.
 func Lines(s string) string {
