@@ -1,36 +1,37 @@
-package scaffold
+// Package pycall finds calls in the text of a Python program, and reads their arguments without running it.
+package pycall
 
 import (
 	"regexp"
 	"strings"
 )
 
-// call is a call in a Python text.
-type call struct {
-	name string
-	args []string // as they stand, without space around them
+// Call is a call in a Python text.
+type Call struct {
+	Name string
+	Args []string // as they stand, without space around them
 	then string   // what follows the closing bracket, to the end of the line
 }
 
-// calls finds the calls of functions with these names, in order of the text.
-func calls(text string, names ...string) []call {
-	var list []call
+// Calls finds the calls of functions with these names, in order of the text.
+func Calls(text string, names ...string) []Call {
+	var list []Call
 	find := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\(`)
 	for _, at := range find.FindAllStringSubmatchIndex(text, -1) {
 		line := text[strings.LastIndexByte(text[:at[0]], '\n')+1 : at[0]]
 		if strings.Contains(line, "#") || strings.HasSuffix(strings.TrimSpace(line), "def") {
 			continue
 		}
-		if args, end, ok := arguments(text, at[1]); ok {
+		if args, end, ok := Arguments(text, at[1]); ok {
 			then, _, _ := strings.Cut(text[end:], "\n")
-			list = append(list, call{text[at[2]:at[3]], args, then})
+			list = append(list, Call{text[at[2]:at[3]], args, then})
 		}
 	}
 	return list
 }
 
-// arguments splits what stands from i on to the bracket that closes it.
-func arguments(text string, i int) (args []string, end int, ok bool) {
+// Arguments splits what stands from i on to the bracket that closes it.
+func Arguments(text string, i int) (args []string, end int, ok bool) {
 	depth, begin := 0, i
 	add := func(to int) {
 		if a := strings.TrimSpace(text[begin:to]); a != "" {
@@ -41,7 +42,7 @@ func arguments(text string, i int) (args []string, end int, ok bool) {
 	for i < len(text) {
 		switch c := text[i]; c {
 		case '"', '\'':
-			_, next, ok := literal(text, i)
+			_, next, ok := Literal(text, i)
 			if !ok {
 				return nil, 0, false
 			}
@@ -69,8 +70,8 @@ func arguments(text string, i int) (args []string, end int, ok bool) {
 	return nil, 0, false
 }
 
-// literal reads a string literal that begins with its quote at i, and says where it ends.
-func literal(text string, i int) (content string, end int, ok bool) {
+// Literal reads a string literal that begins with its quote at i, and says where it ends.
+func Literal(text string, i int) (content string, end int, ok bool) {
 	quote := text[i : i+1]
 	if strings.HasPrefix(text[i:], strings.Repeat(quote, 3)) {
 		quote = strings.Repeat(quote, 3)
@@ -89,34 +90,34 @@ func literal(text string, i int) (content string, end int, ok bool) {
 	return "", 0, false
 }
 
-// part is a piece of a text that a program prints: what is fixed, or an expression.
-type part struct {
-	text string
-	expr bool
-	wide bool // it may be printed behind spaces
+// Part is a piece of a text that a program prints: what is fixed, or an expression.
+type Part struct {
+	Text string
+	Expr bool
+	Wide bool // it may be printed behind spaces
 }
 
-var prefix = regexp.MustCompile(`^[fFrRbBuU]{0,2}["']`)
+var Prefix = regexp.MustCompile(`^[fFrRbBuU]{0,2}["']`)
 
-// parts takes a printed argument apart: string literals, with what their braces
+// Parts takes a printed argument apart: string literals, with what their braces
 // or percent signs stand for, and expressions. rest are the further arguments,
 // which a logger fills in.
-func parts(arg string, rest []string) []part {
-	var list []part
+func Parts(arg string, rest []string) []Part {
+	var list []Part
 	i, formatted := 0, false
 	for {
-		m := prefix.FindString(arg[i:])
+		m := Prefix.FindString(arg[i:])
 		if m == "" {
 			break
 		}
-		content, end, ok := literal(arg, i+len(m)-1)
+		content, end, ok := Literal(arg, i+len(m)-1)
 		if !ok {
 			break
 		}
 		if strings.ContainsAny(m, "fF") {
-			list = append(list, braces(content, nil)...)
+			list = append(list, Braces(content, nil)...)
 		} else {
-			list = append(list, part{text: content})
+			list = append(list, Part{Text: content})
 			formatted = true
 		}
 		i = len(arg) - len(strings.TrimLeft(arg[end:], " \t\n")) // the next literal is a part of this one
@@ -125,7 +126,7 @@ func parts(arg string, rest []string) []part {
 		}
 	}
 	if len(list) == 0 {
-		return []part{{text: arg, expr: true}}
+		return []Part{{Text: arg, Expr: true}}
 	}
 	if !formatted {
 		return list
@@ -135,20 +136,20 @@ func parts(arg string, rest []string) []part {
 
 // filled is a text with what is put into it: by .format or a percent sign after it, or by the
 // further arguments of a logger.
-func filled(list []part, after string, rest []string) []part {
+func filled(list []Part, after string, rest []string) []Part {
 	whole := ""
 	for _, p := range list {
-		whole += p.text
+		whole += p.Text
 	}
 	switch {
 	case strings.HasPrefix(after, ".format("):
-		if args, _, ok := arguments(after, len(".format(")); ok {
-			return braces(whole, args)
+		if args, _, ok := Arguments(after, len(".format(")); ok {
+			return Braces(whole, args)
 		}
 	case strings.HasPrefix(after, "%"):
 		after = strings.TrimSpace(after[1:])
 		if strings.HasPrefix(after, "(") {
-			if args, _, ok := arguments(after, 1); ok {
+			if args, _, ok := Arguments(after, 1); ok {
 				return percents(whole, args)
 			}
 		}
@@ -159,9 +160,9 @@ func filled(list []part, after string, rest []string) []part {
 	return list
 }
 
-// braces takes apart a text with {expression:form}; args fill in {} and {0}.
-func braces(s string, args []string) []part {
-	var list []part
+// Braces takes apart a text with {expression:form}; args fill in {} and {0}.
+func Braces(s string, args []string) []Part {
+	var list []Part
 	fixed, next := "", 0
 	for i := 0; i < len(s); i++ {
 		switch {
@@ -171,27 +172,27 @@ func braces(s string, args []string) []part {
 		case s[i] == '{':
 			j, ok := closing(s, i)
 			if !ok {
-				return append(list, part{text: fixed})
+				return append(list, Part{Text: fixed})
 			}
-			list = append(list, part{text: fixed})
+			list = append(list, Part{Text: fixed})
 			fixed = ""
 			expr, wide := s[i+1:j], false
 			if m := regexp.MustCompile(`^(.*?)(=)?(![rsa])?(:[^:\]]*)?$`).FindStringSubmatch(expr); m != nil {
 				if m[2] != "" { // {name=} prints the name too
-					list = append(list, part{text: m[1] + "="})
+					list = append(list, Part{Text: m[1] + "="})
 				}
 				expr, wide = m[1], width.MatchString(m[4])
 			}
 			if args != nil {
 				expr = filler(expr, args, &next)
 			}
-			list = append(list, part{strings.TrimSpace(expr), true, wide})
+			list = append(list, Part{strings.TrimSpace(expr), true, wide})
 			i = j
 		default:
 			fixed += s[i : i+1]
 		}
 	}
-	return append(list, part{text: fixed})
+	return append(list, Part{Text: fixed})
 }
 
 // closing is where the brace at i is closed.
@@ -242,19 +243,19 @@ var width = regexp.MustCompile(`^[:%][-+<>^=]*[1-9]`)
 var percent = regexp.MustCompile(`%[-+ 0#]*\d*(?:\.\d+)?[diufeEgGsrx]`)
 
 // percents takes apart a text with %d and the like.
-func percents(s string, args []string) []part {
-	var list []part
+func percents(s string, args []string) []Part {
+	var list []Part
 	for k := 0; ; k++ {
 		at := percent.FindStringIndex(s)
 		if at == nil {
-			return append(list, part{text: strings.ReplaceAll(s, "%%", "%")})
+			return append(list, Part{Text: strings.ReplaceAll(s, "%%", "%")})
 		}
 		expr := ""
 		if k < len(args) {
 			expr = args[k]
 		}
-		list = append(list, part{text: strings.ReplaceAll(s[:at[0]], "%%", "%")},
-			part{expr, true, width.MatchString(s[at[0]:at[1]])})
+		list = append(list, Part{Text: strings.ReplaceAll(s[:at[0]], "%%", "%")},
+			Part{expr, true, width.MatchString(s[at[0]:at[1]])})
 		s = s[at[1]:]
 	}
 }
