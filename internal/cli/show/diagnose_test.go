@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/diagnose"
@@ -36,8 +37,8 @@ func TestDiagnosis_FitsItsTerminal(t *testing.T) {
 	team := []diagnose.Report{diagnosed(), unpriced, none, {Job: "well", Measured: 900, HourlyUSD: new(1.0)}}
 	for width, name := range map[int]string{100: "100", 80: "80", 60: "60", 0: "piped"} {
 		p := show.Place{Width: width, Now: now}
-		text := show.Diagnosis(diagnosed(), p) + "\n" + show.Diagnosis(unpriced, p) + "\n" + show.Diagnosis(none, p) + "\n" +
-			show.Diagnosis(team[3], p) + "\n" + show.Diagnoses("vision", team, p)
+		text := utilization.Diagnosis(diagnosed(), p) + "\n" + utilization.Diagnosis(unpriced, p) + "\n" + utilization.Diagnosis(none, p) + "\n" +
+			utilization.Diagnosis(team[3], p) + "\n" + utilization.Diagnoses("vision", team, p)
 		golden.Check(t, fmt.Sprintf("diagnose.%s.txt", name), text)
 		for line := range strings.Lines(text) {
 			if n := draw.Width(strings.TrimRight(line, "\n")); width > 0 && n > width {
