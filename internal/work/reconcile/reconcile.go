@@ -1,12 +1,11 @@
-// Package reconcile compares a provider's bill with what scrimp accounted for: it finds the machine of each line, splits
-// the gap of each machine into parts that add up to it exactly, and lists what has no partner on either side.
+// Package reconcile compares a provider's bill with what scrimp accounted for: it finds the machine of each line,
+// splits the gap of each machine into parts that add up to it exactly, and lists what has no partner on either side.
 package reconcile
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -142,9 +141,11 @@ type Books struct {
 
 // New compares what is of the span; zero times are of any time.
 func New(since, until time.Time) *Books {
-	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{}, jobs: map[string][]*found{},
-		types: map[string][]*found{}, seen: map[string]int{}, places: 2, totals: map[money.Currency]*Total{}}
-	b.answer = Answer{Totals: []Total{}, Gaps: []Gap{}, NeverOurs: []Alone{}, NotBilled: []Alone{}, Others: []Alone{}}
+	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{},
+		jobs: map[string][]*found{}, types: map[string][]*found{}, seen: map[string]int{}, places: 2,
+		totals: map[money.Currency]*Total{}}
+	b.answer = Answer{Totals: []Total{}, Gaps: []Gap{}, NeverOurs: []Alone{}, NotBilled: []Alone{},
+		Others: []Alone{}}
 	if !since.IsZero() {
 		b.answer.Month = since.Format("2006-01")
 	}
@@ -204,8 +205,8 @@ func (b *Books) Row(r bill.Row) {
 }
 
 func alone(l *bill.Line, why string) Alone {
-	return Alone{Line: l.At, Resource: cmp.Or(l.Resource, l.Description), Job: l.Job, Amount: l.Billed, Currency: l.Currency,
-		Why: why}
+	return Alone{Line: l.At, Resource: cmp.Or(l.Resource, l.Description), Job: l.Job, Amount: l.Billed,
+		Currency: l.Currency, Why: why}
 }
 
 func listed(list []Alone, a Alone) []Alone {
@@ -226,7 +227,8 @@ func (b *Books) line(l *bill.Line) {
 	if !b.since.IsZero() && (l.Start.Before(b.since) || !l.Start.Before(b.until)) {
 		t.OtherMonths.add(l.Billed)
 		if ours {
-			b.answer.Others = listed(b.answer.Others, alone(l, "late or early: the charge is of "+l.Start.Format("2006-01")))
+			why = "late or early: the charge is of " + l.Start.Format("2006-01")
+			b.answer.Others = listed(b.answer.Others, alone(l, why))
 		}
 		return
 	}
@@ -240,91 +242,6 @@ func (b *Books) line(l *bill.Line) {
 	default:
 		t.NotOurs.add(l.Billed)
 	}
-}
-
-// partner finds the machine of a line: by the provider's id, then by scrimp's tags, then by time and type. Without one
-// it says why, where the line claims to be scrimp's.
-func (b *Books) partner(l *bill.Line) (f *found, by, why string) {
-	id := l.Resource[strings.LastIndexAny(l.Resource, "/:")+1:]
-	for _, name := range []string{l.Resource, id} {
-		if !b.instances[name] {
-			continue
-		}
-		if f = b.machines[key{name, l.Currency}]; f != nil {
-			return f, "id", ""
-		}
-		return nil, "", fmt.Sprintf("scrimp accounts for this machine in another currency than %s: no rate is known", l.Currency)
-	}
-	for _, tag := range []string{l.Attempt, l.Job} {
-		if f, why = b.tagged(l, tag); f != nil {
-			return f, "tag", ""
-		} else if why != "" {
-			return nil, "", why
-		}
-	}
-	if l.Job != "" || l.Attempt != "" {
-		return nil, "", "its tag names a job of which no machine is known in this time"
-	}
-	if l.Category != bill.Compute {
-		return nil, "", ""
-	}
-	list := b.alike(l)
-	switch {
-	case len(list) == 0:
-		return nil, "", ""
-	case l.Resource != "":
-		return nil, "", "a machine of a type that scrimp rented at that time, and its id is none of scrimp's"
-	case len(list) > 1:
-		return nil, "", "several machines of scrimp have this type at that time"
-	}
-	return list[0], "time", ""
-}
-
-// tagged is the machine of the job or attempt, the one that has the line's type and time where there are several.
-func (b *Books) tagged(l *bill.Line, tag string) (f *found, why string) {
-	if tag == "" {
-		return nil, ""
-	}
-	list := slices.DeleteFunc(slices.Clone(b.jobs[tag]), func(f *found) bool { return f.Currency != l.Currency })
-	switch {
-	case len(list) == 0 && len(b.jobs[tag]) > 0:
-		return nil, fmt.Sprintf("scrimp accounts for %s in another currency than %s: no rate is known", tag, l.Currency)
-	case l.Resource != "" && l.Category == bill.Compute && len(list) > 0:
-		return nil, "its tag names " + tag + ", and its id is none of that job's machines"
-	case len(list) > 1:
-		list = slices.DeleteFunc(list, func(f *found) bool { return !f.at(l) || !ofType(l, f.Type) })
-		if len(list) != 1 {
-			return nil, "its tag names " + tag + ", which has several machines"
-		}
-	}
-	if len(list) == 1 {
-		return list[0], ""
-	}
-	return nil, ""
-}
-
-// at reports whether the line is of the machine's time.
-func (f *found) at(l *bill.Line) bool { return l.Start.Before(f.End) && l.End.After(f.Begin) }
-
-func ofType(l *bill.Line, name string) bool {
-	name = strings.ToLower(name)
-	return name != "" && (strings.Contains(strings.ToLower(l.SKU), name) ||
-		strings.Contains(strings.ToLower(l.Description), name))
-}
-
-// alike are the machines of the line's type, time and currency.
-func (b *Books) alike(l *bill.Line) (list []*found) {
-	for name, all := range b.types {
-		if !ofType(l, name) {
-			continue
-		}
-		for _, f := range all {
-			if f.Currency == l.Currency && f.at(l) {
-				list = append(list, f)
-			}
-		}
-	}
-	return list
 }
 
 func (b *Books) match(f *found, l *bill.Line, by string) {
@@ -399,55 +316,4 @@ func size(d decimal.Decimal) decimal.Decimal {
 		return d.Neg()
 	}
 	return d
-}
-
-// gap splits what is billed less what is ours. The parts are exact: price takes what time leaves.
-func (b *Books) gap(f *found, ours decimal.Decimal) Gap {
-	g := Gap{Instance: f.Instance, Job: f.Job, Currency: f.Currency, Ours: ours, Billed: f.billed, Gap: f.billed.Sub(ours),
-		Parts: f.parts, Lines: f.lines, By: strings.Join(slices.Sorted(maps.Keys(f.by)), "+"), Notes: f.notes}
-	if f.OtherCost.Sign() != 0 {
-		g.Parts[Other] = g.Parts[Other].Sub(f.OtherCost)
-	}
-	left := f.usage.Sub(f.Cost)
-	if f.timed && f.untimed == 0 && f.Hours.Sign() > 0 {
-		long := f.hours.Sub(f.Hours)
-		if at := times(long, f.Cost, f.Hours); size(at).Cmp(b.least(f.lines)) > 0 {
-			g.Parts[Time], left = at, left.Sub(at)
-		}
-	}
-	p := Price
-	if size(left).Cmp(b.least(f.lines)) <= 0 {
-		p = Rounding
-	}
-	g.Parts[p] = g.Parts[p].Add(left)
-	for p, a := range g.Parts {
-		if a.Sign() == 0 {
-			delete(g.Parts, p)
-		}
-	}
-	return g
-}
-
-// least is half of the last decimal that the bill has, for each line.
-func (b *Books) least(lines int) decimal.Decimal {
-	d, _ := decimal.Parse(fmt.Sprintf("%de-%d", 5*lines, min(b.places, 12)+1)) // digits and an exponent
-	return d
-}
-
-// times is a · b / c, cut off at 1e-12.
-func times(a, b, c decimal.Decimal) decimal.Decimal {
-	x, y, z := fraction(a), fraction(b), fraction(c)
-	r := x.Mul(x, y)
-	r.Quo(r, z)
-	n := new(big.Int).Mul(r.Num(), big.NewInt(1e12))
-	cut, ok := money.FromBig(n.Quo(n, r.Denom()))
-	if !ok {
-		return decimal.Decimal{}
-	}
-	return decimal.OfAmount(cut)
-}
-
-func fraction(d decimal.Decimal) *big.Rat {
-	r, _ := new(big.Rat).SetString(d.String()) // a decimal is a fraction
-	return r
 }
