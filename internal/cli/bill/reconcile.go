@@ -31,8 +31,8 @@ func (a *app) reconcileCmd() *cobra.Command {
 		Long: "Reads bills as scrimp bill show does, finds the machine of each line (by the provider's id, then by " +
 			"scrimp's tags, then by time and type), and compares what each machine was billed with what scrimp " +
 			"accounted for in the month. Each gap is split into price, time, rounding, tax, credit, commitment, other " +
-			"(disks, addresses, transfer) and duplicate lines; the parts add up to it exactly. What has no partner is listed on both sides. " +
-			"Currencies are never added up. Nothing is sent or booked." +
+			"(disks, addresses, transfer) and duplicate lines; the parts add up to it exactly. What has no partner " +
+			"is listed on both sides. Currencies are never added up. Nothing is sent or booked." +
 			"\n\nExit status: 0 compared, 1 error, or a row could not be read.",
 		Example: "  scrimp reconcile --month 2026-10 cur-00001.csv.gz\n" +
 			"  scrimp reconcile --month 2026-10 --json october-*.csv",
