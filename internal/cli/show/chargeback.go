@@ -18,13 +18,13 @@ func Chargeback(v api.Chargeback, p Place) string {
 	if !v.Over {
 		until = ", up to now: the month is not over."
 	}
-	s.WriteString(draw.Wrap("", fmt.Sprintf("%s, shared cost divided by the rule %s%s", clean(v.Month), clean(v.Rule),
-		until), p.width()))
+	s.WriteString(draw.Wrap("", fmt.Sprintf("%s, shared cost divided by the rule %s%s", Clean(v.Month), Clean(v.Rule),
+		until), p.Columns()))
 	whole := func(a *money.Amount, c money.Currency) string {
 		if a == nil {
 			return "-"
 		}
-		return sum(*a, c)
+		return money.Short(*a, c)
 	}
 	var costs, units [][]string
 	for _, l := range v.Statements {
@@ -33,32 +33,32 @@ func Chargeback(v api.Chargeback, p Place) string {
 			if l.Uses[u].IsZero() {
 				return "-"
 			}
-			return sum(l.Uses[u], c)
+			return money.Short(l.Uses[u], c)
 		}
-		costs = append(costs, []string{clean(l.Team), sum(l.Own, c), use(api.Useful), use(api.Lost), use(api.StartUp),
-			use(api.Idle), use(api.Open), sum(l.Shared, c), sum(l.Total, c), sum(l.Accrued, c), sum(l.Billed, c),
-			whole(l.Saved, c)})
-		units = append(units, []string{clean(l.Team), fmt.Sprint(l.Runs), fmt.Sprint(l.Succeeded), whole(l.PerRun, c),
-			whole(l.PerSuccess, c), whole(l.PerGPUHour, c), sum(l.LostToInterrupts, c), whole(l.PerEpoch, c),
+		costs = append(costs, []string{Clean(l.Team), money.Short(l.Own, c), use(api.Useful), use(api.Lost), use(api.StartUp),
+			use(api.Idle), use(api.Open), money.Short(l.Shared, c), money.Short(l.Total, c), money.Short(l.Accrued, c),
+			money.Short(l.Billed, c), whole(l.Saved, c)})
+		units = append(units, []string{Clean(l.Team), fmt.Sprint(l.Runs), fmt.Sprint(l.Succeeded), whole(l.PerRun, c),
+			whole(l.PerSuccess, c), whole(l.PerGPUHour, c), money.Short(l.LostToInterrupts, c), whole(l.PerEpoch, c),
 			whole(l.PerMillion, c)})
 	}
 	dash := []string{"-", "-", "-", "-", "-"}
 	for _, l := range v.Pools {
-		costs = append(costs, slices.Concat([]string{clean(l.Name), sum(l.Amount, l.Currency)}, dash,
-			[]string{sum(l.Divided.Neg(), l.Currency), sum(l.Left, l.Currency), "-", "-", "-"}))
+		costs = append(costs, slices.Concat([]string{Clean(l.Name), money.Short(l.Amount, l.Currency)}, dash,
+			[]string{money.Short(l.Divided.Neg(), l.Currency), money.Short(l.Left, l.Currency), "-", "-", "-"}))
 	}
 	for _, l := range v.Totals {
-		costs = append(costs, slices.Concat([]string{"total", sum(l.Own.Add(l.Shared).Add(l.Left), l.Currency)}, dash,
-			[]string{"-", sum(l.Total, l.Currency), "-", "-", "-"}))
+		costs = append(costs, slices.Concat([]string{"total", money.Short(l.Own.Add(l.Shared).Add(l.Left), l.Currency)}, dash,
+			[]string{"-", money.Short(l.Total, l.Currency), "-", "-", "-"}))
 	}
 	right := func(name string, leaves int) draw.Column { return draw.Column{Name: name, Right: true, Leaves: leaves} }
 	s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "TEAM", Key: true}, right("OWN", 0), right("USEFUL", 3),
 		right("LOST", 4), right("START-UP", 5), right("IDLE", 6), right("OPEN", 7), right("SHARED", 0), right("TOTAL", 0),
-		right("ACCRUED", 2), right("BILLED", 1), right("SAVED", 1)}, costs, p.width()))
+		right("ACCRUED", 2), right("BILLED", 1), right("SAVED", 1)}, costs, p.Columns()))
 	if len(units) > 0 {
 		s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "TEAM", Key: true}, right("RUNS", 0), right("SUCCEEDED", 4),
 			right("PER RUN", 0), right("PER SUCCESS", 0), right("PER GPU-HOUR", 0), right("INTERRUPTIONS", 3),
-			right("PER EPOCH", 1), right("PER 1M SAMPLES", 2)}, units, p.width()))
+			right("PER EPOCH", 1), right("PER 1M SAMPLES", 2)}, units, p.Columns()))
 	}
 	s.WriteString(methods(v, p))
 	return s.String()
@@ -71,12 +71,12 @@ func methods(v api.Chargeback, p Place) string {
 		if i == 0 {
 			text.WriteString("\n")
 		}
-		text.WriteString(draw.Wrap("", fmt.Sprintf("%s, %s: %s.", clean(l.Name), sum(l.Amount, l.Currency),
-			clean(l.Method)), p.width()))
+		text.WriteString(draw.Wrap("", fmt.Sprintf("%s, %s: %s.", Clean(l.Name), money.Short(l.Amount, l.Currency),
+			Clean(l.Method)), p.Columns()))
 	}
 	if !v.Whole {
 		text.WriteString("\n" + draw.Wrap("", "You see the teams in which you have a role. Their shares are of the whole "+
-			"month.", p.width()))
+			"month.", p.Columns()))
 	}
 	return text.String()
 }
@@ -84,13 +84,13 @@ func methods(v api.Chargeback, p Place) string {
 // Fees is the table of shared costs that no machine has.
 func Fees(list []api.Fee, p Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "No fees.", p.width())
+		return draw.Wrap("", "No fees.", p.Columns())
 	}
 	var rows [][]string
 	for _, f := range list {
-		rows = append(rows, []string{clean(f.Name), sum(f.Amount, f.Currency), cmp.Or(clean(f.Since), "-"),
-			cmp.Or(clean(f.Until), "-")})
+		rows = append(rows, []string{Clean(f.Name), money.Short(f.Amount, f.Currency), cmp.Or(Clean(f.Since), "-"),
+			cmp.Or(Clean(f.Until), "-")})
 	}
 	return draw.Grid([]draw.Column{{Name: "FEE", Key: true}, {Name: "A MONTH", Right: true}, {Name: "SINCE"},
-		{Name: "UNTIL"}}, rows, p.width())
+		{Name: "UNTIL"}}, rows, p.Columns())
 }

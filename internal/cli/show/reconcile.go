@@ -23,32 +23,32 @@ func Reconcile(v reconcile.Answer, p Place) string {
 		c := t.Currency
 		part := func(name string, n reconcile.Sum, of string) {
 			if n.Count > 0 {
-				p.fact(&s, name, "%s, %s", billed(n.Amount, c), draw.Count(n.Count, of))
+				p.Fact(&s, name, "%s, %s", billed(n.Amount, c), draw.Count(n.Count, of))
 			}
 		}
-		p.fact(&s, "bill", "%s in %s", billed(t.File, c), c)
+		p.Fact(&s, "bill", "%s in %s", billed(t.File, c), c)
 		part("matched", t.Matched, "line")
 		part("never ours", t.NeverOurs, "line")
 		part("not scrimp's", t.NotOurs, "line")
 		part("other months", t.OtherMonths, "line")
 		part("not read", t.Unread, "row")
-		p.fact(&s, "scrimp's cost", "%s", billed(t.Ours, c))
+		p.Fact(&s, "scrimp's cost", "%s", billed(t.Ours, c))
 		part("not billed yet", t.NotBilled, "machine")
-		p.fact(&s, "gap", "%s%s", billed(t.Gap, c), partsText(t.Parts, c))
+		p.Fact(&s, "gap", "%s%s", billed(t.Gap, c), partsText(t.Parts, c))
 	}
 	if len(v.Totals) == 0 {
-		s.WriteString(draw.Wrap("", "The bill has no rows, and scrimp no costs.", p.width()))
+		s.WriteString(draw.Wrap("", "The bill has no rows, and scrimp no costs.", p.Columns()))
 	}
 	var rows [][]string
 	for _, g := range v.Gaps {
 		if g.Gap.Sign() != 0 && len(rows) < mostGaps {
-			rows = append(rows, []string{clean(g.Instance), billed(g.Ours, g.Currency), billed(g.Billed, g.Currency),
+			rows = append(rows, []string{Clean(g.Instance), billed(g.Ours, g.Currency), billed(g.Billed, g.Currency),
 				billed(g.Gap, g.Currency), g.By, strings.TrimPrefix(partsText(g.Parts, g.Currency), ": ") + notes(g.Notes)})
 		}
 	}
 	if len(rows) > 0 {
 		s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "MACHINE", Key: true}, {Name: "OURS", Right: true},
-			{Name: "BILLED", Right: true}, {Name: "GAP", Right: true}, {Name: "BY", Leaves: 1}, {Name: "WHY"}}, rows, p.width()))
+			{Name: "BILLED", Right: true}, {Name: "GAP", Right: true}, {Name: "BY", Leaves: 1}, {Name: "WHY"}}, rows, p.Columns()))
 	}
 	lists := []struct {
 		name string
@@ -61,11 +61,11 @@ func Reconcile(v reconcile.Answer, p Place) string {
 			if a.Line > 0 {
 				line = fmt.Sprint(a.Line)
 			}
-			rows = append(rows, []string{clean(a.Resource), line, billed(a.Amount, a.Currency), clean(a.Why)})
+			rows = append(rows, []string{Clean(a.Resource), line, billed(a.Amount, a.Currency), Clean(a.Why)})
 		}
 		if len(rows) > 0 {
 			s.WriteString("\n" + draw.Grid([]draw.Column{{Name: l.name, Key: true}, {Name: "LINE", Right: true, Leaves: 1},
-				{Name: "AMOUNT", Right: true}, {Name: "WHY"}}, rows, p.width()))
+				{Name: "AMOUNT", Right: true}, {Name: "WHY"}}, rows, p.Columns()))
 		}
 	}
 	return s.String()
