@@ -1,7 +1,5 @@
 package diagnose
 
-import "fmt"
-
 // Class is a kind of cause.
 type Class string
 
