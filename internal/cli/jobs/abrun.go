@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ const abParam = "ab"
 type abKept struct {
 	ab.Design
 	Baseline string `json:"baseline"`
+	Shown    string `json:"shown,omitempty"` // the metric that is shown, judged or not
 	Arm      string `json:"arm"`
 	Seed     int    `json:"seed"`
 	Key      string `json:"key"` // of this comparison alone, so no run is taken from another one
@@ -170,7 +172,7 @@ func (a *app) abSubmit(ctx context.Context, c *command.Client, b baseline, arms 
 			if err != nil {
 				return err
 			}
-			kept, err := json.Marshal(abKept{d, arms[0].job.Name, x.name, seed, key})
+			kept, err := json.Marshal(abKept{d, arms[0].job.Name, cmp.Or(d.Metric, arms[0].job.Metric.Name), x.name, seed, key})
 			if err != nil || len(kept) > 4000 {
 				return errors.New("the fields of --set are too long: 3,000 letters together are the most")
 			}

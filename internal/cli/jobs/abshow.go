@@ -94,10 +94,10 @@ func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over
 		if err := json.Unmarshal([]byte(s.Params[abParam]), &kept); err != nil || kept.Pairs == 0 {
 			return v, fmt.Errorf("%s is a pipeline and no comparison: scrimp pipeline status %s shows it", g.ID, g.ID)
 		}
-		v.Design, v.Baseline = kept.Design, kept.Baseline
+		v.Design, v.Baseline, v.Metric = kept.Design, kept.Baseline, kept.Shown
 		r, done := over[s.Job]
 		if !done {
-			if r, err = abRun(ctx, c, s, kept.Metric); err != nil {
+			if r, err = abRun(ctx, c, s, kept.Shown); err != nil {
 				return v, err
 			}
 			if r.Closed && s.Job != "" {

@@ -58,6 +58,7 @@ type ABArm struct {
 type AB struct {
 	Group    string         `json:"group"`
 	Baseline string         `json:"baseline"`
+	Metric   string         `json:"metric,omitempty"` // that is shown, where none is judged too
 	Design   ab.Design      `json:"design"`
 	State    string         `json:"state"`
 	Closed   bool           `json:"closed"`
@@ -102,7 +103,7 @@ func (v *AB) Sum() {
 	}
 	v.Complete, v.Error = len(done[0]), ab.Error
 	for i := range v.Arms {
-		v.Arms[i].sum(done[i], done[0], done[1], v.Design.Metric != "")
+		v.Arms[i].sum(done[i], done[0], done[1], v.Metric != "")
 	}
 	r := ab.Judge(v.Design, pairs)
 	v.Pairs, v.Why, v.Decided = r.Pairs, r.Why, r.Over
@@ -157,12 +158,12 @@ func (v *AB) broken() {
 }
 
 // sum fills in an arm of the runs of complete pairs.
-func (x *ABArm) sum(runs, base, change []ABRun, judged bool) {
+func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 	if len(runs) == 0 {
 		return
 	}
 	n := float64(len(runs))
-	sum, least, most, known := 0.0, math.Inf(1), math.Inf(-1), judged
+	sum, least, most := 0.0, math.Inf(1), math.Inf(-1)
 	var cost money.Amount
 	for _, r := range runs {
 		cost = cost.Add(r.Cost)
@@ -241,11 +242,7 @@ func (v AB) Text(p Place) string {
 	}
 	p.fact(&b, "verdict", "%s: %s", verdict, v.Why)
 	if v.MorePairs != nil && v.Decided {
-		text := fmt.Sprintf("--seeds %d --first-seed %d would tell with a probability of 80 %%", *v.MorePairs, d.First+d.Pairs)
-		if v.MoreCost != nil {
-			text += fmt.Sprintf(": %d more pairs cost about %s", *v.MorePairs, money.Short(*v.MoreCost, v.Currency))
-		}
-		p.fact(&b, "more", "%s", text)
+		v.more(&b, p)
 	}
 	switch {
 	case v.Saving == nil:
@@ -260,11 +257,25 @@ func (v AB) Text(p Place) string {
 	return b.String()
 }
 
+// more says what would probably tell.
+func (v AB) more(b *strings.Builder, p Place) {
+	cost, n := "", *v.MorePairs
+	if v.MoreCost != nil {
+		cost = " cost about " + money.Short(*v.MoreCost, v.Currency)
+	}
+	if n > ab.MaxPairs {
+		p.fact(b, "more", "%d more pairs%s, which no comparison has: a larger tolerance needs fewer", n, cost)
+		return
+	}
+	p.fact(b, "more", "%d more pairs%s: --seeds %d --first-seed %d tell with a probability of 80 %%", n, cost, n,
+		v.Design.First+v.Design.Pairs)
+}
+
 // table has a line for each arm.
 func (v AB) table(p Place) string {
 	quality := "QUALITY"
-	if v.Design.Metric != "" {
-		quality = strings.ToUpper(clean(v.Design.Metric))
+	if v.Metric != "" {
+		quality = strings.ToUpper(clean(v.Metric))
 	}
 	var rows [][]string
 	for _, x := range v.Arms {

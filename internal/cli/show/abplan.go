@@ -49,8 +49,8 @@ func (v *ABPlan) Total(budget *money.Amount) {
 func (v ABPlan) Text(p Place) string {
 	var b strings.Builder
 	d := v.Design
-	fmt.Fprintf(&b, "%s compares %s with the same job with %s\n", clean(v.Name), clean(v.Baseline),
-		clean(strings.Join(d.Set, ", ")))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", clean(v.Name), clean(v.Baseline),
+		clean(strings.Join(d.Set, ", "))), p.width()))
 	p.fact(&b, "runs", "%s of two runs with one seed, %d to %d; both runs of a pair at once", draw.Count(d.Pairs, "pair"),
 		d.First, d.First+d.Pairs-1)
 	for i, name := range []string{"baseline", "change"} {

@@ -37,7 +37,7 @@ type Result struct {
 // first verdict makes no more errors than who looks once.
 func Judge(d Design, pairs []Pair) Result {
 	if d.Metric == "" {
-		return Result{Pairs: len(pairs), Why: "no tolerance was given, so quality is shown and not judged"}
+		return Result{Pairs: len(pairs), Why: "no tolerance was given, so quality is not judged"}
 	}
 	if len(pairs) == 0 {
 		return Result{Verdict: CannotTell, Why: "no pair of runs is complete yet", More: max(d.Pairs, MinPairs)}
