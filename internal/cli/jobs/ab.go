@@ -63,10 +63,10 @@ run failed.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "the change: set this `FIELD=VALUE` of the job file, as env.PRECISION=bf16 "+
 		"(may be repeated)")
-	flags.StringVar(&f.tolerance, "tolerance", "", "how much worse the change may be: `METRIC=AMOUNT`, as accuracy=0.2% of "+
-		"the baseline's value or loss=0.01 (default: quality is not judged)")
-	flags.StringVar(&f.goal, "goal", "", "whether less or more of the metric is better: minimize or maximize (default: as "+
-		"the job file or the metric's name says)")
+	flags.StringVar(&f.tolerance, "tolerance", "", "how much worse the change may be: `METRIC=AMOUNT`, as accuracy=0.2% "+
+		"of the baseline's value or loss=0.01 (default: quality is not judged)")
+	flags.StringVar(&f.goal, "goal", "", "whether less or more of the metric is better: minimize or maximize (default: "+
+		"as the job file or the metric's name says)")
 	flags.IntVar(&f.seeds, "seeds", 0, "`number` of pairs, 1 to 50 (default 6 with --tolerance, else 3)")
 	flags.IntVar(&f.first, "first-seed", 1, "`seed` of the first pair; the others count up from it")
 	flags.StringVar(&f.budget, "budget", "", "let all runs together cost at most this `amount`, as '$20' (default: the "+
@@ -262,8 +262,8 @@ func (f *abFlags) maximize(metric string, j spec.Job) (bool, error) {
 	case f.goal != "":
 		return false, fmt.Errorf("--goal %q: write minimize or maximize", f.goal)
 	case said != "" && known && (said == "maximize") != guess:
-		return false, fmt.Errorf("%s: the job file says %s (its default, where metric.goal is not given), which its name does "+
-			"not: give --goal minimize or --goal maximize", metric, said)
+		return false, fmt.Errorf("%s: the job file says %s (its default, where metric.goal is not given), which its name "+
+			"does not: give --goal minimize or --goal maximize", metric, said)
 	case said != "":
 		return said == "maximize", nil
 	case known:

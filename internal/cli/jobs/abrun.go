@@ -139,8 +139,8 @@ func abNotes(j spec.Job, d ab.Design) (list []string) {
 		list = nil
 	}
 	if d.Metric != "" && j.Metric.Name != d.Metric && !strings.Contains(j.Progress.Pattern, "(?P<"+d.Metric+">") {
-		list = append(list, fmt.Sprintf("%s is neither metric.name nor a group of progress.pattern: the program has to report "+
-			"it by the helper, or in SCRIMP_PROGRESS_FILE", d.Metric))
+		list = append(list, fmt.Sprintf("%s is neither metric.name nor a group of progress.pattern: the program has to "+
+			"report it by the helper, or in SCRIMP_PROGRESS_FILE", d.Metric))
 	}
 	if len(j.Outputs) > 0 {
 		list = append(list, "outputs of the runs are not kept")

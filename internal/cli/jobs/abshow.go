@@ -47,7 +47,8 @@ func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error 
 		}
 		switch {
 		case ctx.Err() != nil:
-			a.Notef("\nDetached: %s goes on, and nothing stops it early. scrimp ab status %s shows it, scrimp stop %s ends it.\n",
+			a.Notef("\nDetached: %s goes on, and nothing stops it early. scrimp ab status %s shows it, scrimp stop %s ends "+
+				"it.\n",
 				id, id, id)
 			return nil
 		case err != nil:

@@ -248,8 +248,8 @@ func (v AB) Text(p Place) string {
 	case v.Saving == nil:
 		p.fact(&b, "saving", "unknown: no pair is complete")
 	case v.Saving.Sign() < 0:
-		p.fact(&b, "saving", "none: the change costs %s more a run, %s more in 1,000", money.Format(v.Saving.Neg(), v.Currency, 6),
-			money.Short(v.Saving1000.Neg(), v.Currency))
+		p.fact(&b, "saving", "none: the change costs %s more a run, %s more in 1,000",
+			money.Format(v.Saving.Neg(), v.Currency, 6), money.Short(v.Saving1000.Neg(), v.Currency))
 	default:
 		p.fact(&b, "saving", "%s a run, %s in 1,000", money.Format(*v.Saving, v.Currency, 6),
 			money.Short(*v.Saving1000, v.Currency))
@@ -295,8 +295,8 @@ func (v AB) table(p Place) string {
 		rows = append(rows, row)
 	}
 	return draw.Grid([]draw.Column{{Name: "ARM", Key: true}, {Name: quality, Right: true}, {Name: "OVER SEEDS"},
-		{Name: "TIME", Right: true}, {Name: "PEAK MEMORY", Right: true, Leaves: 1}, {Name: "COST OF A RUN", Right: true}}, rows,
-		p.width())
+		{Name: "TIME", Right: true}, {Name: "PEAK MEMORY", Right: true, Leaves: 1}, {Name: "COST OF A RUN", Right: true}},
+		rows, p.width())
 }
 
 // allowed writes how much worse the change may be.

@@ -87,8 +87,8 @@ func (v ABPlan) Text(p Place) string {
 		}
 		p.fact(&b, "tells", "whether %s is worse by more than %s (%s is better), with an error of at most %g %%",
 			clean(d.Metric), much, goal, 100*ab.Error)
-		p.fact(&b, "", "equal arms are found no worse in 80 %% of such comparisons if the differences of pairs have a standard "+
-			"deviation of %.0f %% of the tolerance or less", 100**v.Scatter)
+		p.fact(&b, "", "equal arms are found no worse in 80 %% of such comparisons if the differences of pairs have a "+
+			"standard deviation of %.0f %% of the tolerance or less", 100**v.Scatter)
 	}
 	for _, n := range v.Notes {
 		p.fact(&b, "note", "%s", n)

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// With is a job file with a field set, as resources.accelerator or env.NAME. The value is read as YAML, as behind a field
-// of the file. It makes the maps that the path leads through. Parse judges what comes out.
+// With is a job file with a field set, as resources.accelerator or env.NAME. The value is read as YAML, as behind a
+// field of the file. It makes the maps that the path leads through. Parse judges what comes out.
 func With(text []byte, field, value string) ([]byte, error) {
 	root, problem := document(text)
 	if problem != nil {
@@ -34,7 +34,8 @@ func With(text []byte, field, value string) ([]byte, error) {
 				strings.Join(path[:i], "."))
 		}
 		if at.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("`%s` is no map of fields in the job file, so it has no %s", strings.Join(path[:i], "."), name)
+			return nil, fmt.Errorf("`%s` is no map of fields in the job file, so it has no %s",
+				strings.Join(path[:i], "."), name)
 		}
 		next := v
 		if i+1 < len(path) {

@@ -38,9 +38,9 @@ func signs(n int) []uint64 {
 }
 
 // positive tests after each pair whether the mean of all differences is above 0, and returns after how many pairs that
-// is shown; 0: it is not. After k of n pairs at most (k/n)² × level(n) of the combinations are taken for proof, those with the
-// largest sums first. A combination that was taken once counts as spent, so looking after each pair costs no error. The
-// square spends little on the first pairs, in which one side of skewed noise is easily missed.
+// is shown; 0: it is not. After k of n pairs at most (k/n)² × level(n) of the combinations are taken for proof, those
+// with the largest sums first. A combination that was taken once counts as spent, so looking after each pair costs no
+// error. The square spends little on the first pairs, in which one side of skewed noise is easily missed.
 func positive(differences []float64, n int) int {
 	group := signs(n)
 	sums, taken, spent := make([]float64, len(group)), make([]bool, len(group)), 0
@@ -65,8 +65,8 @@ func positive(differences []float64, n int) int {
 	return 0
 }
 
-// largest are the indexes of at most that many of the largest sums that were not taken yet. Of equal sums it returns all
-// or none.
+// largest are the indexes of at most that many of the largest sums that were not taken yet. Of equal sums it
+// returns all or none.
 func largest(sums []float64, taken []bool, most int) []int {
 	if most <= 0 {
 		return nil

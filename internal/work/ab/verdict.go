@@ -119,7 +119,8 @@ func (r *Result) undecided(d Design, margins []float64) {
 
 // ignored reports whether all of at least three pairs have the same values.
 func ignored(pairs []Pair) bool {
-	return len(pairs) > 2 && !slices.ContainsFunc(pairs, func(p Pair) bool { return p.Base != pairs[0].Base || p.Other != pairs[0].Other })
+	differs := func(p Pair) bool { return p.Base != pairs[0].Base || p.Other != pairs[0].Other }
+	return len(pairs) > 2 && !slices.ContainsFunc(pairs, differs)
 }
 
 func negated(list []float64) []float64 {

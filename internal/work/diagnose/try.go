@@ -60,10 +60,11 @@ func moreMemory(in *Input) *string {
 
 func idleStop(in *Input) *string { return trial(in, "idle=10m") }
 
-// accelerators are names of GPUs as job files have them, with one that is smaller; "": none is tried. What a driver says
-// begins with the longest name that fits.
+// accelerators are names of GPUs as job files have them, with one that is smaller; "": none is tried. A driver's
+// name has one of them as a word.
 var accelerators = []struct{ name, smaller string }{
-	{"H200", "H100"}, {"H100", "A100"}, {"A100", "L4"}, {"L40S", "L4"}, {"A10G", "T4"}, {"V100", "T4"}, {"L4", "T4"}, {"T4", ""},
+	{"H200", "H100"}, {"H100", "A100"}, {"A100", "L4"}, {"L40S", "L4"}, {"A10G", "T4"}, {"V100", "T4"},
+	{"L4", "T4"}, {"T4", ""},
 }
 
 // named is the GPU of the machines as job files call it, and how many a machine has; 0: there is none that is known.
