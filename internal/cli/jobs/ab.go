@@ -24,11 +24,11 @@ import (
 
 // abFlags are those of scrimp ab.
 type abFlags struct {
-	job                            jobfile.Flags
-	set                            []string
-	tolerance, goal, budget, name  string
-	seeds, first                   int
-	plan, yes, detach, force, asks bool
+	job                           jobfile.Flags
+	set                           []string
+	tolerance, goal, budget, name string
+	seeds, first                  int
+	plan, yes, detach, force      bool
 }
 
 func (a *app) abCmd() *cobra.Command {
