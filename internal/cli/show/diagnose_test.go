@@ -24,7 +24,7 @@ func diagnosed() diagnose.Report {
 				"its workers use 1.9 cores", SavingUSD: new(1.9), Low: new(1.0), High: new(2.1), Change: change, Effort: effort, Risk: risk,
 				Share: &diagnose.Range{Low: 0.32, Value: 0.6, High: 0.66}},
 			{Class: diagnose.Leak, Group: "code", Evidence: "the program's memory grows by 4GiB an hour without end", Change: "bound lists",
-				Effort: "medium", Risk: "none", AB: new("scrimp rerun train-lm --env OMP_NUM_THREADS=8")},
+				Effort: "medium", Risk: "none", AB: new("scrimp ab train-lm --set env.OMP_NUM_THREADS=8")},
 		},
 		Operators: []profile.Operator{{Name: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", Share: 0.61, Part: profile.Loading},
 			{Name: "aten::addmm", Share: 0.2, Part: profile.Compute}}}
