@@ -143,7 +143,7 @@ func (v *AB) broken() {
 					why += " that is a number: it has reported " + strings.Join(r.Reported, ", ")
 				}
 			case r.Closed && r.State != "succeeded" && r.State != "cancelled":
-				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, words(r.State))
+				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, Words(r.State))
 				if r.Why != "" {
 					why += " (" + r.Why + ")"
 				}
@@ -207,13 +207,13 @@ func (v AB) Progress() string {
 			}
 		}
 	}
-	line := fmt.Sprintf("%s: %d of %s over, %s", clean(v.Group), over, draw.Count(2*v.Design.Pairs, "run"),
+	line := fmt.Sprintf("%s: %d of %s over, %s", Clean(v.Group), over, draw.Count(2*v.Design.Pairs, "run"),
 		money.Format(v.Spent, v.Currency, 4))
 	if v.State == "awaits_approval" {
 		line += ", waits for approval"
 	}
 	if v.Decided && !v.Closed {
-		line += "; " + clean(v.Why) + ", so what is left is cancelled"
+		line += "; " + Clean(v.Why) + ", so what is left is cancelled"
 	}
 	return line
 }
@@ -222,11 +222,11 @@ func (v AB) Progress() string {
 func (v AB) Text(p Place) string {
 	var b strings.Builder
 	d := v.Design
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s against the same with %s", clean(v.Group), clean(v.Baseline),
-		clean(strings.Join(d.Set, ", "))), p.width()))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s against the same with %s", Clean(v.Group), Clean(v.Baseline),
+		Clean(strings.Join(d.Set, ", "))), p.Columns()))
 	b.WriteString(v.table(p))
 	b.WriteString("\n")
-	p.fact(&b, "pairs", "%d of %d complete, %s spent", v.Complete, d.Pairs, money.Format(v.Spent, v.Currency, 6))
+	p.Fact(&b, "pairs", "%d of %d complete, %s spent", v.Complete, d.Pairs, money.Format(v.Spent, v.Currency, 6))
 	if v.Difference != nil {
 		text := figure(*v.Difference)
 		if v.Low != nil && v.High != nil {
@@ -234,24 +234,24 @@ func (v AB) Text(p Place) string {
 		} else {
 			text += fmt.Sprintf(" (no interval: it takes %d pairs or more)", ab.MinPairs)
 		}
-		p.fact(&b, "difference", "%s; the tolerance allows %s", text, allowed(d, *v.Allowed))
+		p.Fact(&b, "difference", "%s; the tolerance allows %s", text, allowed(d, *v.Allowed))
 	}
 	verdict := "not judged"
 	if v.Verdict != nil {
 		verdict = strings.ReplaceAll(string(*v.Verdict), "_", " ")
 	}
-	p.fact(&b, "verdict", "%s: %s", verdict, v.Why)
+	p.Fact(&b, "verdict", "%s: %s", verdict, v.Why)
 	if v.MorePairs != nil && v.Decided {
 		v.more(&b, p)
 	}
 	switch {
 	case v.Saving == nil:
-		p.fact(&b, "saving", "unknown: no pair is complete")
+		p.Fact(&b, "saving", "unknown: no pair is complete")
 	case v.Saving.Sign() < 0:
-		p.fact(&b, "saving", "none: the change costs %s more a run, %s more in 1,000",
+		p.Fact(&b, "saving", "none: the change costs %s more a run, %s more in 1,000",
 			money.Format(v.Saving.Neg(), v.Currency, 6), money.Short(v.Saving1000.Neg(), v.Currency))
 	default:
-		p.fact(&b, "saving", "%s a run, %s in 1,000", money.Format(*v.Saving, v.Currency, 6),
+		p.Fact(&b, "saving", "%s a run, %s in 1,000", money.Format(*v.Saving, v.Currency, 6),
 			money.Short(*v.Saving1000, v.Currency))
 	}
 	return b.String()
@@ -264,10 +264,10 @@ func (v AB) more(b *strings.Builder, p Place) {
 		cost = " cost about " + money.Short(*v.MoreCost, v.Currency)
 	}
 	if n > ab.MaxPairs {
-		p.fact(b, "more", "%d more pairs%s, which no comparison has: a larger tolerance needs fewer", n, cost)
+		p.Fact(b, "more", "%d more pairs%s, which no comparison has: a larger tolerance needs fewer", n, cost)
 		return
 	}
-	p.fact(b, "more", "%d more pairs%s: --seeds %d --first-seed %d tell with a probability of 80 %%", n, cost, n,
+	p.Fact(b, "more", "%d more pairs%s: --seeds %d --first-seed %d tell with a probability of 80 %%", n, cost, n,
 		v.Design.First+v.Design.Pairs)
 }
 
@@ -275,7 +275,7 @@ func (v AB) more(b *strings.Builder, p Place) {
 func (v AB) table(p Place) string {
 	quality := "QUALITY"
 	if v.Metric != "" {
-		quality = strings.ToUpper(clean(v.Metric))
+		quality = strings.ToUpper(Clean(v.Metric))
 	}
 	var rows [][]string
 	for _, x := range v.Arms {
@@ -296,7 +296,7 @@ func (v AB) table(p Place) string {
 	}
 	return draw.Grid([]draw.Column{{Name: "ARM", Key: true}, {Name: quality, Right: true}, {Name: "OVER SEEDS"},
 		{Name: "TIME", Right: true}, {Name: "PEAK MEMORY", Right: true, Leaves: 1}, {Name: "COST OF A RUN", Right: true}},
-		rows, p.width())
+		rows, p.Columns())
 }
 
 // allowed writes how much worse the change may be.

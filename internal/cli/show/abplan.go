@@ -49,33 +49,33 @@ func (v *ABPlan) Total(budget *money.Amount) {
 func (v ABPlan) Text(p Place) string {
 	var b strings.Builder
 	d := v.Design
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", clean(v.Name), clean(v.Baseline),
-		clean(strings.Join(d.Set, ", "))), p.width()))
-	p.fact(&b, "runs", "%s of two runs with one seed, %d to %d; both runs of a pair at once", draw.Count(d.Pairs, "pair"),
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", Clean(v.Name), Clean(v.Baseline),
+		Clean(strings.Join(d.Set, ", "))), p.Columns()))
+	p.Fact(&b, "runs", "%s of two runs with one seed, %d to %d; both runs of a pair at once", draw.Count(d.Pairs, "pair"),
 		d.First, d.First+d.Pairs-1)
 	for i, name := range []string{"baseline", "change"} {
 		if x := v.Each[i]; x != nil {
-			p.fact(&b, name, "%s a run (%s to %s)", usd(x[1]), usd(x[0]), usd(x[2]))
+			p.Fact(&b, name, "%s a run (%s to %s)", USD(x[1]), USD(x[0]), USD(x[2]))
 		} else {
-			p.fact(&b, name, "nobody knows what a run costs: give work in the job file, or run it once")
+			p.Fact(&b, name, "nobody knows what a run costs: give work in the job file, or run it once")
 		}
 	}
 	if v.AllUSD != nil {
-		p.fact(&b, "all", "about %s for %s", usd(*v.AllUSD), draw.Count(v.Runs, "run"))
+		p.Fact(&b, "all", "about %s for %s", USD(*v.AllUSD), draw.Count(v.Runs, "run"))
 	}
 	if v.Budget != nil {
-		p.fact(&b, "budget", "%s for all runs together", *v.Budget)
+		p.Fact(&b, "budget", "%s for all runs together", *v.Budget)
 	} else {
-		p.fact(&b, "budget", "none: give --budget, such as --budget '$20'")
+		p.Fact(&b, "budget", "none: give --budget, such as --budget '$20'")
 	}
 	if v.PaidFor != nil && *v.PaidFor < d.Pairs {
-		p.fact(&b, "", "it pays for about %s of %d", draw.Count(*v.PaidFor, "pair"), d.Pairs)
+		p.Fact(&b, "", "it pays for about %s of %d", draw.Count(*v.PaidFor, "pair"), d.Pairs)
 	}
 	switch {
 	case v.CanTell == nil:
-		p.fact(&b, "tells", "time, memory and cost; quality is not judged without --tolerance METRIC=AMOUNT")
+		p.Fact(&b, "tells", "time, memory and cost; quality is not judged without --tolerance METRIC=AMOUNT")
 	case !*v.CanTell:
-		p.fact(&b, "tells", "no verdict: %s never tell with an error of at most %g %%. %d can: --seeds %d",
+		p.Fact(&b, "tells", "no verdict: %s never tell with an error of at most %g %%. %d can: --seeds %d",
 			draw.Count(d.Pairs, "pair"), 100*ab.Error, ab.MinPairs, ab.MinPairs)
 	default:
 		goal, much := "less", fmt.Sprintf("%g", d.Tolerance)
@@ -85,13 +85,13 @@ func (v ABPlan) Text(p Place) string {
 		if d.Relative {
 			much = fmt.Sprintf("%g %% of the baseline's value", 100*d.Tolerance)
 		}
-		p.fact(&b, "tells", "whether %s is worse by more than %s (%s is better), with an error of at most %g %%",
-			clean(d.Metric), much, goal, 100*ab.Error)
-		p.fact(&b, "", "equal arms are found no worse in 80 %% of such comparisons if the differences of pairs have a "+
+		p.Fact(&b, "tells", "whether %s is worse by more than %s (%s is better), with an error of at most %g %%",
+			Clean(d.Metric), much, goal, 100*ab.Error)
+		p.Fact(&b, "", "equal arms are found no worse in 80 %% of such comparisons if the differences of pairs have a "+
 			"standard deviation of %.0f %% of the tolerance or less", 100**v.Scatter)
 	}
 	for _, n := range v.Notes {
-		p.fact(&b, "note", "%s", n)
+		p.Fact(&b, "note", "%s", n)
 	}
 	return b.String()
 }

@@ -48,7 +48,8 @@ func Reconcile(v reconcile.Answer, p Place) string {
 	}
 	if len(rows) > 0 {
 		s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "MACHINE", Key: true}, {Name: "OURS", Right: true},
-			{Name: "BILLED", Right: true}, {Name: "GAP", Right: true}, {Name: "BY", Leaves: 1}, {Name: "WHY"}}, rows, p.Columns()))
+			{Name: "BILLED", Right: true}, {Name: "GAP", Right: true}, {Name: "BY", Leaves: 1}, {Name: "WHY"}}, rows,
+			p.Columns()))
 	}
 	lists := []struct {
 		name string
