@@ -74,7 +74,8 @@ func (a *app) engineAddCmd() *cobra.Command {
 func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 	s = engine.Setting{Name: name, Kind: f.kind, Agents: f.agents}
 	if f.with != "" {
-		return s, f.described(&s)
+		err = f.described(&s)
+		return s, err
 	}
 	if err := f.missing(); err != nil {
 		return s, err

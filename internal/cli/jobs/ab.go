@@ -62,7 +62,7 @@ run failed.`,
 	f.job.Add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "the change: set this `FIELD=VALUE` of the job file, as env.PRECISION=bf16 "+
-		"(may be repeated)")
+		"(may be repeated; default: none, and there is nothing to compare)")
 	flags.StringVar(&f.tolerance, "tolerance", "", "how much worse the change may be: `METRIC=AMOUNT`, as accuracy=0.2% "+
 		"of the baseline's value or loss=0.01 (default: quality is not judged)")
 	flags.StringVar(&f.goal, "goal", "", "whether less or more of the metric is better: minimize or maximize (default: "+

@@ -40,7 +40,8 @@ func (v *ABPlan) Total(budget *money.Amount) {
 	if v.Design.Metric != "" {
 		ratio, can := ab.Reach(v.Design.Pairs)
 		if v.CanTell = &can; can {
-			v.Scatter = new(1 / ratio)
+			scatter := 1 / ratio
+			v.Scatter = &scatter
 		}
 	}
 }

@@ -167,10 +167,10 @@ func (m *Month) weights(r Rule, c money.Currency) (names []string, weights []*bi
 }
 
 // weigh lists the teams that had some of what is measured.
-func (m *Month) weigh(of func(*Account) *big.Int, c money.Currency, any bool) (names []string, weights []*big.Int) {
+func (m *Month) weigh(of func(*Account) *big.Int, c money.Currency, other bool) (names []string, weights []*big.Int) {
 	for _, a := range m.Teams() {
 		w := of(a)
-		if a.Currency != c && !any || w.Sign() <= 0 || a.idle() {
+		if a.Currency != c && !other || w.Sign() <= 0 || a.idle() {
 			continue
 		}
 		if n := len(names); n > 0 && names[n-1] == a.Name {

@@ -40,23 +40,23 @@ func ShareOf(nodes, most int) float64 {
 
 // PerMachine turns the view of a job on several machines into that of one of them: prices are those of
 // a machine, and so are budget and costs; its time is that of all together.
-func (v *Job) PerMachine(nodes, most int) {
+func (job *Job) PerMachine(nodes, most int) {
 	if nodes == 1 && most == 1 {
 		return
 	}
 	if s := ShareOf(nodes, most); s != 1 {
 		longer := func(d time.Duration) time.Duration { return quantity.Over(d, s) }
-		v.Progress.Left, v.Progress.Done, v.Progress.Margin = longer(v.Progress.Left), longer(v.Progress.Done),
-			longer(v.Progress.Margin)
-		v.Unsaved = longer(v.Unsaved)
+		job.Progress.Left, job.Progress.Done, job.Progress.Margin = longer(job.Progress.Left), longer(job.Progress.Done),
+			longer(job.Progress.Margin)
+		job.Unsaved = longer(job.Unsaved)
 	}
-	v.Left, v.EgressCost = part(v.Left, nodes), part(v.EgressCost, nodes)
-	v.Egress = slices.Clone(v.Egress)
-	for i := range v.Egress {
-		v.Egress[i].Cost = part(v.Egress[i].Cost, nodes)
+	job.Left, job.EgressCost = part(job.Left, nodes), part(job.EgressCost, nodes)
+	job.Egress = slices.Clone(job.Egress)
+	for i := range job.Egress {
+		job.Egress[i].Cost = part(job.Egress[i].Cost, nodes)
 	}
-	v.DueElsewhere = part(v.DueElsewhere, nodes)
-	v.GPURoom /= nodes
+	job.DueElsewhere = part(job.DueElsewhere, nodes)
+	job.GPURoom /= nodes
 }
 
 // part is a / n, cut off.

@@ -153,13 +153,14 @@ func (b *Books) statement(ctx context.Context, a *chargeback.Account, span charg
 		s.Shared, s.Total = s.Shared.Add(p.Amount), s.Total.Add(p.Amount)
 	}
 	if saved, ok := a.Saved(); ok {
-		s.OnDemand, s.Saved = new(a.List), new(saved)
+		s.OnDemand, s.Saved = &a.List, &saved
 	}
 	if per, ok := a.PerGPUHour(); ok {
-		s.PerGPUHour = new(per)
+		s.PerGPUHour = &per
 	}
 	s.GPUHours, _ = new(big.Rat).SetFrac(a.GPUTime, big.NewInt(int64(time.Hour))).Float64()
-	return s, b.runsOf(ctx, a, span, &s)
+	err := b.runsOf(ctx, a, span, &s)
+	return s, err
 }
 
 // worked is what runs that ended in the month cost in all, and what they had for it.
@@ -183,7 +184,7 @@ func (k *worked) per(units float64) *money.Amount {
 	if !ok {
 		return nil
 	}
-	return new(a)
+	return &a
 }
 
 // runsOf adds what is known by the jobs themselves.

@@ -33,7 +33,8 @@ const months = 13
 
 func chargebackOf(v *visit) (any, error) {
 	p := &chargebackPage{}
-	return p, p.read(v)
+	err := p.read(v)
+	return p, err
 }
 
 // read asks for what the address says.

@@ -84,7 +84,7 @@ var (
 
 // Goal guesses from a metric's name whether more of it is better; false: the name does not say.
 func Goal(metric string) (maximize, known bool) {
-	split := func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9') }
+	split := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 	for _, word := range strings.FieldsFunc(strings.ToLower(metric), split) {
 		for i, list := range [][]string{lower, higher} {
 			for _, w := range list {

@@ -16,8 +16,8 @@ func (b *Books) partner(l *bill.Line) (f *found, by, why string) {
 		if !b.instances[name] {
 			continue
 		}
-		if f = b.machines[key{name, l.Currency}]; f != nil {
-			return f, "id", ""
+		if m := b.machines[key{name, l.Currency}]; m != nil {
+			return m, "id", ""
 		}
 		return nil, "", fmt.Sprintf("scrimp accounts for this machine in another currency than %s: no rate is known",
 			l.Currency)

@@ -29,8 +29,8 @@ type summed int8
 
 const (
 	unsummed summed = iota // new
-	IsSummed
-	changing // it is summed again at the end of the step
+	IsSummed               // it is in the sums
+	changing               // it is summed again at the end of the step
 )
 
 // SumUsage sums anew what all limits have taken, and what else is kept by job.

@@ -97,6 +97,7 @@ type Part struct {
 	Wide bool // it may be printed behind spaces
 }
 
+// Prefix is what a quoted text of Python begins with.
 var Prefix = regexp.MustCompile(`^[fFrRbBuU]{0,2}["']`)
 
 // Parts takes a printed argument apart: string literals, with what their braces
