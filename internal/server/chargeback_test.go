@@ -137,7 +137,7 @@ func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
 		t.Errorf("a viewer sets a fee: %d", rec.Code)
 	}
 	for bad, field := range map[string]string{"month=2026": "month", "month=2999-01": "month", "month=2026-13": "month", "rule=spin": "rule",
-		"rule=fixed": "rule", "rule=even&share=a=1": "rule", "rule=fixed&share=a=x": "rule"} {
+		"rule=fixed": "rule", "rule=even&share=a=1": "share", "rule=fixed&share=a=x": "share"} {
 		if rec, p := w.ask("GET", "/v1/chargeback?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != field || p.Fix == "" {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)
 		}

@@ -48,7 +48,11 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 	}
 	rule, err := chargeback.ParseRule(q.Get("rule"), q["share"])
 	if err != nil {
-		reply.FieldProblem(w, http.StatusBadRequest, "rule", "shared cost is not divided by that",
+		field := "rule"
+		if len(q["share"]) > 0 {
+			field = "share"
+		}
+		reply.FieldProblem(w, http.StatusBadRequest, field, "shared cost is not divided by that",
 			"write proportional, even, or fixed with a share=TEAM=WEIGHT for each team", err)
 		return
 	}
