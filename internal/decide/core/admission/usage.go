@@ -27,6 +27,7 @@ type Usage struct {
 // summed says whether a job is among what it is under.
 type summed int8
 
+// How a job stands.
 const (
 	unsummed summed = iota // new
 	IsSummed               // it is in the sums
