@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 STRIPPED = -ldflags '-s -w'
 
-.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-queue bench-server bench-store paired picture golden install dist
+.PHONY: help demo demo-tune demo-pipeline demo-ssh demo-slurm demo-kube demo-aws build test components nightly check lint race laws sim chaos chaos-ssh chaos-slurm chaos-kube chaos-aws fuzz bench bench-kube bench-estimate bench-commit bench-deadline bench-zones bench-queue bench-server bench-store paired figures picture golden install dist
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -145,6 +145,9 @@ bench-store: ## the store alone at size, on both databases: make bench-store JOB
 BASE ?= HEAD~1
 paired: ## this tree against another commit, in turn, with limits: make paired BASE=HEAD~1 (quick: QUICK=1; ONLY=log JSON=1)
 	@$(GO) run ./hack/paired -base $(BASE) $(if $(QUICK),-quick) $(if $(PAIRED_JOBS),-jobs $(PAIRED_JOBS)) $(if $(ONLY),-only '$(ONLY)') $(if $(JSON),-json)
+
+figures: ## lines, packages, complexity and methods of this tree; beside another: make figures BESIDE=../parent
+	@$(GO) run ./hack/figures . $(BESIDE)
 
 picture: ## docs/receipt.png from the newest make demo, docs/dashboard-*.png from jobs of its data folder; needs chromium
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=980,880 \

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/engine/kube"
 	"scrimp/internal/lib/money"
@@ -228,7 +228,7 @@ func (h *home) forSale(engine string) bool {
 // plansRelay holds a plan on four engines against their rates: in full, and marginal where a machine is one's own.
 func (h *home) plansRelay() {
 	h.t.Helper()
-	var p show.Plan
+	var p planning.Plan
 	if err := json.Unmarshal([]byte(h.do("plan", "job.yaml", "--json")), &p); err != nil {
 		h.t.Fatal(err)
 	}

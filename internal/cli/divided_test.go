@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 )
 
 const fullTune = "name: ft8b\nmodel: {config: meta-llama/Llama-3.1-8B, batch: 2, sequence: 2048%s}\nwork: {tokens: 200M}\n" +
@@ -18,7 +18,7 @@ func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
 	h := newHome(t)
 	h.write("ds.json", `{"zero_optimization": {"stage": 3}}`)
 	h.write("fsdp.yaml", "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: FULL_SHARD}\n")
-	plan := func(model, command string) (v show.Ranking, text string, err error) {
+	plan := func(model, command string) (v planning.Ranking, text string, err error) {
 		h.write("job.yaml", strings.Replace(strings.Replace(fullTune, "%s", model, 1), "%s", command, 1))
 		text, err = h.try("plan", "--catalog", "--json", "job.yaml")
 		_ = json.Unmarshal([]byte(text[strings.IndexByte(text+"{", '{'):]), &v) // what is no answer is told by err
@@ -73,7 +73,7 @@ func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
 	h := newHome(t)
 	hours := func(model string) float64 {
 		h.write("job.yaml", "name: grown\ncommand: python t.py\nmodel: {"+model+"}\nwork: {steps: 500, samples: 10M}\nresources: {accelerator: 'T4:1'}\n")
-		var v show.Ranking
+		var v planning.Ranking
 		if err := json.Unmarshal([]byte(h.out("plan", "--catalog", "--json", "job.yaml")), &v); err != nil || !v.Answer.Feasible {
 			t.Fatalf("%s: %v %+v", model, err, v.Answer.Counts)
 		}
@@ -95,7 +95,7 @@ func TestNoJobThatTrainsIsPlannedOnWhatOnlyServes(t *testing.T) {
 	h := newHome(t)
 	for kind, want := range map[string]bool{"experiment": false, "inference": true} {
 		h.write("job.yaml", "name: any\nkind: "+kind+"\ncommand: python t.py\nwork: {time: 10h}\ncheckpoint: {dir: c}\n")
-		var v show.Ranking
+		var v planning.Ranking
 		if err := json.Unmarshal([]byte(h.out("plan", "--catalog", "--json", "--limit", "0", "job.yaml")), &v); err != nil {
 			t.Fatal(err)
 		}

@@ -74,32 +74,56 @@ func (a *app) engineAddCmd() *cobra.Command {
 func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 	s = engine.Setting{Name: name, Kind: f.kind, Agents: f.agents}
 	if f.with != "" {
-		if len(f.hosts)+len(f.joins) > 0 || f.rate != "" || f.marginal != "" || f.team != "" || f.config != "" {
-			return s, errors.New("--with says all of an engine: leave out " +
-				"--ssh, --join, --rate, --marginal, --team and --ssh-config")
-		}
-		if s.Kind == "" {
-			return s, errors.New("--with needs --kind: which one is described")
-		}
-		if err := yaml.Unmarshal([]byte(f.with), &s.With); err != nil {
-			return s, fmt.Errorf("--with: %w", err)
-		}
-		return s, nil
+		err = f.described(&s)
+		return s, err
 	}
+	if err := f.missing(); err != nil {
+		return s, err
+	}
+	with, err := f.machines()
+	if err != nil {
+		return s, err
+	}
+	s.Kind, s.With = ssh.Kind, engine.WithOf(with)
+	_, err = ssh.Read(&s)
+	return s, err
+}
+
+// described reads --with, which says all of an engine, into s.
+func (f *addFlags) described(s *engine.Setting) error {
+	if len(f.hosts)+len(f.joins) > 0 || f.rate != "" || f.marginal != "" || f.team != "" || f.config != "" {
+		return errors.New("--with says all of an engine: leave out " +
+			"--ssh, --join, --rate, --marginal, --team and --ssh-config")
+	}
+	if s.Kind == "" {
+		return errors.New("--with needs --kind: which one is described")
+	}
+	if err := yaml.Unmarshal([]byte(f.with), &s.With); err != nil {
+		return fmt.Errorf("--with: %w", err)
+	}
+	return nil
+}
+
+// missing says what flags lack that describe machines by ssh.
+func (f *addFlags) missing() error {
 	switch {
-	case s.Kind != "" && s.Kind != ssh.Kind:
-		if kinds[s.Kind] == nil {
-			return s, unknownKind(s.Kind)
+	case f.kind != "" && f.kind != ssh.Kind:
+		if kinds[f.kind] == nil {
+			return unknownKind(f.kind)
 		}
-		return s, fmt.Errorf("an engine of kind %s is described by --with: docs/engines/%s.md says how", s.Kind, s.Kind)
+		return fmt.Errorf("an engine of kind %s is described by --with: docs/engines/%s.md says how", f.kind, f.kind)
 	case len(f.hosts)+len(f.joins) == 0:
-		return s, errors.New("no machine is named: give --ssh USER@HOST, --join NAME, or --kind and --with")
+		return errors.New("no machine is named: give --ssh USER@HOST, --join NAME, or --kind and --with")
 	case f.rate == "":
-		return s, errors.New("--rate is missing: what an hour of a machine costs, used or not (price over its life, power, " +
+		return errors.New("--rate is missing: what an hour of a machine costs, used or not (price over its life, power, " +
 			"room); --rate 0 where it is to count as free")
 	}
-	s.Kind = ssh.Kind
-	with := yaml.Node{Kind: yaml.MappingNode}
+	return nil
+}
+
+// machines writes the flags as an engine of machines by ssh has them under with.
+func (f *addFlags) machines() (with *yaml.Node, err error) {
+	with = &yaml.Node{Kind: yaml.MappingNode}
 	set := func(name string, v any) {
 		var k, n yaml.Node
 		if err = errors.Join(err, k.Encode(name), n.Encode(v)); err == nil {
@@ -110,7 +134,7 @@ func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 		{"config", f.config}} {
 		if v.name == "config" && v.value != "" {
 			if v.value, err = filepath.Abs(v.value); err != nil {
-				return s, err
+				return nil, err
 			}
 		}
 		if v.value == "" {
@@ -118,7 +142,7 @@ func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 		}
 		v.value = strings.TrimPrefix(v.value, "$")
 		if _, err := money.ParseRate(v.value); err != nil && (v.name == "rate" || v.name == "marginal") {
-			return s, fmt.Errorf("--%s: %w: write what an hour costs, as 0.80", v.name, err)
+			return nil, fmt.Errorf("--%s: %w: write what an hour costs, as 0.80", v.name, err)
 		}
 		set(v.name, v.value)
 	}
@@ -130,12 +154,7 @@ func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 		hosts = append(hosts, map[string]string{"join": name})
 	}
 	set("hosts", hosts)
-	if err != nil {
-		return s, err
-	}
-	s.With = engine.WithOf(&with)
-	_, err = ssh.Read(&s)
-	return s, err
+	return with, err
 }
 
 func (a *app) addEngine(ctx context.Context, name string, f *addFlags) error {

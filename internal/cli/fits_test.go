@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/engine/kube"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -53,7 +53,7 @@ func TestTheEstimateChoosesThePod(t *testing.T) {
 	} {
 		name, file := job.name, job.name+".yaml"
 		h.write(file, "name: "+name+"\ncommand: python3 t.py\n"+job.file+"\n")
-		var p show.Plan
+		var p planning.Plan
 		if err := json.Unmarshal([]byte(h.do("plan", file, "--json")), &p); err != nil || !strings.HasPrefix(p.Take, "k8s/") ||
 			!strings.HasSuffix(p.Take, job.takes) {
 			t.Errorf("%s is planned on %s (%v)", name, p.Take, err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 )
 
 // The cheaper machine is above the upper end, so the dearer one is planned and used, and explain says
@@ -21,7 +21,7 @@ offers:
   - {zone: a, region: a, machine: large, cpus: 8, memory: 1GiB, capacity: on-demand, price: 0.20}
 `)
 	h.write("job.yaml", "name: ranged\ncommand: 'true'\nresources: {cpus: 1..4}\nwork: {time: 1s}\n")
-	var p show.Plan
+	var p planning.Plan
 	if err := json.Unmarshal([]byte(h.out("plan", "--json", "--market", "market.yaml", "job.yaml")), &p); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
 	"scrimp/internal/test/lane"
@@ -65,7 +66,7 @@ func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
 	h := newHome(t)
 	h.visionJob("40")
 	estimated := func() estimate.Answer {
-		list := lines[show.Estimate](t, h.do("estimate", "--model", "resnet-50", "--rows", "20000", "--epochs", "1", "--gpu", "L4", "--json"))
+		list := lines[sizing.Page](t, h.do("estimate", "--model", "resnet-50", "--rows", "20000", "--epochs", "1", "--gpu", "L4", "--json"))
 		return list[0].Answer
 	}
 	before := estimated()
@@ -97,7 +98,7 @@ func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
 		t.Error(after.Provenance)
 	}
 
-	var p show.Plan
+	var p planning.Plan
 	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml", "--env", "STEPS=80")), &p); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestTheDemosTrainerIsMeasured(t *testing.T) {
 	if len(runs) != 1 || runs[0].Name != "chargpt" || runs[0].WorkS == nil || runs[0].Unit != "tokens/s" || runs[0].Throughput == nil || runs[0].Cores == nil && *runs[0].WorkS > 10 {
 		t.Fatalf("%+v", runs)
 	}
-	var p show.Plan
+	var p planning.Plan
 	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml")), &p); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 )
 
@@ -72,7 +72,7 @@ func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
 		}
 		h.addsUp(g)
 	}
-	var why show.PipelineWhy
+	var why group.PipelineWhy
 	if err := json.Unmarshal([]byte(h.do("pipeline", "why", "retrain", "prepare", "--json")), &why); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
 // addsUp holds the cost of each stage against the receipt.
 func (h *home) addsUp(g api.Group) {
 	h.t.Helper()
-	var v show.PipelineCost
+	var v group.PipelineCost
 	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
 		h.t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 )
 
 // A job of half a minute begins at once on spot that is for sale, however far its
@@ -15,7 +15,7 @@ func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
-	var p show.Plan
+	var p planning.Plan
 	if err := json.Unmarshal([]byte(h.do("plan", "--json", "job.yaml")), &p); err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 )
 
-func ranked(t *testing.T, dir string, args ...string) (show.Ranking, string, int) {
+func ranked(t *testing.T, dir string, args ...string) (planning.Ranking, string, int) {
 	t.Helper()
 	out, errs, code := call(t, dir, append([]string{"plan", "--catalog", "--json"}, args...)...)
-	var v show.Ranking
+	var v planning.Ranking
 	if out != "" {
 		if err := json.Unmarshal([]byte(out), &v); err != nil {
 			t.Fatalf("%d %v %s %s", code, err, out, errs)

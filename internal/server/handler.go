@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"scrimp/internal/server/agents"
+	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/groups"
@@ -24,6 +25,11 @@ func ofPeople(do func(*people.Desk, http.ResponseWriter, *http.Request)) handler
 // inBooks is a handler of what is read in the log.
 func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.books, w, r) }
+}
+
+// ofBills is a handler of bills and fees.
+func ofBills(do func(*bills.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.bills, w, r) }
 }
 
 // ofTelemetry is a handler of what machines were measured to do.

@@ -25,6 +25,7 @@ var wanted = map[string]string{
 	"POST /v1/instances/decide": "admin everywhere", "GET /v1/measured": "viewer anywhere",
 	"GET /v1/ledger/verify": "operator everywhere",
 	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "GET /v1/machines": "viewer anywhere",
+	"GET /v1/chargeback": "viewer anywhere", "GET /v1/chargeback/fees": "viewer everywhere", "PUT /v1/chargeback/fees": "admin everywhere",
 	"GET /v1/export/focus": "viewer anywhere", "GET /v1/export/costs": "viewer anywhere", "GET /v1/why": "viewer anywhere",
 	"GET /v1/anomalies":    "viewer anywhere",
 	"GET /v1/telemetry":    "viewer anywhere",

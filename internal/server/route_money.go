@@ -3,6 +3,7 @@ package server
 import (
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/wire/api"
@@ -27,6 +28,16 @@ func moneyRoutes() []route {
 			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
 				"2026-10-01..2026-10-15; last month where it is not given",
 				"after: the same; this month", "by: as of GET /v1/costs"}, inBooks((*books.Books).Why)},
+		{"GET", "/v1/chargeback", identity.Viewer, anywhere, true, "Divide what a month cost among teams", nil,
+			client.Chargeback{}, "", []string{"month: such as 2026-10; this month where it is not given",
+				"rule: by which shared cost is divided: proportional (to GPU-hours), even or fixed; proportional where it " +
+					"is not given",
+				"share: TEAM=WEIGHT, for the rule fixed; once for each team"}, inBooks((*books.Books).Chargeback)},
+		{"GET", "/v1/chargeback/fees", identity.Viewer, everywhere, true, "List shared costs that no machine has", nil,
+			[]client.Fee{}, "", nil, ofBills((*bills.Desk).Fees)},
+		{"PUT", "/v1/chargeback/fees", identity.Admin, everywhere, false,
+			"Make or change a shared cost of every month, or remove it with the amount 0", client.Fee{}, nil, "", nil,
+			ofBills((*bills.Desk).SetFee)},
 		{"GET", "/v1/anomalies", identity.Viewer, anywhere, true, "List what went wrong with spending, and what it costs",
 			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
 				"not given",

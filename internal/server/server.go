@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/disk"
@@ -116,6 +117,7 @@ type Server struct {
 	reserve   disk.Reserve
 	turns     turn.Turns
 	view      *view.View
+	bills     *bills.Desk
 	books     *books.Books
 	budgets   *budgets.Desk
 	kept      *kept.Kept
@@ -245,7 +247,6 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if err != nil {
 		return err
 	}
-
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
 	l, err := s.socket(ctx)
@@ -336,8 +337,9 @@ func (s *Server) furnish() {
 	s.view.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
+	s.bills = &bills.Desk{Meta: s.store}
 	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log,
-		Telemetry: s.telemetry.Receipt}
+		Telemetry: s.telemetry.Receipt, Fees: s.bills.FeesOf}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

@@ -129,26 +129,10 @@ func (w *World) launch(a core.Launch) {
 	if z != nil && !w.answers(&z.offer, func() { w.launchAgain(a) }) {
 		return
 	}
-	reason := "no_capacity"
-	refuse := z == nil || spot && !z.open || !spot && w.gone(z)
-	switch {
-	case refuse:
-	case a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate:
-		refuse, reason = true, "price"
-	case w.script != nil && len(w.script.refuse) > 0:
-		refuse, reason = true, w.script.refuse[0]
-		w.script.refuse = w.script.refuse[1:]
-	}
-	if !refuse && w.chance(w.faults.Refuse) && (spot || w.faults.onDemandFails) {
-		w.saw("fault refused × launch")
-		refuse = true
-	}
-	if refuse && unheard {
-		return
-	}
-	if refuse {
-		life := w.lives
-		w.after(time.Second, func() { w.tells(life, core.LaunchRefused{Launch: a.Allocation, Reason: reason}) })
+	if reason, refused := w.refuses(a, z, spot); refused {
+		if life := w.lives; !unheard {
+			w.after(time.Second, func() { w.tells(life, core.LaunchRefused{Launch: a.Allocation, Reason: reason}) })
+		}
 		return
 	}
 	grant := func() {
@@ -164,6 +148,34 @@ func (w *World) launch(a core.Launch) {
 		w.queues(a, z, spot, grant)
 		return
 	}
+	if delay := w.onDemandDelay(z); !spot && delay > 0 {
+		w.after(delay, grant)
+		return
+	}
+	grant()
+}
+
+// refuses reports whether the provider refuses a launch in z, which is nil where nobody sells the offer, and why.
+func (w *World) refuses(a core.Launch, z *zone, spot bool) (reason string, refused bool) {
+	reason = "no_capacity"
+	refused = z == nil || spot && !z.open || !spot && w.gone(z)
+	switch {
+	case refused:
+	case a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate:
+		refused, reason = true, "price"
+	case w.script != nil && len(w.script.refuse) > 0:
+		refused, reason = true, w.script.refuse[0]
+		w.script.refuse = w.script.refuse[1:]
+	}
+	if !refused && w.chance(w.faults.Refuse) && (spot || w.faults.onDemandFails) {
+		w.saw("fault refused × launch")
+		refused = true
+	}
+	return reason, refused
+}
+
+// onDemandDelay returns how long the provider takes to grant an on-demand machine in z.
+func (w *World) onDemandDelay(z *zone) time.Duration {
 	delay := w.firmDelay
 	if w.fault == FaultSlowFirm {
 		delay += time.Hour
@@ -171,11 +183,7 @@ func (w *World) launch(a core.Launch) {
 	if s := w.sellerOf(&z.offer); s != nil {
 		delay += s.grant
 	}
-	if !spot && delay > 0 {
-		w.after(delay, grant)
-		return
-	}
-	grant()
+	return delay
 }
 
 // zoneOf is the zone in which the offer is sold, and whether it is spot; nil: in none.

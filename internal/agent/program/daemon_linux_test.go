@@ -62,7 +62,7 @@ func TestNewCage_PassesWhatAKilledAgentLeft(t *testing.T) {
 		if err := os.Mkdir(dir, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = os.Remove(dir) }()
+		t.Cleanup(func() { _ = os.Remove(dir) })
 	}
 	c := newCage()
 	if c == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 )
 
 func (a *app) listCmd() *cobra.Command {
@@ -34,7 +34,7 @@ func (a *app) listCmd() *cobra.Command {
 				}
 				return nil
 			}
-			_, err = fmt.Fprint(a.Out, show.Anomalies(v, a.Place()))
+			_, err = fmt.Fprint(a.Out, spending.Anomalies(v, a.Place()))
 			return err
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "incidents of this `team` (default: of all that you may see)")

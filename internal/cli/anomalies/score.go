@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/decide/anomaly"
 )
 
@@ -67,7 +67,7 @@ func (a *app) score(ctx context.Context, name string, in io.Reader) (err error) 
 	write := json.NewEncoder(out)
 	d := anomaly.New()
 	rows, notes := 0, 0
-	var alerts []show.Alert
+	var alerts []spending.Alert
 	defer func() {
 		if notes > mostNotes {
 			a.Notef("%s: %d more rows are odd\n", name, notes-mostNotes)
@@ -94,7 +94,7 @@ func (a *app) score(ctx context.Context, name string, in io.Reader) (err error) 
 			score := math.Round(d.Score(row.Time, row.Value)*1e6) / 1e6
 			s.Score = &score
 			if score >= anomaly.Alert {
-				alerts = append(alerts, show.Alert{At: row.Text, Value: row.Value, Score: score})
+				alerts = append(alerts, spending.Alert{At: row.Text, Value: row.Value, Score: score})
 			}
 		}
 		if a.JSON {
@@ -104,7 +104,7 @@ func (a *app) score(ctx context.Context, name string, in io.Reader) (err error) 
 		}
 	}
 	if !a.JSON {
-		_, err = io.WriteString(out, show.Alerts(name, rows, alerts, a.Place()))
+		_, err = io.WriteString(out, spending.Alerts(name, rows, alerts, a.Place()))
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/purchase"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/work/commit"
 )
@@ -90,12 +90,12 @@ func (a *app) plan(cmd *cobra.Command, f planFlags) error {
 		return err
 	}
 	for i, r := range d.Regions {
-		var list []show.CommitPlan
+		var list []purchase.Plan
 		for _, o := range offers {
 			p.Price, p.Months = o.Price, 12*o.Years
-			list = append(list, show.CommitPlanOf(p.Outlook(r, d.Calendar, held[r.Name], shown), p, o, terms))
+			list = append(list, purchase.PlanOf(p.Outlook(r, d.Calendar, held[r.Name], shown), p, o, terms))
 		}
-		slices.SortStableFunc(list, func(a, b show.CommitPlan) int { return cmp.Compare(costOf(a), costOf(b)) })
+		slices.SortStableFunc(list, func(a, b purchase.Plan) int { return cmp.Compare(costOf(a), costOf(b)) })
 		if err := a.show(list, i > 0); err != nil {
 			return err
 		}
@@ -104,14 +104,14 @@ func (a *app) plan(cmd *cobra.Command, f planFlags) error {
 }
 
 // costOf is the expected cost of a plan; one that is unknown comes last.
-func costOf(v show.CommitPlan) float64 {
+func costOf(v purchase.Plan) float64 {
 	if v.Year.Cost == nil {
 		return 1e9
 	}
 	return *v.Year.Cost
 }
 
-func (a *app) show(list []show.CommitPlan, further bool) error {
+func (a *app) show(list []purchase.Plan, further bool) error {
 	for _, v := range list {
 		if a.JSON {
 			if err := a.Print(v); err != nil {
@@ -127,7 +127,7 @@ func (a *app) show(list []show.CommitPlan, further bool) error {
 	}
 	if len(list) > 1 {
 		a.Printf("%s: terms, the cheapest of the coming year first\n%s\n", list[0].Region,
-			show.CommitTerms(list, a.Place()))
+			purchase.Terms(list, a.Place()))
 	}
 	a.Printf("%s", list[0].Text(a.Place()))
 	return nil

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/purchase"
 	"scrimp/internal/work/commit"
 )
 
@@ -69,16 +69,16 @@ func (a *app) simulate(ctx context.Context, d commit.Demand, p commit.Policy, fi
 		return fmt.Errorf("%s: has %d whole months, and the first purchase comes after %d (--history): give more hours, or "+
 			"fewer months of history", file, end-first+history, history)
 	}
-	play := func(insure float64) (show.CommitReplay, error) {
+	play := func(insure float64) (purchase.Replay, error) {
 		p.Insure = insure
 		var results []commit.Result
 		for _, r := range d.Regions {
 			if ctx.Err() != nil {
-				return show.CommitReplay{}, context.Cause(ctx)
+				return purchase.Replay{}, context.Cause(ctx)
 			}
 			results = append(results, p.Simulate(r, d.Calendar, first, end, true))
 		}
-		return show.CommitReplayOf(p, results, d.Calendar, first, end), nil
+		return purchase.ReplayOf(p, results, d.Calendar, first, end), nil
 	}
 	r, err := play(p.Insure)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *app) simulate(ctx context.Context, d commit.Demand, p commit.Policy, fi
 		if err != nil {
 			return err
 		}
-		r.Curve = append(r.Curve, show.CommitPoint{Insure: insure, Cost: one.Mean.All.Cost, Falls: one.Mean.Falls.Cost})
+		r.Curve = append(r.Curve, purchase.Point{Insure: insure, Cost: one.Mean.All.Cost, Falls: one.Mean.Falls.Cost})
 	}
 	if a.JSON {
 		return a.Print(r)

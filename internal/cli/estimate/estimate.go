@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
 )
@@ -181,8 +181,8 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 
 // answer prints one estimate, or the table of all accelerators.
 func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags, runs float64, dates string) error {
-	whole := func(o estimate.Option) show.Estimate {
-		v := show.Estimate{Model: q.Model.Name, Option: o}
+	whole := func(o estimate.Option) sizing.Page {
+		v := sizing.Page{Model: q.Model.Name, Option: o}
 		if runs > 0 {
 			p := o.Programme(runs)
 			v.Programme = &p
@@ -197,7 +197,7 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 		if a.JSON {
 			return a.Print(whole(o))
 		}
-		a.Printf("%s", show.EstimateOf(whole(o), a.Place()))
+		a.Printf("%s", sizing.Text(whole(o), a.Place()))
 		if o.Fits != nil && !*o.Fits {
 			a.help(e, q, f)
 		}
@@ -208,21 +208,21 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 		return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
 	}
 	if !a.JSON {
-		a.Printf("%s", show.Options(list, f.most, dates, a.Place()))
+		a.Printf("%s", sizing.Options(list, f.most, dates, a.Place()))
 		switch {
 		case len(list) == 0:
-			a.Printf("%s", show.NoOption(q.Model.Name, f.gpu, a.Place()))
+			a.Printf("%s", sizing.NoOption(q.Model.Name, f.gpu, a.Place()))
 			a.help(e, q, f)
 		case list[0].Cost != nil:
-			a.Printf("%s", show.Knobs(knobs(e, q, f.kinds, list[0].Cost.Value), a.Place()))
+			a.Printf("%s", sizing.Knobs(knobs(e, q, f.kinds, list[0].Cost.Value), a.Place()))
 		}
 		if runs > 0 && len(list) > 0 {
-			a.Printf("\n%s", show.EstimateOf(whole(list[0]), a.Place()))
+			a.Printf("\n%s", sizing.Text(whole(list[0]), a.Place()))
 		}
 		return nil
 	}
 	if len(list) == 0 {
-		a.Notef("%s", show.NoOption(q.Model.Name, f.gpu, a.Place()))
+		a.Notef("%s", sizing.NoOption(q.Model.Name, f.gpu, a.Place()))
 	}
 	for _, o := range list {
 		if err := a.Print(whole(o)); err != nil {
@@ -236,17 +236,17 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 func (a *app) help(e *estimate.Estimator, q estimate.Request, f estimateFlags) {
 	list := knobs(e, q, f.kinds, 0)
 	if len(list) == 0 && q.Model.Text() {
-		a.Printf("%s", show.Unheld(f.counted, a.Place()))
+		a.Printf("%s", sizing.Unheld(f.counted, a.Place()))
 		return
 	}
-	a.Printf("%s", show.Knobs(list, a.Place()))
+	a.Printf("%s", sizing.Knobs(list, a.Place()))
 }
 
 // models lists the published models.
 func (a *app) models() error {
-	list := show.PublishedModels()
+	list := sizing.PublishedModels()
 	if !a.JSON {
-		a.Printf("%s", show.ModelTable(list, a.Place()))
+		a.Printf("%s", sizing.ModelTable(list, a.Place()))
 		return nil
 	}
 	for _, m := range list {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
 )
@@ -61,18 +61,18 @@ func qlora(x *estimate.Request)     { x.Tuning = shape.QLoRA }
 // (0: whatever it costs), each with the cheapest that it leads to. Of small matrices beside frozen
 // weights, in 16 bits and in 4, the first of their ways that would do is proposed: by itself, with
 // activations computed again, and with the weights shared out too.
-func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least float64) []show.Knob {
+func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least float64) []sizing.Knob {
 	if !q.Model.Text() {
 		return nil
 	}
-	var list []show.Knob
+	var list []sizing.Knob
 	try := func(ways ...knob) {
 		for _, k := range ways {
 			if !k.on {
 				continue
 			}
 			if o, ok := turned(e, q, kinds, k, least); ok {
-				list = append(list, show.Knob{Flag: k.flag, Option: o})
+				list = append(list, sizing.Knob{Flag: k.flag, Option: o})
 				return
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"scrimp/internal/cli/learn"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
 )
@@ -18,7 +18,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	chips := estimate.Catalogued()
 	if f.measured {
 		if !a.JSON {
-			a.Printf("%s", show.MeasuredRuns(runs, chips, f.most, a.Place()))
+			a.Printf("%s", sizing.MeasuredRuns(runs, chips, f.most, a.Place()))
 			return nil
 		}
 		for _, r := range runs {
@@ -32,7 +32,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	v := show.History{Pairs: measured.Compare(runs, rows, chips)}
+	v := sizing.History{Pairs: measured.Compare(runs, rows, chips)}
 	v.Missed = measured.Missing(v.Pairs)
 	if len(rows) > 0 {
 		v.LeftOut = estimate.New(chips, nil, append(rows, measured.Rows(runs, chips)...)).Accuracy()

@@ -17,6 +17,6 @@ func Commands(shared *command.App) []*cobra.Command {
 		a.runCmd(), a.rerunCmd(), a.pipelineCmd(), a.jobsCmd(), a.groupsCmd(), a.queueCmd(), a.statusCmd(), a.topCmd(),
 		a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
 		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(),
-		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(), a.diagnoseCmd(),
+		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(), a.diagnoseCmd(), a.abCmd(),
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
@@ -127,7 +127,7 @@ func (a *app) diagnoseJob(ctx context.Context, c *command.Client, j api.Job, pro
 	if a.JSON {
 		return a.Print(r)
 	}
-	a.Printf("%s", show.Diagnosis(r, a.Place()))
+	a.Printf("%s", utilization.Diagnosis(r, a.Place()))
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFla
 		}
 		return nil
 	}
-	a.Printf("%s", show.Diagnoses(f.team, reports, a.Place()))
+	a.Printf("%s", utilization.Diagnoses(f.team, reports, a.Place()))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/wait"
 )
 
@@ -61,7 +62,7 @@ func (a *app) groupsCmd() *cobra.Command {
 				return err
 			}
 			if !a.JSON {
-				a.Printf("%s", show.Groups(list, a.Place()))
+				a.Printf("%s", group.Groups(list, a.Place()))
 				return nil
 			}
 			for _, g := range list {
@@ -104,7 +105,7 @@ func (a *app) printGroup(g api.Group) error {
 	if a.JSON {
 		return a.Print(g)
 	}
-	a.Printf("%s", show.Group(g, a.Place()))
+	a.Printf("%s", group.Group(g, a.Place()))
 	return nil
 }
 
@@ -136,7 +137,7 @@ func (a *app) groupReceipt(ctx context.Context, c *command.Client, id string) er
 	if a.JSON {
 		return a.Print(r)
 	}
-	a.Printf("%s", show.GroupReceipt(r, a.Place()))
+	a.Printf("%s", group.Receipt(r, a.Place()))
 	return nil
 }
 
@@ -160,7 +161,7 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 			}
 		default:
 			failed = 0
-			state := fmt.Sprint(g.State, g.Succeeded, g.Began, show.GroupProgress(g, show.Place{Width: 40}))
+			state := fmt.Sprint(g.State, g.Succeeded, g.Began, group.Progress(g, show.Place{Width: 40}))
 			if g.Pipeline != nil {
 				state = fmt.Sprint(g.State, g.Closed, stateOf(g.Pipeline))
 			}
@@ -172,7 +173,7 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 				case g.Pipeline != nil && g.State != "awaits_approval":
 					a.stageNews(g, stages)
 				default:
-					a.Notef("%s\n", show.GroupProgress(g, a.Line()))
+					a.Notef("%s\n", group.Progress(g, a.Line()))
 				}
 			}
 			if err != nil || g.Closed {

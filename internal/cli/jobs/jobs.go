@@ -11,6 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 )
 
 func (a *app) statusCmd() *cobra.Command {
@@ -156,7 +157,7 @@ func (a *app) explainCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.Printf("%s", show.Explain(list, j.Currency, a.Place()))
+				a.Printf("%s", planning.Explain(list, j.Currency, a.Place()))
 				if len(list) == 0 && j.Detail != "" {
 					a.Printf("It %s.\n", j.Detail)
 				}
@@ -165,7 +166,7 @@ func (a *app) explainCmd() *cobra.Command {
 				}
 				r, err := c.Receipt(ctx, args[0])
 				if err == nil {
-					a.Printf("%s", show.Began(r, a.Place()))
+					a.Printf("%s", planning.Began(r, a.Place()))
 				}
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/work/pipelinefile"
 )
@@ -164,14 +164,14 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 		return err
 	}
 	if !a.JSON {
-		a.Notef("%s", show.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
+		a.Notef("%s", group.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
 			p.file.Notes, a.Line()))
 	}
 	question := "Run it? [Y/n] "
 	if y := p.wire.Schedule; y != nil {
 		question = "Schedule it? [Y/n] "
 		if !a.JSON {
-			a.Notef("%s", show.SchedulePlan(*y, a.Line()))
+			a.Notef("%s", group.SchedulePlan(*y, a.Line()))
 		}
 	}
 	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, question, true) {

@@ -13,16 +13,16 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/work/pipelinefile"
 	"scrimp/money"
 )
 
 // graphOf is the stages of a file, as they are drawn.
-func graphOf(f *pipelinefile.File) []show.GraphStage {
-	var list []show.GraphStage
+func graphOf(f *pipelinefile.File) []group.GraphStage {
+	var list []group.GraphStage
 	for _, s := range f.Spec.Stages {
-		x := show.GraphStage{Name: s.Name}
+		x := group.GraphStage{Name: s.Name}
 		for _, n := range s.Needs {
 			x.Needs = append(x.Needs, f.Spec.Stages[n].Name)
 		}
@@ -37,7 +37,7 @@ func graphOf(f *pipelinefile.File) []show.GraphStage {
 		}
 		list = append(list, x)
 	}
-	return show.Layered(list)
+	return group.Layered(list)
 }
 
 // stateOf is what a line of progress tells of.
@@ -56,7 +56,7 @@ func (a *app) stageNews(g api.Group, before map[string]string) {
 	}
 	for _, s := range g.Pipeline.Stages {
 		if s.State != before[s.Name] && s.State != "waiting" {
-			a.Notef("%s\n", show.Stage(s, g.Currency, wide, a.Line()))
+			a.Notef("%s\n", group.Stage(s, g.Currency, wide, a.Line()))
 		}
 		before[s.Name] = s.State
 	}
@@ -73,7 +73,7 @@ func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) er
 			return err
 		}
 	}
-	v := show.CostOf(r)
+	v := group.CostOf(r)
 	if a.JSON {
 		return a.Print(v)
 	}
@@ -141,7 +141,7 @@ func (a *app) pipelineGraphCmd() *cobra.Command {
 						if err != nil {
 							return err
 						}
-						return a.drawn(show.Graph(g), g.Currency)
+						return a.drawn(group.Graph(g), g.Currency)
 					})(cmd, args)
 				}
 			}
@@ -158,9 +158,9 @@ func (a *app) pipelineGraphCmd() *cobra.Command {
 }
 
 // drawn shows the stages of a pipeline.
-func (a *app) drawn(list []show.GraphStage, c money.Currency) error {
+func (a *app) drawn(list []group.GraphStage, c money.Currency) error {
 	if !a.JSON {
-		a.Printf("%s", show.DrawGraph(list, c, a.Place()))
+		a.Printf("%s", group.DrawGraph(list, c, a.Place()))
 		return nil
 	}
 	for _, s := range list {
@@ -182,7 +182,7 @@ func (a *app) pipelineWhyCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v, err := show.WhyOf(g, all, args[1])
+			v, err := group.WhyOf(g, all, args[1])
 			switch {
 			case err != nil:
 				return err

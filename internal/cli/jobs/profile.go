@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
@@ -123,7 +123,7 @@ func (a *app) endProfile(ctx context.Context, c *command.Client, job string) err
 }
 
 func profileText(p profiled) string {
-	s := fmt.Sprintf("%s steps an hour on a machine of speed 1", show.Rate(p.StepsPerHour))
+	s := fmt.Sprintf("%s steps an hour on a machine of speed 1", sizing.Rate(p.StepsPerHour))
 	if p.Spread != nil {
 		s += fmt.Sprintf(", give or take %.0f %% from minute to minute", 100**p.Spread)
 	}

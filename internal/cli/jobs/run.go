@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/wait"
@@ -138,10 +139,10 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 
 // foretell shows what the job would cost; without force it refuses one that nothing fits.
 func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string, args []string,
-	dash int, f jobfile.Flags, force bool) (show.Plan, error) {
+	dash int, f jobfile.Flags, force bool) (planning.Plan, error) {
 	member, array, err := f.Member(j)
 	if err != nil {
-		return show.Plan{}, err
+		return planning.Plan{}, err
 	}
 	p, err := cliplan.Predict(ctx, a.App, c, member, v)
 	if err != nil {
@@ -174,7 +175,7 @@ func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api
 
 // agreed asks before money is spent, where somebody is there to be asked. A plan that is not feasible goes ahead
 // only where they say so, or with --force.
-func (a *app) agreed(ctx context.Context, p show.Plan, yes, force bool) error {
+func (a *app) agreed(ctx context.Context, p planning.Plan, yes, force bool) error {
 	_, asks := command.Terminal(a.Err)
 	asks = asks && !yes && !a.JSON
 	switch {
@@ -212,8 +213,8 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 
 // never reports whether nothing on the market can ever do for the job: a price
 // may change, what a machine is does not. An empty market may still fill.
-func never(p show.Plan) bool {
-	changes := func(r show.Rejected) bool {
+func never(p planning.Plan) bool {
+	changes := func(r planning.Rejected) bool {
 		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.DoesNotFit, plan.TooLarge, plan.TooFew, plan.ShortLived,
 			plan.NoImages, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
 	}

@@ -16,6 +16,8 @@ import (
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/studyfile"
@@ -47,13 +49,13 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them "+
 		"wait for an accelerator that nothing for sale has (default: refuse them)")
 	cmd.AddCommand(a.tunePlanCmd(),
-		a.tuneShows("status", "Show how a search stands", show.Group),
-		a.tuneShows("best", "Show the best trial of a search with its parameters", show.Best),
+		a.tuneShows("status", "Show how a search stands", group.Group),
+		a.tuneShows("best", "Show the best trial of a search with its parameters", group.Best),
 		a.trialsCmd("trials", "List the trials of a search, the best first", func(l []api.Trial, g api.Group) string {
-			return show.Trials(l, g, a.Place())
+			return group.Trials(l, g, a.Place())
 		}),
 		a.trialsCmd("export", "Write the trials of a search as CSV", func(l []api.Trial, _ api.Group) string {
-			return show.TrialsCSV(l)
+			return group.TrialsCSV(l)
 		}))
 	return cmd
 }
@@ -76,7 +78,7 @@ func (a *app) tunePlanCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showPlan(p show.StudyPlan) error {
+func (a *app) showPlan(p group.StudyPlan) error {
 	if a.JSON {
 		return a.Print(p)
 	}
@@ -144,7 +146,7 @@ type prepared struct {
 	job    spec.Job
 	folder string
 	study  api.Study
-	plan   show.StudyPlan
+	plan   group.StudyPlan
 }
 
 // tune runs a search.
@@ -264,9 +266,9 @@ func onWire(read *studyfile.File) api.Study {
 const another = 20
 
 // planned is what a study would do, where p is the plan of one configuration in full.
-func planned(read *studyfile.File, j spec.Job, p show.Plan) show.StudyPlan {
+func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan {
 	st, budget := &read.Study, read.Budget.Float()
-	v := show.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
+	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
 		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, Notes: read.Notes}
 	if v.Trials = v.Configs; st.Trials > 0 {
 		v.Trials = min(v.Trials, st.Trials)

@@ -15,7 +15,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/wait"
 )
@@ -105,7 +105,7 @@ func (a *app) top(ctx context.Context, c *command.Client, job string, f topFlags
 			return "", false, err
 		}
 		goesOn := t.State == "running" || t.State == "queued"
-		return show.Telemetry(t, f.last, a.Place()), goesOn && f.attempt == 0, nil
+		return utilization.Telemetry(t, f.last, a.Place()), goesOn && f.attempt == 0, nil
 	})
 }
 
@@ -129,7 +129,7 @@ func (a *app) topAll(ctx context.Context, c *command.Client, once bool) error {
 	}
 	return a.redraw(ctx, once, func() (string, bool, error) {
 		list, err := all()
-		return show.Running(list, a.Place()), true, err
+		return utilization.Running(list, a.Place()), true, err
 	})
 }
 
@@ -176,5 +176,5 @@ func (a *app) useOf(ctx context.Context, c *command.Client, job string) string {
 		a.Notef("note: %v\n", fmt.Errorf("what its machines do is not known: %w", err))
 		return ""
 	}
-	return show.InUse(t, a.Place())
+	return utilization.InUse(t, a.Place())
 }

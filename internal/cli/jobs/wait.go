@@ -13,6 +13,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/wait"
@@ -159,7 +160,7 @@ func (w *waiting) round(ctx context.Context) error {
 // group shows what has changed of a group.
 func (w *waiting) group(g api.Group) error {
 	if !g.Closed {
-		if line := show.GroupProgress(g, w.a.Line()); line != w.shown[g.ID] {
+		if line := group.Progress(g, w.a.Line()); line != w.shown[g.ID] {
 			w.shown[g.ID] = line
 			w.a.Notef("%s\n", line)
 		}
@@ -168,7 +169,7 @@ func (w *waiting) group(g api.Group) error {
 	w.left = slices.DeleteFunc(w.left, func(s string) bool { return s == g.ID })
 	w.bad = w.bad || failed(g)
 	if !w.a.JSON {
-		w.a.Printf("%s\n", show.GroupProgress(g, w.a.Line()))
+		w.a.Printf("%s\n", group.Progress(g, w.a.Line()))
 		return nil
 	}
 	return w.a.Print(g)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed"
 )
@@ -44,11 +44,11 @@ func (a *app) catalogShowCmd() *cobra.Command {
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if gpus {
 				if !a.JSON {
-					a.Printf("%s", show.Kinds(catalog.Accelerators(), a.Place()))
+					a.Printf("%s", listing.Kinds(catalog.Accelerators(), a.Place()))
 					return nil
 				}
 				for _, k := range catalog.Accelerators() {
-					if err := a.Print(show.KindOf(k)); err != nil {
+					if err := a.Print(listing.KindOf(k)); err != nil {
 						return err
 					}
 				}
@@ -58,15 +58,15 @@ func (a *app) catalogShowCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := show.Contents{Folder: a.Data, Skipped: append([]catalog.Skip{}, c.Skipped...), Layers: []show.Layer{}}
+			v := listing.Contents{Folder: a.Data, Skipped: append([]catalog.Skip{}, c.Skipped...), Layers: []listing.Layer{}}
 			for _, f := range copies {
-				l := show.Layer{Name: f.Name, Rows: f.Rows}
+				l := listing.Layer{Name: f.Name, Rows: f.Rows}
 				if !f.At.IsZero() {
 					l.At = &f.At
 				}
 				v.Layers = append(v.Layers, l)
 			}
-			v.Count(c.Listings, a.Now().UTC(), show.Limits{})
+			v.Count(c.Listings, a.Now().UTC(), listing.Limits{})
 			if a.JSON {
 				return a.Print(v)
 			}
@@ -123,7 +123,7 @@ func (a *app) fetch(ctx context.Context, sources []string, with func(source stri
 		a.Notef("fetching %s …\n", source)
 		u := with(source)
 		u.Known = known
-		f := show.Fetched{Source: source, Skipped: []catalog.Skip{}}
+		f := listing.Fetched{Source: source, Skipped: []catalog.Skip{}}
 		c, err := u.Update(ctx, source)
 		if err == nil {
 			f.Offers, f.Skipped, f.Summary = len(c.Listings), append(f.Skipped, c.Skipped...), feed.Summary(c.Skipped)
@@ -146,7 +146,7 @@ func (a *app) fetch(ctx context.Context, sources []string, with func(source stri
 	return nil
 }
 
-func (a *app) tell(f show.Fetched) error {
+func (a *app) tell(f listing.Fetched) error {
 	if a.JSON {
 		return a.Print(f)
 	}
@@ -208,7 +208,7 @@ func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.For
 }
 
 // nothingImported says why no row of the files is an offer.
-func nothingImported(files []string, form feed.Form, f show.Fetched) error {
+func nothingImported(files []string, form feed.Form, f listing.Fetched) error {
 	if f.Summary == "" && form == feed.AWSAdvisor {
 		return fmt.Errorf("import %s: it says how often spot machines are interrupted, and none of the catalogue's is among "+
 			"them: import their spot prices first", strings.Join(files, ", "))
@@ -246,7 +246,7 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	if err != nil {
 		return err
 	}
-	f := show.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...),
+	f := listing.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...),
 		Summary: feed.Summary(c.Skipped)}
 	if f.Offers == 0 {
 		return nothingImported(files, form, f)

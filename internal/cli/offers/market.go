@@ -11,7 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -22,8 +22,8 @@ import (
 
 // published is what the catalogue has of each spot offer's interruptions: of its
 // machine type in its region, else in all that are listed.
-func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
-	all := map[market.OfferID]show.Share{}
+func published(m api.Market, c catalog.Catalog) map[market.OfferID]listing.Share {
+	all := map[market.OfferID]listing.Share{}
 	for _, l := range m.Offers {
 		id, near := market.OfferID(l.Offer.ID), false
 		for _, k := range c.Listings {
@@ -35,9 +35,9 @@ func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
 			old, ok := all[id]
 			switch {
 			case !ok || here && !near:
-				all[id], near = show.Share{Low: k.Risk.Low, High: k.Risk.High}, here
+				all[id], near = listing.Share{Low: k.Risk.Low, High: k.Risk.High}, here
 			case here == near:
-				all[id] = show.Share{Low: min(old.Low, k.Risk.Low), High: max(old.High, k.Risk.High)}
+				all[id] = listing.Share{Low: min(old.Low, k.Risk.Low), High: max(old.High, k.Risk.High)}
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func (a *app) marketCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
 				return err
 			}
-			sale := show.Sale{Market: m}
+			sale := listing.Sale{Market: m}
 			if cat, _, err := LoadCatalog(a.App); err == nil {
 				sale.Published = published(m, cat)
 			} else {

@@ -11,7 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -57,7 +57,7 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 }
 
 // filter reads the flags.
-func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
+func (f *offerFlags) filter() (catalog.Filter, listing.Limits, error) {
 	want := catalog.Filter{CPUs: f.cpus, Regions: f.regions, Providers: f.providers, Machines: f.machines,
 		Zones: f.zones, Terms: f.terms, Platforms: f.platforms}
 	if len(f.terms) == 0 && !f.reserved {
@@ -66,7 +66,7 @@ func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
 	if len(f.platforms) == 0 {
 		want.Platforms = []string{catalog.Raw}
 	}
-	var limits show.Limits
+	var limits listing.Limits
 	if f.gpu != "" {
 		if err := want.ParseAccelerator(f.gpu); err != nil {
 			return want, limits, fmt.Errorf("--gpu %w", err)
@@ -199,14 +199,14 @@ func (a *app) offersCmd() *cobra.Command {
 				return err
 			}
 			list := c.Beside(c.Match(want))
-			if err := show.SortOffers(list, order); err != nil {
+			if err := listing.SortOffers(list, order); err != nil {
 				return err
 			}
 			now := a.Now().UTC()
 			seen := Seen(cmd.Context(), a.App)
 			if a.JSON {
 				for _, l := range list {
-					if err := a.Print(show.OfferOf(l, seen[l.Offer.ID], now, limits)); err != nil {
+					if err := a.Print(listing.OfferOf(l, seen[l.Offer.ID], now, limits)); err != nil {
 						return err
 					}
 				}
@@ -219,10 +219,10 @@ func (a *app) offersCmd() *cobra.Command {
 						}
 					}
 				}
-				a.Printf("%s", show.Offers(list, seen, kinds, most, limits, now, a.Place()))
-				a.Printf("%s", show.Apart(c, want, len(list), a.Place()))
+				a.Printf("%s", listing.Offers(list, seen, kinds, most, limits, now, a.Place()))
+				a.Printf("%s", listing.Apart(c, want, len(list), a.Place()))
 				if len(list) == 0 {
-					a.Notef("%s", show.Nearly(c, want, a.Line()))
+					a.Notef("%s", listing.Nearly(c, want, a.Line()))
 				}
 			}
 			if len(list) == 0 {
@@ -232,7 +232,7 @@ func (a *app) offersCmd() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&order, "sort", "price", "`order`: "+strings.Join(show.Orders, ", "))
+	cmd.Flags().StringVar(&order, "sort", "price", "`order`: "+strings.Join(listing.Orders, ", "))
 	cmd.Flags().IntVar(&most, "limit", shownOffers, "how many offers to show; 0 is all; --json has all")
 	return cmd
 }

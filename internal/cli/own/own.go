@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/purchase"
 	"scrimp/internal/work/own"
 )
 
@@ -70,7 +70,7 @@ that are multiplied, each a number or the name of a value. See docs/own.md. All 
 			if option != "" && !slices.Contains(names, option) {
 				return fmt.Errorf("--option %q is none of %s", option, strings.Join(names, ", "))
 			}
-			v := show.TCOOf(t, option)
+			v := purchase.TCOOf(t, option)
 			if a.JSON {
 				return a.Print(v)
 			}
@@ -102,7 +102,7 @@ is paid once) and quality (metric, given_up, worth). See docs/own.md. All sums a
 			if err != nil {
 				return err
 			}
-			v := show.ROIOf(t)
+			v := purchase.ROIOf(t)
 			if a.JSON {
 				return a.Print(v)
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
@@ -93,7 +93,7 @@ func (q *outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration
 }
 
 // waiting says in p for which of one's own machines the job waits before it begins, and for how long.
-func (q *outlook) waiting(p *show.Plan, waits market.OfferID, at *time.Duration) {
+func (q *outlook) waiting(p *planning.Plan, waits market.OfferID, at *time.Duration) {
 	if waits == "" {
 		return
 	}
@@ -111,7 +111,7 @@ func (q *outlook) waiting(p *show.Plan, waits market.OfferID, at *time.Duration)
 }
 
 // compare plays the job forward on each engine by itself, where several would do.
-func (q *outlook) compare(j spec.Job) (list []show.EnginePlan) {
+func (q *outlook) compare(j spec.Job) (list []planning.EnginePlan) {
 	places := q.places(j)
 	if len(places) < 2 {
 		return nil
@@ -131,9 +131,9 @@ func (q *outlook) compare(j spec.Job) (list []show.EnginePlan) {
 }
 
 // on is how the job goes on one engine.
-func (q *outlook) on(place string) show.EnginePlan {
+func (q *outlook) on(place string) planning.EnginePlan {
 	f, waits, at := q.ask()
-	v := show.EnginePlan{Engine: place, Why: string(f.First.Why), WaitsFor: string(waits)}
+	v := planning.EnginePlan{Engine: place, Why: string(f.First.Why), WaitsFor: string(waits)}
 	if f.First.Take == "" && f.First.Why == plan.NoOffer || f.Done < 0.5 {
 		name, _, _ := strings.Cut(place, "/")
 		for _, e := range q.away {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/test/lane"
 	"scrimp/money"
@@ -41,7 +41,7 @@ func onDemand(engine, zone string, rate money.Rate) api.Listing {
 // show what many do.
 func testRuns() int { return lane.Pick(10, forecastRuns) }
 
-func plannedOn(t *testing.T, text string, sale ...api.Listing) show.Plan {
+func plannedOn(t *testing.T, text string, sale ...api.Listing) planning.Plan {
 	t.Helper()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {steps: 1000, time: 10h}\n"+text),
 		"", now)

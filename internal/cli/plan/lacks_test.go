@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 )
 
@@ -20,7 +20,7 @@ func TestAPlanOfAJobWithAnImage(t *testing.T) {
 		t.Errorf("nine times as fast in an image: it begins on %q (%s)", p.Take, p.Why)
 	}
 	p := plannedOn(t, "image: pytorch/pytorch:2.4.0\n", bare)
-	if p.Take != "" || p.Feasible || !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool { return r.Why == string(plan.NoImages) }) {
+	if p.Take != "" || p.Feasible || !slices.ContainsFunc(p.Rejected, func(r planning.Rejected) bool { return r.Why == string(plan.NoImages) }) {
 		t.Errorf("it begins on %q (%s): %+v", p.Take, p.Why, p.Rejected)
 	}
 	if len(p.Reasons) == 0 || !strings.Contains(p.Reasons[0], "pytorch/pytorch:2.4.0: leave image out") {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 )
@@ -82,7 +82,7 @@ func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
 		if p.Take != c.take || p.Feasible != (c.take != "") {
 			t.Errorf("%s machines begin on %q (%s), feasible %v: %+v", c.nodes, p.Take, p.Why, p.Feasible, p.Rejected)
 		}
-		if c.take == "" && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool { return r.Why == string(plan.TooFew) }) {
+		if c.take == "" && !slices.ContainsFunc(p.Rejected, func(r planning.Rejected) bool { return r.Why == string(plan.TooFew) }) {
 			t.Errorf("it does not say why: %+v", p.Rejected)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/spec"
@@ -31,30 +31,30 @@ import (
 const forecastRuns = 200
 
 // Predict asks the server what is for sale and plays the job forward on it.
-func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (show.Plan, error) {
+func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan, error) {
 	p, _, err := predict(ctx, a, c, j, v)
 	return p, err
 }
 
-func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (show.Plan, *outlook,
+func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan, *outlook,
 	error) {
 	var m api.Market
 	for begun := a.Now(); ; {
 		if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
-			return show.Plan{}, nil, err
+			return planning.Plan{}, nil, err
 		}
 		if told(m, v) || a.Now().Sub(begun) >= firstPolls {
 			break
 		}
 		if err := wait.For(ctx, 100*time.Millisecond); err != nil { // a server that has just begun
-			return show.Plan{}, nil, err
+			return planning.Plan{}, nil, err
 		}
 		if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &v); err != nil {
-			return show.Plan{}, nil, err
+			return planning.Plan{}, nil, err
 		}
 	}
 	if err := unknown(j, m, v); err != nil {
-		return show.Plan{}, nil, err
+		return planning.Plan{}, nil, err
 	}
 	p, q := foresee(ctx, j, m, v, forecastRuns)
 	return p, q, ctx.Err()
@@ -88,7 +88,7 @@ func unknown(j spec.Job, m api.Market, v api.Server) error {
 }
 
 // shows prints a plan, and says by its error whether it can be kept.
-func (a *app) shows(ctx context.Context, p show.Plan) (err error) {
+func (a *app) shows(ctx context.Context, p planning.Plan) (err error) {
 	if err := ctx.Err(); err != nil { // it was not simulated to its end
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *app) shows(ctx context.Context, p show.Plan) (err error) {
 }
 
 // foresee plays the job forward on the market, in so many simulated runs. Once ctx is done it returns nothing of use.
-func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs int) (show.Plan, *outlook) {
+func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs int) (planning.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
 	q := &outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
@@ -112,8 +112,8 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
 		Speed: clock.Speed, Halt: func() bool { return ctx.Err() != nil }}}
 	q.sells(m)
-	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
-		Rejected: []show.Rejected{}}
+	p := planning.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
+		Rejected: []planning.Rejected{}}
 	if p.Known = q.Terms.Work > 0; p.Known {
 		s := q.Terms.Work.Seconds()
 		p.WorkS = &s
@@ -143,7 +143,7 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
 	priced(&p, m)
 	for _, r := range f.First.Rejected {
-		p.Rejected = append(p.Rejected, show.Rejected{Offer: string(r.Offer), Why: string(r.Why)})
+		p.Rejected = append(p.Rejected, planning.Rejected{Offer: string(r.Offer), Why: string(r.Why)})
 	}
 	if f.First.Take == "" && f.First.Why == plan.NoOffer {
 		p.Feasible = false
@@ -178,7 +178,7 @@ func runsOf(work time.Duration, runs int) int {
 }
 
 // priced adds what an hour of the offer that is taken costs, and whether spot is for sale.
-func priced(p *show.Plan, m api.Market) {
+func priced(p *planning.Plan, m api.Market) {
 	for _, l := range m.Offers {
 		p.Spot = p.Spot || l.Offer.Capacity == api.Spot
 		if l.Offer.ID == p.Take && l.Quote.Priced && l.Offer.Currency == "USD" {
@@ -189,7 +189,7 @@ func priced(p *show.Plan, m api.Market) {
 }
 
 // expect writes what came of the runs, where it is known how much there is to do.
-func expect(p *show.Plan, q sim.Scenario, f sim.Forecast) {
+func expect(p *planning.Plan, q sim.Scenario, f sim.Forecast) {
 	if f.Endless < 0.1 { // else what they cost until the play was cut off is no cost of the work
 		p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
 		p.FinishS = inSeconds(f.Finish)

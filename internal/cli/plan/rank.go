@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/job/spec"
@@ -93,7 +93,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 
 // playPlan plays a plan forward through the code that would run it: its offer, and
 // the on-demand offer that it falls back to, at the middle of the estimate.
-func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
+func playPlan(j spec.Job, q rank.Request, p rank.Plan) *planning.Played {
 	work := time.Duration(p.WorkHours * float64(time.Hour))
 	t := jobterms.Of(j, q.Now, func(d time.Duration) time.Duration { return d })
 	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
@@ -110,7 +110,7 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 		}
 	}
 	f := sim.Ask(x)
-	v := show.Played{Runs: f.Runs, Done: f.Done, Cost: f.Cost, Interruptions: f.Interruptions}
+	v := planning.Played{Runs: f.Runs, Done: f.Done, Cost: f.Cost, Interruptions: f.Interruptions}
 	for _, d := range f.Finish {
 		v.Hours = append(v.Hours, d.Hours())
 	}
@@ -123,8 +123,8 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 // question is what a job asks of the catalogue; from says from where its work is
 // known, "" its file.
 func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog,
-	now time.Time) (rank.Request, show.Ranking, error) {
-	v := show.Ranking{Name: j.Name, Assumed: []string{}}
+	now time.Time) (rank.Request, planning.Ranking, error) {
+	v := planning.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Request{
 		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{j.MostNodes()},
 		Promise:     cmp.Or(j.Promise, 0.99),
@@ -168,7 +168,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 
 // brings says where the job's data lies, and what its provider and others take for
 // moving and keeping gigabytes.
-func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
+func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *planning.Ranking) {
 	for _, d := range j.Data {
 		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
 			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
@@ -236,7 +236,7 @@ func asks(r spec.Resources, j spec.Job) catalog.Filter {
 }
 
 // byTime takes the time that the job states, or that was measured, on the least machine that it asks for.
-func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
+func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 	hours := time.Duration(j.Work.Time).Hours()
 	q.Work = 3600 // so that a rate is one over hours
 	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))

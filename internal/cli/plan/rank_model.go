@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"scrimp/internal/cli/learn"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/estimate"
@@ -19,7 +19,7 @@ import (
 )
 
 // byModel estimates the run on every shape.
-func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *show.Ranking) error {
+func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *planning.Ranking) error {
 	ask, err := askOf(j, folder)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
@@ -28,7 +28,7 @@ func (a *app) budgetsCmd() *cobra.Command {
 		if a.JSON {
 			return a.Print(v)
 		}
-		a.Printf("%s", show.Budgets(v, a.Place()))
+		a.Printf("%s", spending.Budgets(v, a.Place()))
 		return nil
 	})
 	cmd := &cobra.Command{Use: "budgets", Short: "List and set limits on dollars, GPU-hours, jobs and GPUs",

@@ -14,7 +14,7 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{
-		a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.budgetsCmd(), a.costsCmd(), a.whyCmd(),
+		a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.budgetsCmd(), a.costsCmd(), a.whyCmd(), a.chargebackCmd(),
 		a.machinesCmd(), a.openCmd(),
 		a.adoptCmd(), a.releaseCmd(),
 		a.loginCmd(), a.logoutCmd(),

@@ -10,6 +10,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 )
 
 func (a *app) costsCmd() *cobra.Command {
@@ -30,7 +31,7 @@ func (a *app) costsCmd() *cobra.Command {
 				&v); err != nil {
 				return err
 			}
-			return lined(a, v.Lines, func(_ []api.CostLine, p show.Place) string { return show.Costs(v, p) })
+			return lined(a, v.Lines, func(_ []api.CostLine, p show.Place) string { return spending.Costs(v, p) })
 		})}
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, environment, "+
 		"model_version, provider, region, sku, category, job or tag:KEY")

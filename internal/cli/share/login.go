@@ -17,7 +17,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/account"
 )
 
 func (a *app) loginCmd() *cobra.Command {
@@ -91,7 +91,7 @@ func (a *app) login(ctx context.Context, l command.Login) error {
 	if a.JSON {
 		return a.Print(me)
 	}
-	a.Printf("%s", show.Me(l.Server, me, a.Place()))
+	a.Printf("%s", account.Me(l.Server, me, a.Place()))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/account"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/size"
@@ -46,7 +47,7 @@ func (a *app) usersCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
 				return err
 			}
-			return lined(a, list, show.Users)
+			return lined(a, list, account.Users)
 		})}
 	var grants []string
 	var off, on bool
@@ -74,7 +75,7 @@ func (a *app) usersCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodPut, "/v1/users/"+url.PathEscape(args[0]), s, &u); err != nil {
 				return err
 			}
-			return lined(a, []api.User{u}, show.Users)
+			return lined(a, []api.User{u}, account.Users)
 		})}
 	set.Flags().StringArrayVar(&grants, "grant", nil,
 		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
@@ -93,7 +94,7 @@ func (a *app) teamsCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/teams", nil, &list); err != nil {
 				return err
 			}
-			return lined(a, list, show.Teams)
+			return lined(a, list, account.Teams)
 		})}
 	var projects []string
 	var room string
@@ -120,7 +121,7 @@ func (a *app) teamsCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), s, &t); err != nil {
 				return err
 			}
-			return lined(a, []api.Team{t}, show.Teams)
+			return lined(a, []api.Team{t}, account.Teams)
 		})}
 	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated, and \"\" is "+
 		"any (default: as they are)")
@@ -155,7 +156,7 @@ func (a *app) tokensCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/tokens", nil, &list); err != nil {
 				return err
 			}
-			return lined(a, list, show.Tokens)
+			return lined(a, list, account.Tokens)
 		})}
 	var life, most, note string
 	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is shown once", Args: command.Takes("[USER]"),
@@ -238,7 +239,7 @@ func (a *app) auditCmd() *cobra.Command {
 				}
 				after, more = page.Next, page.Next > 0
 			}
-			return lined(a, acts, show.Audit)
+			return lined(a, acts, account.Audit)
 		})}
 	cmd.Flags().StringVar(&user, "user", "", "`name` of one user (default: all)")
 	cmd.Flags().StringVar(&since, "since", "", "`time` back from now, as in 24h (default: from the beginning)")

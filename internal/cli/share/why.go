@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 )
 
 func (a *app) whyCmd() *cobra.Command {
@@ -33,7 +33,7 @@ func (a *app) whyCmd() *cobra.Command {
 			if a.JSON {
 				return a.Print(v)
 			}
-			_, err = fmt.Fprint(a.Out, show.Why(v, args[0], args[1], a.Place()))
+			_, err = fmt.Fprint(a.Out, spending.Why(v, args[0], args[1], a.Place()))
 			return err
 		})}
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`, as in scrimp costs: team, project, user, …")

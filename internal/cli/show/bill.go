@@ -16,16 +16,16 @@ const mostServices = 20
 // Bill says what a bill holds: its kind, what could not be read, and what it asks for.
 func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", clean(fmt.Sprintf("%s: %s", s.File, s.Kind)), p.width()))
+	b.WriteString(draw.Wrap("", Clean(fmt.Sprintf("%s: %s", s.File, s.Kind)), p.Columns()))
 	if s.Start != nil {
-		p.fact(&b, "period", "%s to %s", s.Start.Format("2006-01-02 15:04"), s.End.Format("2006-01-02 15:04 UTC"))
+		p.Fact(&b, "period", "%s to %s", s.Start.Format("2006-01-02 15:04"), s.End.Format("2006-01-02 15:04 UTC"))
 	}
-	p.fact(&b, "rows", "%d: %d read, %d not", s.Rows, s.Rows-s.Problems, s.Problems)
+	p.Fact(&b, "rows", "%d: %d read, %d not", s.Rows, s.Rows-s.Problems, s.Problems)
 	if len(s.Lacks) > 0 {
-		p.fact(&b, "lacks", "%s: unknown, not zero", strings.Join(s.Lacks, ", "))
+		p.Fact(&b, "lacks", "%s: unknown, not zero", strings.Join(s.Lacks, ", "))
 	}
 	if s.TagsUnread > 0 {
-		p.fact(&b, "tags", "of %s cannot be read", draw.Count(s.TagsUnread, "line"))
+		p.Fact(&b, "tags", "of %s cannot be read", draw.Count(s.TagsUnread, "line"))
 	}
 	for i := range s.Totals {
 		b.WriteString("\n")
@@ -34,13 +34,13 @@ func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
 	if len(first) == 0 {
 		return b.String()
 	}
-	b.WriteString("\n" + draw.Wrap("", notRead(s, len(first)), p.width()))
+	b.WriteString("\n" + draw.Wrap("", notRead(s, len(first)), p.Columns()))
 	for _, problem := range first {
 		text := problem.Reason
 		if problem.Amount.Known {
 			text += fmt.Sprintf(" (%s)", billed(problem.Amount.Value, problem.Currency))
 		}
-		p.fact(&b, fmt.Sprintf("line %d", problem.Line), "%s", text)
+		p.Fact(&b, fmt.Sprintf("line %d", problem.Line), "%s", text)
 	}
 	return b.String()
 }
@@ -62,7 +62,7 @@ func billTotal(b *strings.Builder, t *bill.Total, p Place) {
 	if t.Unread.Sign() != 0 {
 		whole += fmt.Sprintf(": %s read, %s not", exact(t.Billed), exact(t.Unread))
 	}
-	p.fact(b, "total", "%s", whole)
+	p.Fact(b, "total", "%s", whole)
 	if len(t.Categories) == 0 {
 		return
 	}
@@ -71,7 +71,7 @@ func billTotal(b *strings.Builder, t *bill.Total, p Place) {
 		sum  decimal.Decimal
 	}{{"charges", t.Usage}, {"tax", t.Tax}, {"credits", t.Credits}, {"refunds", t.Refunds}} {
 		if part.sum.Sign() != 0 && t.Usage.Cmp(t.Billed) != 0 {
-			p.fact(b, part.name, "%s", billed(part.sum, t.Currency))
+			p.Fact(b, part.name, "%s", billed(part.sum, t.Currency))
 		}
 	}
 	for _, k := range []struct {
@@ -85,9 +85,9 @@ func billTotal(b *strings.Builder, t *bill.Total, p Place) {
 		if k.Sum.Known && k.Unknown > 0 {
 			text += fmt.Sprintf(", unknown for %s", draw.Count(k.Unknown, "line"))
 		}
-		p.fact(b, k.name, "%s", text)
+		p.Fact(b, k.name, "%s", text)
 	}
-	p.fact(b, "scrimp's tags", "job: %s of %s; attempt: %s of %s", billed(t.Job.Billed, t.Currency),
+	p.Fact(b, "scrimp's tags", "job: %s of %s; attempt: %s of %s", billed(t.Job.Billed, t.Currency),
 		draw.Count(t.Job.Lines, "line"), billed(t.Attempt.Billed, t.Currency), draw.Count(t.Attempt.Lines, "line"))
 	b.WriteString("\n" + partsOf("CATEGORY", t.Categories, t.Currency, p))
 	services := t.Services
@@ -104,7 +104,7 @@ func billTotal(b *strings.Builder, t *bill.Total, p Place) {
 func partsOf(head string, parts []bill.Part, c money.Currency, p Place) string {
 	var rows [][]string
 	for _, part := range parts {
-		name := clean(part.Name)
+		name := Clean(part.Name)
 		if name == "" {
 			name = "(none)"
 		}
@@ -114,7 +114,7 @@ func partsOf(head string, parts []bill.Part, c money.Currency, p Place) string {
 		rows = append(rows, []string{name, fmt.Sprint(part.Lines), billed(part.Billed, c)})
 	}
 	return draw.Grid([]draw.Column{{Name: head, Key: true}, {Name: "LINES", Right: true}, {Name: "BILLED", Right: true}},
-		rows, p.width())
+		rows, p.Columns())
 }
 
 // billed writes an amount of a bill for people; what is beyond any ledger is written in full, up to 30 digits.

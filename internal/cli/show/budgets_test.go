@@ -6,6 +6,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 )
@@ -22,8 +23,8 @@ func TestBudgetsArePrintedWithWhatIsLeft(t *testing.T) {
 		{Limit: api.Limit{Scope: "user:ann", Window: "day", Jobs: ptr(4), Approve: ptr(amount("100"))}, Use: api.LimitUse{Jobs: 1, Unbounded: "bert"}},
 	}}
 	for name, text := range map[string]string{
-		"budgets.120": show.Budgets(v, show.Place{Width: 120, Now: now}), "budgets.80": show.Budgets(v, show.Place{Width: 80, Now: now}), "budgets.piped": show.Budgets(v, show.Place{}),
-		"budgets-none.80": show.Budgets(api.Budgets{}, show.Place{Width: 80, Now: now}),
+		"budgets.120": spending.Budgets(v, show.Place{Width: 120, Now: now}), "budgets.80": spending.Budgets(v, show.Place{Width: 80, Now: now}), "budgets.piped": spending.Budgets(v, show.Place{}),
+		"budgets-none.80": spending.Budgets(api.Budgets{}, show.Place{Width: 80, Now: now}),
 	} {
 		golden.Check(t, name+".txt", text)
 	}

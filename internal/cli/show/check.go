@@ -14,7 +14,7 @@ import (
 func Checklist(r check.Report, all bool, p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %d pass, %d warn, %d fail, %d unknown", r.Job, r.Counts[check.Pass],
-		r.Counts[check.Warn], r.Counts[check.Fail], r.Counts[check.Unknown]), p.width()))
+		r.Counts[check.Warn], r.Counts[check.Fail], r.Counts[check.Unknown]), p.Columns()))
 	left := 0
 	for _, s := range check.Stages {
 		if n := silent(r, s); n > 0 && !all {
@@ -30,15 +30,15 @@ func Checklist(r check.Report, all bool, p Place) string {
 			if f.Verdict == check.Fail {
 				word = "FAIL"
 			}
-			b.WriteString(draw.Wrap(fmt.Sprintf("  %-7s  ", word), f.Title+": "+f.Evidence, p.width()))
+			b.WriteString(draw.Wrap(fmt.Sprintf("  %-7s  ", word), f.Title+": "+f.Evidence, p.Columns()))
 			if f.Fix != "" {
-				b.WriteString(draw.Wrap("           → ", f.Fix, p.width()))
+				b.WriteString(draw.Wrap("           → ", f.Fix, p.Columns()))
 			}
 		}
 	}
 	if left > 0 {
 		b.WriteString("\n" + draw.Wrap("", fmt.Sprintf("%s of deployment and production, of which nothing is known "+
-			"yet: --all", draw.Count(left, "more item")), p.width()))
+			"yet: --all", draw.Count(left, "more item")), p.Columns()))
 	}
 	return b.String()
 }
@@ -62,7 +62,7 @@ func silent(r check.Report, s check.Stage) (n int) {
 func Facts(p Place) string {
 	var b strings.Builder
 	for _, f := range check.Facts {
-		b.WriteString(draw.Wrap(fmt.Sprintf("  %-32s ", f.Name+"="+f.Example), f.Doc, p.width()))
+		b.WriteString(draw.Wrap(fmt.Sprintf("  %-32s ", f.Name+"="+f.Example), f.Doc, p.Columns()))
 	}
 	return b.String()
 }

@@ -15,7 +15,7 @@ import (
 // Checkpoints lists those that a job has kept, newest first.
 func Checkpoints(job string, list []api.Checkpoint, p Place) string {
 	if len(list) == 0 {
-		return clean(job) + " has kept no checkpoint.\n"
+		return Clean(job) + " has kept no checkpoint.\n"
 	}
 	rows := make([][]string, len(list))
 	for i, c := range list {
@@ -30,11 +30,11 @@ func Checkpoints(job string, list []api.Checkpoint, p Place) string {
 		case c.Newest:
 			note = "newest"
 		}
-		rows[i] = []string{clean(c.Name), strconv.FormatInt(c.Step, 10), size.Bytes(c.Bytes).String(), p.when(c.Captured),
-			clean(c.Attempt), clean(strings.Join(metrics, ", ")), clean(note)}
+		rows[i] = []string{Clean(c.Name), strconv.FormatInt(c.Step, 10), size.Bytes(c.Bytes).String(), p.When(c.Captured),
+			Clean(c.Attempt), Clean(strings.Join(metrics, ", ")), Clean(note)}
 	}
 	return draw.Grid([]draw.Column{
 		{Name: "CHECKPOINT", Key: true}, {Name: "STEP", Right: true}, {Name: "SIZE", Right: true}, {Name: "SAVED", Leaves: 3},
 		{Name: "ATTEMPT", Leaves: 2}, {Name: "METRICS", Leaves: 1}, {Name: "NOTE"},
-	}, rows, p.width())
+	}, rows, p.Columns())
 }

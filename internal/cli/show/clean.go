@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// clean takes out of a text of others what would steer a terminal.
-func clean(s string) string { return strings.Map(harmless, s) }
+// Clean replaces control characters, so that the text of another user cannot steer a terminal.
+func Clean(s string) string { return strings.Map(harmless, s) }
 
-// Lines is clean of a text that may have several lines, and tabs.
+// Lines is clean for a text of several lines: newlines and tabs stay.
 func Lines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/purchase"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/commit"
@@ -17,10 +18,10 @@ import (
 
 var firstHour = commit.Calendar{Zero: time.Date(2021, 2, 1, 0, 0, 0, 0, time.UTC)}
 
-func replayed(t *testing.T) show.CommitReplay {
+func replayed(t *testing.T) purchase.Replay {
 	t.Helper()
 	p := commit.Policy{Price: commit.Share(7200), Months: 12, Insure: 0.1, Fall: 5000}
-	play := func() show.CommitReplay {
+	play := func() purchase.Replay {
 		var results []commit.Result
 		for i, shape := range []string{"growth", "from-zero"} {
 			r, err := commit.Generate(shape, firstHour.Month(26), 100, 1)
@@ -30,13 +31,13 @@ func replayed(t *testing.T) show.CommitReplay {
 			r.Name = []string{"eu-west", "a-region-whose-name-is-long-beyond-all-that-a-table-has-room-for"}[i]
 			results = append(results, p.Simulate(r, firstHour, 12, 26, true))
 		}
-		return show.CommitReplayOf(p, results, firstHour, 12, 26)
+		return purchase.ReplayOf(p, results, firstHour, 12, 26)
 	}
 	v := play()
 	for _, insure := range []float64{0, 0.1, 0.5} {
 		p.Insure = insure
 		one := play()
-		v.Curve = append(v.Curve, show.CommitPoint{Insure: insure, Cost: one.Mean.All.Cost, Falls: one.Mean.Falls.Cost})
+		v.Curve = append(v.Curve, purchase.Point{Insure: insure, Cost: one.Mean.All.Cost, Falls: one.Mean.Falls.Cost})
 	}
 	return v
 }
@@ -48,7 +49,7 @@ terms:
   - {name: savings-plan-3y-partly-upfront, kind: savings-plan, years: 3, upfront: 26280, hourly: 1, source: example}
 `
 
-func commitPlans(t *testing.T, shape string) (list []show.CommitPlan) {
+func commitPlans(t *testing.T, shape string) (list []purchase.Plan) {
 	t.Helper()
 	terms, err := commit.ReadTerms("terms.yaml", []byte(twoTerms))
 	if err != nil {
@@ -60,7 +61,7 @@ func commitPlans(t *testing.T, shape string) (list []show.CommitPlan) {
 	}
 	for _, o := range terms.Offers {
 		p := commit.Policy{Price: o.Price, Months: 12 * o.Years, Fall: 5000}
-		list = append(list, show.CommitPlanOf(p.Outlook(r, firstHour, nil, []int64{5000, 10_000}), p, o, &terms))
+		list = append(list, purchase.PlanOf(p.Outlook(r, firstHour, nil, []int64{5000, 10_000}), p, o, &terms))
 	}
 	return list
 }
@@ -89,12 +90,12 @@ func TestCommitmentsAndOwnershipArePrinted(t *testing.T) {
 	golden.JSON(t, "commit-simulate.json", replay)
 	golden.JSON(t, "commit-plan.json", flat[0])
 	golden.JSON(t, "commit-plan-zero.json", zero[1])
-	golden.JSON(t, "tco.json", show.TCOOf(tco, ""))
-	golden.JSON(t, "roi.json", show.ROIOf(roi))
+	golden.JSON(t, "tco.json", purchase.TCOOf(tco, ""))
+	golden.JSON(t, "roi.json", purchase.ROIOf(roi))
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "piped": {}} {
 		for name, text := range map[string]string{
 			"commit-simulate": replay.Text(p), "commit-plan": flat[0].Text(p), "commit-plan-zero": zero[1].Text(p),
-			"commit-terms": show.CommitTerms(flat, p), "tco": show.TCOOf(tco, "").Text(p), "roi": show.ROIOf(roi).Text(p),
+			"commit-terms": purchase.Terms(flat, p), "tco": purchase.TCOOf(tco, "").Text(p), "roi": purchase.ROIOf(roi).Text(p),
 		} {
 			golden.Check(t, name+"."+width, text)
 			for line := range strings.Lines(text) {
@@ -160,7 +161,7 @@ func TestCommitPlan_RegretIsNoMoreThanIsOwed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := commit.Policy{Price: terms.Offers[0].Price, Months: 36, Fall: 5000}
-	v := show.CommitPlanOf(p.Outlook(r, firstHour, nil, []int64{10_000}), p, terms.Offers[0], &terms)
+	v := purchase.PlanOf(p.Outlook(r, firstHour, nil, []int64{10_000}), p, terms.Offers[0], &terms)
 	if got := v.Falls[0].RegretAmount; v.Owed.String() != "3942000" || got == nil || got.String() != "3942000" {
 		t.Errorf("owed %s, regret %s", v.Owed, got)
 	}
@@ -177,7 +178,7 @@ func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := show.TCOOf(tco, "").Text(show.Place{Width: 80, Now: now})
+	got := purchase.TCOOf(tco, "").Text(show.Place{Width: 80, Now: now})
 	for i := range 6 {
 		if total := fmt.Sprintf("$%d.00", 12*(100+max(i, 1))); !strings.Contains(got, total) || !strings.Contains(got, fmt.Sprintf("\n%d: a-way", i+1)) {
 			t.Errorf("option %d, %s, is missing", i, total)
@@ -212,7 +213,7 @@ func TestROI_SaysThatItBreaksEven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := show.ROIOf(roi).Text(show.Place{}); !strings.Contains(got, "\n"+says) {
+		if got := purchase.ROIOf(roi).Text(show.Place{}); !strings.Contains(got, "\n"+says) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 )
@@ -18,8 +19,8 @@ func TestCostsArePrintedWithTheirSum(t *testing.T) {
 		{Name: "", Currency: money.USD, Spent: amount("0.5"), Uses: map[api.Use]money.Amount{api.Lost: amount("0.5")}},
 	}}
 	for name, text := range map[string]string{
-		"costs.120": show.Costs(v, show.Place{Width: 120, Now: now}), "costs.80": show.Costs(v, show.Place{Width: 80, Now: now}), "costs.piped": show.Costs(v, show.Place{}),
-		"costs-none.80": show.Costs(api.Costs{By: "team"}, show.Place{Width: 80, Now: now}),
+		"costs.120": spending.Costs(v, show.Place{Width: 120, Now: now}), "costs.80": spending.Costs(v, show.Place{Width: 80, Now: now}), "costs.piped": spending.Costs(v, show.Place{}),
+		"costs-none.80": spending.Costs(api.Costs{By: "team"}, show.Place{Width: 80, Now: now}),
 	} {
 		golden.Check(t, name+".txt", text)
 	}

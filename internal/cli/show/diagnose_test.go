@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/diagnose"
@@ -23,7 +24,7 @@ func diagnosed() diagnose.Report {
 				"its workers use 1.9 cores", SavingUSD: new(1.9), Low: new(1.0), High: new(2.1), Change: change, Effort: effort, Risk: risk,
 				Share: &diagnose.Range{Low: 0.32, Value: 0.6, High: 0.66}},
 			{Class: diagnose.Leak, Group: "code", Evidence: "the program's memory grows by 4GiB an hour without end", Change: "bound lists",
-				Effort: "medium", Risk: "none", AB: new("scrimp rerun train-lm --env OMP_NUM_THREADS=8")},
+				Effort: "medium", Risk: "none", AB: new("scrimp ab train-lm --set env.OMP_NUM_THREADS=8")},
 		},
 		Operators: []profile.Operator{{Name: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", Share: 0.61, Part: profile.Loading},
 			{Name: "aten::addmm", Share: 0.2, Part: profile.Compute}}}
@@ -36,8 +37,8 @@ func TestDiagnosis_FitsItsTerminal(t *testing.T) {
 	team := []diagnose.Report{diagnosed(), unpriced, none, {Job: "well", Measured: 900, HourlyUSD: new(1.0)}}
 	for width, name := range map[int]string{100: "100", 80: "80", 60: "60", 0: "piped"} {
 		p := show.Place{Width: width, Now: now}
-		text := show.Diagnosis(diagnosed(), p) + "\n" + show.Diagnosis(unpriced, p) + "\n" + show.Diagnosis(none, p) + "\n" +
-			show.Diagnosis(team[3], p) + "\n" + show.Diagnoses("vision", team, p)
+		text := utilization.Diagnosis(diagnosed(), p) + "\n" + utilization.Diagnosis(unpriced, p) + "\n" + utilization.Diagnosis(none, p) + "\n" +
+			utilization.Diagnosis(team[3], p) + "\n" + utilization.Diagnoses("vision", team, p)
 		golden.Check(t, fmt.Sprintf("diagnose.%s.txt", name), text)
 		for line := range strings.Lines(text) {
 			if n := draw.Width(strings.TrimRight(line, "\n")); width > 0 && n > width {

@@ -49,22 +49,22 @@ func EngineList(list []Engine, p Place) string {
 	}
 	text := draw.Grid([]draw.Column{{Name: "ENGINE"}, {Name: "KIND"}, {Name: "MACHINES", Right: true}, {Name: "STATE",
 		Least: 12}},
-		rows, p.width())
+		rows, p.Columns())
 	for _, e := range list {
 		if e.Error != "" {
-			text += draw.Wrap(e.Name+": ", e.Error, p.width())
+			text += draw.Wrap(e.Name+": ", e.Error, p.Columns())
 		}
 		for _, m := range e.Away {
 			if e.Error == "" && !slices.ContainsFunc(e.Joined, func(j api.JoinedMachine) bool { return j.Name == m.Machine }) {
-				text += draw.Wrap(m.What()+" does not answer: ", m.Error, p.width())
+				text += draw.Wrap(m.What()+" does not answer: ", m.Error, p.Columns())
 			}
 		}
 		for _, m := range e.Joined {
 			said := "has not joined"
 			if !m.Since.IsZero() {
-				said = fmt.Sprintf("joined %s from %s", p.when(m.Since), m.From)
+				said = fmt.Sprintf("joined %s from %s", p.When(m.Since), m.From)
 			}
-			text += draw.Wrap(e.Name+": ", m.Name+" "+said, p.width())
+			text += draw.Wrap(e.Name+": ", m.Name+" "+said, p.Columns())
 		}
 	}
 	return text

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
 	"scrimp/internal/job/spec"
@@ -37,7 +38,7 @@ func estimates(p show.Place) map[string]string {
 		{Job: "chargpt-profile", Name: "chargpt-profile", Finished: now, Machine: "m1", StepsPerHour: ptr(2870.0), Cost: amount("0.016")},
 		{Job: "sh", Name: "sh", Finished: now, WorkS: ptr(1.0)},
 	}
-	past := show.History{Pairs: []measured.Pair{
+	past := sizing.History{Pairs: []measured.Pair{
 		{Job: "llama-ft-3", Finished: now, What: "throughput", Kind: "transformer-dense", Unit: "tokens/s", Expected: 104000, Actual: 111111, Within: ptr(true)},
 		{Job: "llama-ft-3", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5},
 		{Job: "llama-ft-3", Finished: now, What: "dollars", Kind: "experiment", Unit: "USD", Expected: 250, Actual: 275.2},
@@ -47,21 +48,22 @@ func estimates(p show.Place) map[string]string {
 	both.LeftOut = errors
 	chips := estimate.Catalogued()
 	return map[string]string{
-		"measured":          show.MeasuredRuns(runs, chips, 2, p),
-		"measured-nothing":  show.MeasuredRuns(nil, chips, 2, p),
+		"measured":          sizing.MeasuredRuns(runs, chips, 2, p),
+		"measured-nothing":  sizing.MeasuredRuns(nil, chips, 2, p),
 		"past":              past.Text(2, p),
 		"past-both":         both.Text(0, p),
-		"estimate":          show.EstimateOf(show.Estimate{Model: "llama-3-8b", Option: whole, Programme: &week}, p),
-		"estimate-millions": show.EstimateOf(show.Estimate{Model: "gbdt", Option: small}, p),
-		"estimate-unheld":   show.Unheld(false, p),
-		"estimate-too-few":  show.Unheld(true, p),
-		"estimate-unknown":  show.EstimateOf(show.Estimate{Model: "x", Option: unknown}, p),
-		"estimate-options":  show.Options([]estimate.Option{whole, big, unknown}, 2, "the oldest of 2026-06-18, some of unknown age", p),
-		"estimate-knobs":    show.Knobs([]show.Knob{{"--zero 3", whole}, {"--zero 3 --checkpointing full", big}, {"--lora", unknown}}, p),
-		"estimate-none":     show.NoOption("llama-3-8b", "", p),
-		"estimate-none-of":  show.NoOption("llama-3-8b", "H100:8", p),
-		"estimate-accuracy": show.Accuracy(errors, p),
-		"estimate-nothing":  (show.History{}).Text(0, p),
+		"estimate":          sizing.Text(sizing.Page{Model: "llama-3-8b", Option: whole, Programme: &week}, p),
+		"estimate-millions": sizing.Text(sizing.Page{Model: "gbdt", Option: small}, p),
+		"estimate-unheld":   sizing.Unheld(false, p),
+		"estimate-too-few":  sizing.Unheld(true, p),
+		"estimate-unknown":  sizing.Text(sizing.Page{Model: "x", Option: unknown}, p),
+		"estimate-options":  sizing.Options([]estimate.Option{whole, big, unknown}, 2, "the oldest of 2026-06-18, some of unknown age", p),
+		"estimate-knobs": sizing.Knobs([]sizing.Knob{
+			{Flag: "--zero 3", Option: whole}, {Flag: "--zero 3 --checkpointing full", Option: big}, {Flag: "--lora", Option: unknown}}, p),
+		"estimate-none":     sizing.NoOption("llama-3-8b", "", p),
+		"estimate-none-of":  sizing.NoOption("llama-3-8b", "H100:8", p),
+		"estimate-accuracy": sizing.Accuracy(errors, p),
+		"estimate-nothing":  (sizing.History{}).Text(0, p),
 	}
 }
 

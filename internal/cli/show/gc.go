@@ -12,7 +12,7 @@ import (
 // GC lists what was removed, or would be.
 func GC(v api.GCDone, p Place) string {
 	if len(v.Items) == 0 {
-		return draw.Wrap("", "Nothing is old enough to go.", p.width())
+		return draw.Wrap("", "Nothing is old enough to go.", p.Columns())
 	}
 	var rows [][]string
 	failed := 0
@@ -22,18 +22,18 @@ func GC(v api.GCDone, p Place) string {
 			failed++
 			why = "NOT removed: " + i.Error
 		}
-		rows = append(rows, []string{cmp.Or(i.Job, i.Name, "-"), i.Kind, about(i.Bytes), why})
+		rows = append(rows, []string{cmp.Or(i.Job, i.Name, "-"), i.Kind, Bytes(i.Bytes), why})
 	}
 	var b strings.Builder
 	b.WriteString(draw.Grid([]draw.Column{{Name: "OF", Least: 12}, {Name: "WHAT", Least: 8}, {Name: "SIZE", Right: true},
-		{Name: "WHY", Least: 12}}, rows, p.width()))
+		{Name: "WHY", Least: 12}}, rows, p.Columns()))
 	verb, after := "given back", "receipts, costs and decisions are as they were"
 	if v.DryRun {
 		verb, after = "would be given back", "nothing was removed: leave --dry-run out"
 	}
-	fmt.Fprintf(&b, "\n%s", draw.Wrap("", fmt.Sprintf("%s %s; %s.", about(v.Bytes), verb, after), p.width()))
+	fmt.Fprintf(&b, "\n%s", draw.Wrap("", fmt.Sprintf("%s %s; %s.", Bytes(v.Bytes), verb, after), p.Columns()))
 	if failed > 0 {
-		b.WriteString(draw.Wrap("", draw.Count(failed, "thing")+" could not be removed.", p.width()))
+		b.WriteString(draw.Wrap("", draw.Count(failed, "thing")+" could not be removed.", p.Columns()))
 	}
 	return b.String()
 }

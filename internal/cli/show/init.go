@@ -18,7 +18,7 @@ type Written struct {
 func (w Written) Text(p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. scrimp plan %s says what it would cost.", w.File, w.File),
-		p.width()))
+		p.Columns()))
 	widest := 0
 	for _, g := range w.Guesses {
 		widest = max(widest, len(g.Field))
@@ -27,8 +27,8 @@ func (w Written) Text(p Place) string {
 		b.WriteString("Guessed, have a look at them:\n")
 	}
 	for _, g := range w.Guesses {
-		b.WriteString(draw.Wrap(fmt.Sprintf("  %-*s  ", widest, g.Field), g.Value, p.width()))
-		b.WriteString(draw.Wrap(fmt.Sprintf("  %-*s  ", widest, ""), "("+g.Why+")", p.width()))
+		b.WriteString(draw.Wrap(fmt.Sprintf("  %-*s  ", widest, g.Field), g.Value, p.Columns()))
+		b.WriteString(draw.Wrap(fmt.Sprintf("  %-*s  ", widest, ""), "("+g.Why+")", p.Columns()))
 	}
 	return b.String()
 }

@@ -27,7 +27,7 @@ func Job(j api.Job, p Place) string {
 		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
 			list = append(list, name+"="+j.Tags[name])
 		}
-		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
+		p.Fact(&b, "tags", "%s", strings.Join(list, ", "))
 	}
 	return b.String()
 }
@@ -36,17 +36,17 @@ func Job(j api.Job, p Place) string {
 func jobHead(b *strings.Builder, j api.Job, p Place) {
 	head := j.ID + ": " + j.State
 	if j.Why != "" {
-		head += " (" + words(j.Why) + ")"
+		head += " (" + Words(j.Why) + ")"
 	}
 	if w := phase(j); w != "" && held(j) {
 		head += ", " + w
 	}
-	b.WriteString(draw.Wrap("", head, p.width()))
+	b.WriteString(draw.Wrap("", head, p.Columns()))
 	if j.Detail != "" {
-		p.fact(b, "detail", "%s", j.Detail)
+		p.Fact(b, "detail", "%s", j.Detail)
 	}
 	if j.State == "failed" && j.Exit != 0 {
-		p.fact(b, "exit code", "%s", exitCode(j.Exit))
+		p.Fact(b, "exit code", "%s", exitCode(j.Exit))
 	}
 }
 
@@ -57,16 +57,16 @@ func jobSteps(b *strings.Builder, j api.Job, p Place) {
 		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
 	}
 	if j.StepsPerSecond != nil && j.Finished == nil {
-		step += fmt.Sprintf(", %s a second", three(*j.StepsPerSecond))
+		step += fmt.Sprintf(", %s a second", Digits(*j.StepsPerSecond))
 	}
-	p.fact(b, "step", "%s", step)
-	p.fact(b, "saved step", "%d", j.SavedStep)
+	p.Fact(b, "step", "%s", step)
+	p.Fact(b, "saved step", "%d", j.SavedStep)
 	if len(j.Metrics) > 0 {
 		var list []string
 		for _, name := range slices.Sorted(maps.Keys(j.Metrics)) {
 			list = append(list, fmt.Sprintf("%s %.4g", name, j.Metrics[name]))
 		}
-		p.fact(b, "metrics", "%s", strings.Join(list, ", "))
+		p.Fact(b, "metrics", "%s", strings.Join(list, ", "))
 	}
 }
 
@@ -74,30 +74,30 @@ func jobSteps(b *strings.Builder, j api.Job, p Place) {
 func jobMachine(b *strings.Builder, j api.Job, p Place) {
 	spent := spentOf(j, 4)
 	if j.Rate != nil && held(j) {
-		spent += ", " + rate(*j.Rate, j.Currency) + " now"
+		spent += ", " + PerHour(*j.Rate, j.Currency) + " now"
 	}
 	what := "spent"
 	if j.Closed {
 		what = "cost"
 	}
-	p.fact(b, what, "%s", spent)
+	p.Fact(b, what, "%s", spent)
 	switch {
 	case held(j) && len(j.Nodes) > 0:
-		p.fact(b, "machines", "%s", machinesOf(len(j.Nodes), j.Offer))
+		p.Fact(b, "machines", "%s", MachinesOf(len(j.Nodes), j.Offer))
 		for _, n := range j.Nodes {
 			taken := ""
 			if n.Taken {
 				taken = ", interrupted"
 			}
-			p.fact(b, fmt.Sprintf("  node %d", n.Node), "%s, %s, %s%s", n.Machine, n.Phase, money.Format(n.Cost, j.Currency, 4),
+			p.Fact(b, fmt.Sprintf("  node %d", n.Node), "%s, %s, %s%s", n.Machine, n.Phase, money.Format(n.Cost, j.Currency, 4),
 				taken)
 		}
 	case held(j) && j.Machine != "":
-		p.fact(b, "machine", "%s, %s", j.Machine, j.Offer)
+		p.Fact(b, "machine", "%s, %s", j.Machine, j.Offer)
 	case held(j):
-		p.fact(b, "machine", "requested: %s", j.Offer)
+		p.Fact(b, "machine", "requested: %s", j.Offer)
 	}
-	p.fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
+	p.Fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
 }
 
 // realLeft is the time to the deadline of a job in seconds of real time, as its other times are. It has one.
@@ -111,9 +111,9 @@ func realLeft(j api.Job) float64 {
 // jobTimes writes the deadline, the submission and the end.
 func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	if j.Deadline != nil {
-		text := p.moment(*j.Deadline)
+		text := p.Moment(*j.Deadline)
 		if j.TimeLeft != nil && j.Finished == nil {
-			text += ", " + seconds(realLeft(j)) + " left"
+			text += ", " + Seconds(realLeft(j)) + " left"
 		}
 		if j.Odds != nil && j.Finished == nil {
 			text += fmt.Sprintf(", %.0f %% chance to meet it", *j.Odds*100)
@@ -121,24 +121,24 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 		if how := metDeadline(j); how != "" {
 			text += ", " + how
 		}
-		p.fact(b, "deadline", "%s", text)
+		p.Fact(b, "deadline", "%s", text)
 	}
 	if j.Speed > 0 && j.Speed != 1 {
-		p.fact(b, "clock", "%s; times here are real time", draw.SimulatedClock(j.Speed))
+		p.Fact(b, "clock", "%s; times here are real time", draw.SimulatedClock(j.Speed))
 	}
-	p.fact(b, "submitted", "%s", p.when(j.Submitted))
+	p.Fact(b, "submitted", "%s", p.When(j.Submitted))
 	if j.Started != nil {
-		p.fact(b, "started", "%s", p.when(*j.Started))
+		p.Fact(b, "started", "%s", p.When(*j.Started))
 	}
 	if j.Finished != nil {
-		at := p.when(*j.Finished)
+		at := p.When(*j.Finished)
 		if !p.Now.IsZero() {
-			at += " (" + p.moment(*j.Finished) + ")"
+			at += " (" + p.Moment(*j.Finished) + ")"
 		}
-		p.fact(b, "finished", "%s, after %s", at, took(j))
+		p.Fact(b, "finished", "%s, after %s", at, took(j))
 	}
 	if j.Closed {
-		p.fact(b, "more", "scrimp receipt %s says what the money went to, scrimp get %s copies what it kept", j.ID, j.ID)
+		p.Fact(b, "more", "scrimp receipt %s says what the money went to, scrimp get %s copies what it kept", j.ID, j.ID)
 	}
 }
 
@@ -152,9 +152,9 @@ func metDeadline(j api.Job) string {
 	case j.TimeLeft == nil || j.Finished == nil:
 		return ""
 	case *j.TimeLeft < 0:
-		return "missed by " + seconds(-realLeft(j))
+		return "missed by " + Seconds(-realLeft(j))
 	case j.State == "succeeded":
-		return "met with " + seconds(realLeft(j)) + " to spare"
+		return "met with " + Seconds(realLeft(j)) + " to spare"
 	}
 	return ""
 }
@@ -163,7 +163,7 @@ func metDeadline(j api.Job) string {
 func Ended(j api.Job, p Place) string {
 	text := j.ID + " " + j.State
 	if j.State != "succeeded" && j.Why != "" {
-		text += " (" + words(j.Why) + ")"
+		text += " (" + Words(j.Why) + ")"
 	}
 	if j.Finished != nil {
 		text += " after " + took(j)
@@ -172,7 +172,7 @@ func Ended(j api.Job, p Place) string {
 	if how := metDeadline(j); how != "" {
 		text += ", deadline " + how
 	}
-	return draw.Wrap("", clean(text), p.width())
+	return draw.Wrap("", Clean(text), p.Columns())
 }
 
 // jobOwner writes who submitted the job, for which team and project. The owner of the
@@ -181,11 +181,11 @@ func jobOwner(b *strings.Builder, j api.Job, p Place) {
 	of := strings.Trim(j.Team+"/"+j.Project, "/")
 	switch other := j.User != "" && j.User != "owner"; {
 	case other && of != "":
-		p.fact(b, "by", "%s, for %s", j.User, of)
+		p.Fact(b, "by", "%s, for %s", j.User, of)
 	case other:
-		p.fact(b, "by", "%s", j.User)
+		p.Fact(b, "by", "%s", j.User)
 	case of != "":
-		p.fact(b, "for", "%s", of)
+		p.Fact(b, "for", "%s", of)
 	}
 }
 
@@ -198,11 +198,11 @@ func jobApproval(b *strings.Builder, v *api.Approval, p Place) {
 	if v.Approved != nil && *v.Approved {
 		what = "approved"
 	}
-	text := what + " by " + v.By + ", " + p.when(*v.At)
+	text := what + " by " + v.By + ", " + p.When(*v.At)
 	if v.Reason != "" {
-		text += ": " + clean(v.Reason)
+		text += ": " + Clean(v.Reason)
 	}
-	p.fact(b, "approval", "%s", text)
+	p.Fact(b, "approval", "%s", text)
 }
 
 // exitCode writes a program's exit code, with what shells mean by it.

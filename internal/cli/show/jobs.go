@@ -15,7 +15,7 @@ import (
 // Jobs is the table of jobs and queue.
 func Jobs(list []api.Job, p Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "No jobs. scrimp run job.yaml runs one, scrimp init writes the file.", p.width())
+		return draw.Wrap("", "No jobs. scrimp run job.yaml runs one, scrimp init writes the file.", p.Columns())
 	}
 	var rows [][]string
 	// Whose they are is said where they are not all the same person's.
@@ -29,14 +29,14 @@ func Jobs(list []api.Job, p Place) string {
 			budget = money.Short(*j.Budget, j.Currency)
 		}
 		if j.TimeLeft != nil && j.Finished == nil {
-			left = seconds(*j.TimeLeft)
+			left = Seconds(*j.TimeLeft)
 		}
 		if j.Odds != nil && j.Finished == nil {
 			odds = fmt.Sprintf("%.0f %%", *j.Odds*100)
 		}
-		row := []string{j.ID, j.State, step, spent(j, 4), budget, left, odds, p.when(j.Submitted), words(j.Why)}
+		row := []string{j.ID, j.State, step, spent(j, 4), budget, left, odds, p.When(j.Submitted), Words(j.Why)}
 		if several {
-			row = slices.Insert(row, 1, clean(cmp.Or(j.User, "-")), clean(cmp.Or(j.Team, "-")))
+			row = slices.Insert(row, 1, Clean(cmp.Or(j.User, "-")), Clean(cmp.Or(j.Team, "-")))
 		}
 		rows = append(rows, row)
 	}
@@ -49,13 +49,13 @@ func Jobs(list []api.Job, p Place) string {
 	if several {
 		columns = slices.Insert(columns, 1, draw.Column{Name: "BY", Least: 6}, draw.Column{Name: "TEAM", Least: 6, Leaves: 6})
 	}
-	return draw.Grid(columns, rows, p.width())
+	return draw.Grid(columns, rows, p.Columns())
 }
 
 // Held is the table of jobs that wait for approval.
 func Held(list []api.Job, p Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "No job waits for approval.", p.width())
+		return draw.Wrap("", "No job waits for approval.", p.Columns())
 	}
 	var rows [][]string
 	for _, j := range list {
@@ -67,19 +67,19 @@ func Held(list []api.Job, p Place) string {
 			if len(v.Limits) > 0 {
 				above, limit = money.Short(v.Limits[0].Above, j.Currency), v.Limits[0].Limit
 			}
-			until = p.until(v.Until)
+			until = p.Until(v.Until)
 		}
 		left := "-"
 		if j.TimeLeft != nil {
-			left = seconds(*j.TimeLeft)
+			left = Seconds(*j.TimeLeft)
 		}
-		rows = append(rows, []string{j.ID, clean(j.User), clean(j.Team), most, above, clean(limit), left, until})
+		rows = append(rows, []string{j.ID, Clean(j.User), Clean(j.Team), most, above, Clean(limit), left, until})
 	}
 	return draw.Grid([]draw.Column{
 		{Name: "ID", Key: true}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true},
 		{Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
 		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "EXPIRES", Leaves: 4},
-	}, rows, p.width())
+	}, rows, p.Columns())
 }
 
 // spent writes what a job has spent, with so many decimals; less than a cent has
@@ -104,7 +104,7 @@ func phase(j api.Job) string {
 	case string(state.StageTerminating):
 		return "terminating its machine"
 	}
-	return words(j.Phase)
+	return Words(j.Phase)
 }
 
 // held reports whether the job has a machine now. The machine of the last
@@ -143,7 +143,7 @@ func progress(j api.Job, p Place, why string) string {
 			line = longer
 		}
 	}
-	return clean(line)
+	return Clean(line)
 }
 
 // progressItems is what a progress line says, the most important first.
@@ -164,9 +164,9 @@ func progressItems(j api.Job, why string) []string {
 	switch {
 	case j.TimeLeft == nil || j.Finished != nil:
 	case *j.TimeLeft < 0:
-		items = append(items, seconds(-*j.TimeLeft)+" late")
+		items = append(items, Seconds(-*j.TimeLeft)+" late")
 	default:
-		items = append(items, seconds(*j.TimeLeft)+" left")
+		items = append(items, Seconds(*j.TimeLeft)+" left")
 		if j.Odds != nil {
 			items = append(items, fmt.Sprintf("%.0f %% on time", *j.Odds*100))
 		}
@@ -188,7 +188,7 @@ func progressHead(j api.Job) string {
 	case j.State == "running" && j.Step > 0: // the step says so
 		return j.ID
 	case (j.State == "queued" || j.State == "held" || j.State == "paused") && j.Why != "":
-		return j.ID + " " + j.State + " (" + words(j.Why) + ")"
+		return j.ID + " " + j.State + " (" + Words(j.Why) + ")"
 	}
 	return j.ID + " " + j.State
 }
@@ -204,7 +204,7 @@ func spentOf(j api.Job, decimals int) string {
 
 // Refused says who rejected a job that waited for approval, and why.
 func Refused(j api.Job, p Place) string {
-	return draw.Wrap("", clean(j.ID+" was rejected by "+j.Approval.By+": "+j.Approval.Reason), p.width())
+	return draw.Wrap("", Clean(j.ID+" was rejected by "+j.Approval.By+": "+j.Approval.Reason), p.Columns())
 }
 
 // Failed says why a job failed, with the last lines of its output.
@@ -216,14 +216,14 @@ func Failed(j api.Job, last []string, p Place) string {
 		why = "exit code " + exitCode(j.Exit)
 	}
 	if why == "" {
-		why = words(j.Why)
+		why = Words(j.Why)
 	}
-	b.WriteString(draw.Wrap("", j.ID+" failed: "+clean(why), p.width()))
+	b.WriteString(draw.Wrap("", j.ID+" failed: "+Clean(why), p.Columns()))
 	if len(last) > 0 {
-		b.WriteString(draw.Wrap("", "The end of its output; scrimp logs "+j.ID+" has all of it:", p.width()))
+		b.WriteString(draw.Wrap("", "The end of its output; scrimp logs "+j.ID+" has all of it:", p.Columns()))
 	}
 	for _, line := range last {
-		line = "  " + clean(line)
+		line = "  " + Clean(line)
 		if p.Width > 0 {
 			line = draw.Cut(line, p.Width)
 		}

@@ -75,7 +75,7 @@ func (k Kept) Text(p Place) string {
 			of = fmt.Sprintf("node %d of %s", c.Node, k.Job)
 		}
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%s holds the outputs of %s: %s, %s, kept %s", c.Folder, of,
-			draw.Count(c.Files, "file"), about(c.Bytes), p.when(c.Kept)), p.width()))
+			draw.Count(c.Files, "file"), Bytes(c.Bytes), p.When(c.Kept)), p.Columns()))
 	}
 	var also []string
 	left := slices.DeleteFunc(slices.Clone(k.Outputs), func(o api.Outputs) bool {
@@ -88,7 +88,7 @@ func (k Kept) Text(p Place) string {
 		also = append(also, k.checkpoints())
 	}
 	for _, text := range also {
-		b.WriteString(draw.Wrap("Also kept: ", clean(text), p.width()))
+		b.WriteString(draw.Wrap("Also kept: ", Clean(text), p.Columns()))
 	}
 	return b.String()
 }
@@ -133,38 +133,38 @@ func HasKept(j api.Job, list []api.Outputs, p Place) string {
 		flag = " --node all"
 	}
 	text := fmt.Sprintf("scrimp get %s%s copies its outputs here: %s, %s.", j.ID, flag, draw.Count(files, "file"),
-		about(bytes))
+		Bytes(bytes))
 	if j.State == "succeeded" && j.Detail != "" { // some of them were left out
 		text += " Note: " + j.Detail + "."
 	}
-	return draw.Wrap("", clean(text), p.width())
+	return draw.Wrap("", Clean(text), p.Columns())
 }
 
 // Ending says that a job was told to end, and what goes on from there. keeps says that its
 // file names a folder of checkpoints.
 func Ending(j api.Job, save, keeps bool, p Place) string {
-	id := clean(j.ID)
+	id := Clean(j.ID)
 	switch {
 	case j.State == "succeeded":
-		return draw.Wrap("", id+" has succeeded already.", p.width())
+		return draw.Wrap("", id+" has succeeded already.", p.Columns())
 	case j.Closed || !save:
-		return draw.Wrap("", id+" is "+j.State+".", p.width()) + GoesOn(j, p)
+		return draw.Wrap("", id+" is "+j.State+".", p.Columns()) + GoesOn(j, p)
 	case !keeps:
 		return draw.Wrap("", fmt.Sprintf("%s ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach "+
-			"%s shows it, scrimp resume %s begins it anew.", id, id, id), p.width())
+			"%s shows it, scrimp resume %s begins it anew.", id, id, id), p.Columns())
 	}
 	return draw.Wrap("", fmt.Sprintf("%s saves a checkpoint and ends: scrimp attach %s shows it. scrimp resume %s goes "+
-		"on from there.", id, id, id), p.width())
+		"on from there.", id, id, id), p.Columns())
 }
 
 // GoesOn names the command by which a job goes on that was ended.
 func GoesOn(j api.Job, p Place) string {
-	id := clean(j.ID)
+	id := Clean(j.ID)
 	if j.SavedStep > 0 {
 		return draw.Wrap("", fmt.Sprintf("scrimp resume %s goes on from its checkpoint of step %d.", id, j.SavedStep),
-			p.width())
+			p.Columns())
 	}
-	return draw.Wrap("", fmt.Sprintf("scrimp resume %s takes it up again.", id), p.width())
+	return draw.Wrap("", fmt.Sprintf("scrimp resume %s takes it up again.", id), p.Columns())
 }
 
 // GotCheckpoint is a checkpoint whose files lie in a folder here.
@@ -183,15 +183,6 @@ func (g GotCheckpoint) Text(p Place) string {
 	if g.Step > 0 {
 		text += fmt.Sprintf(" step %d,", g.Step)
 	}
-	text += fmt.Sprintf(" %s, %s", draw.Count(g.Files, "file"), about(g.Bytes))
-	return draw.Wrap("", clean(text), p.width())
-}
-
-// about writes a size in three digits.
-func about(bytes int64) string {
-	v, unit := float64(bytes), 0
-	for ; v >= 1000 && unit < 4; unit++ {
-		v /= 1024
-	}
-	return fmt.Sprintf("%.3g%s", v, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+	text += fmt.Sprintf(" %s, %s", draw.Count(g.Files, "file"), Bytes(g.Bytes))
+	return draw.Wrap("", Clean(text), p.Columns())
 }

@@ -28,10 +28,10 @@ func Machines(list []api.Machine, p Place) string {
 	for n, m := range list {
 		until := "-"
 		if !m.IdleUntil.IsZero() && m.State != api.MachineReleasing {
-			until = p.until(m.IdleUntil)
+			until = p.Until(m.IdleUntil)
 		}
-		rows[n] = []string{clean(m.Instance), clean(m.Offer), clean(string(m.State)), orDash(jobsOf(m)), orDash(m.Team),
-			orDash(m.User), fmt.Sprint(m.Served), p.when(m.Since), rate(m.Rate, m.Currency),
+		rows[n] = []string{Clean(m.Instance), Clean(m.Offer), Clean(string(m.State)), OrDash(jobsOf(m)), OrDash(m.Team),
+			OrDash(m.User), fmt.Sprint(m.Served), p.When(m.Since), PerHour(m.Rate, m.Currency),
 			money.Format(m.Cost, m.Currency, 4), until}
 	}
 	return draw.Grid([]draw.Column{
@@ -39,5 +39,5 @@ func Machines(list []api.Machine, p Place) string {
 		{Name: "TEAM", Leaves: 2},
 		{Name: "USER", Leaves: 4}, {Name: "JOBS", Right: true, Leaves: 6}, {Name: "SINCE", Leaves: 5},
 		{Name: "PRICE", Right: true}, {Name: "COST", Right: true}, {Name: "KEPT UNTIL", Leaves: 1},
-	}, rows, p.width())
+	}, rows, p.Columns())
 }

@@ -7,6 +7,9 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/account"
+	"scrimp/internal/cli/show/listing"
+	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -39,23 +42,23 @@ func TestTablesKeepWhatIdentifiesARow(t *testing.T) {
 				User: wide, Since: now.Add(-time.Hour), Rate: 0.918e12, Cost: cents, Currency: usd}}, p)
 		}, []string{"i-0123456789abcdef0"}},
 		"costs": {func(p show.Place) string {
-			return show.Costs(api.Costs{By: "user", Until: now, Lines: []api.CostLine{{Name: wide, Currency: usd, Spent: cents, Jobs: 3, Uses: uses, Estimated: &cents, Actual: &cents,
+			return spending.Costs(api.Costs{By: "user", Until: now, Lines: []api.CostLine{{Name: wide, Currency: usd, Spent: cents, Jobs: 3, Uses: uses, Estimated: &cents, Actual: &cents,
 				OnDemand: &cents, Saved: &cents, Foreseen: 3, Compared: 3}, {Name: long, Currency: usd, Spent: cents, Uses: uses}}}, p)
 		}, []string{wide, long}},
 		"budgets": {func(p show.Place) string {
-			return show.Budgets(api.Budgets{Currency: usd, Limits: []api.BudgetLine{{Limit: api.Limit{Scope: "team:" + wide, Window: "month", Dollars: &cents, GPUHours: ptr(200.0)},
+			return spending.Budgets(api.Budgets{Currency: usd, Limits: []api.BudgetLine{{Limit: api.Limit{Scope: "team:" + wide, Window: "month", Dollars: &cents, GPUHours: ptr(200.0)},
 				Use: api.LimitUse{Spent: cents, Held: cents, Jobs: 3}}}}, p)
 		}, []string{wide}},
 		"users": {func(p show.Place) string {
-			return show.Users([]api.User{{Name: wide, Made: now, Grants: []api.Grant{{Team: wide, Role: api.Submitter}}}}, p)
+			return account.Users([]api.User{{Name: wide, Made: now, Grants: []api.Grant{{Team: wide, Role: api.Submitter}}}}, p)
 		}, []string{wide}},
 		"teams": {func(p show.Place) string {
-			return show.Teams([]api.Team{{Name: wide, Projects: []string{wide, long}}}, p)
+			return account.Teams([]api.Team{{Name: wide, Projects: []string{wide, long}}}, p)
 		}, []string{wide}},
 		"tokens": {func(p show.Place) string {
-			return show.Tokens([]api.Token{{ID: "0123456789ab", User: wide, Made: now, Expires: now, Note: long}}, p)
+			return account.Tokens([]api.Token{{ID: "0123456789ab", User: wide, Made: now, Expires: now, Note: long}}, p)
 		}, []string{"0123456789ab"}},
-		"market": {func(p show.Place) string { return show.Sale{Market: sold}.Text(p) }, []string{offer}},
+		"market": {func(p show.Place) string { return listing.Sale{Market: sold}.Text(p) }, []string{offer}},
 		"checkpoints": {func(p show.Place) string {
 			return show.Checkpoints(long, []api.Checkpoint{{Name: "000012-000007", Attempt: long + ".12", Step: 1_250_000, Captured: now, Bytes: 1 << 40, Files: 12, Newest: true,
 				Metrics: map[string]float64{"validation_loss": 1.25, "accuracy": 0.5}}}, p)

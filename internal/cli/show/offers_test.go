@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -53,12 +54,12 @@ func kinds(query string) []catalog.Accelerator {
 
 func offerPages(t *testing.T, p show.Place) map[string]string {
 	list := offers(t).Listings
-	if err := show.SortOffers(list, "price"); err != nil {
+	if err := listing.SortOffers(list, "price"); err != nil {
 		t.Fatal(err)
 	}
 	return map[string]string{
-		"offers": show.Offers(list, seen, nil, 0, show.Limits{}, now, p), "offers-few": show.Offers(list, seen, nil, 3, show.Limits{Age: 24 * time.Hour}, now, p),
-		"offers-gpu": show.Offers(list[:4], seen, kinds("H100"), 0, show.Limits{}, now, p), "offers-none": show.Offers(nil, nil, kinds("MI300X"), 0, show.Limits{}, now, p), "gpus": show.Kinds(kinds("A100"), p),
+		"offers": listing.Offers(list, seen, nil, 0, listing.Limits{}, now, p), "offers-few": listing.Offers(list, seen, nil, 3, listing.Limits{Age: 24 * time.Hour}, now, p),
+		"offers-gpu": listing.Offers(list[:4], seen, kinds("H100"), 0, listing.Limits{}, now, p), "offers-none": listing.Offers(nil, nil, kinds("MI300X"), 0, listing.Limits{}, now, p), "gpus": listing.Kinds(kinds("A100"), p),
 	}
 }
 
@@ -77,9 +78,9 @@ func TestOffersAreTablesThatFit(t *testing.T) {
 	for _, l := range offers(t).Listings {
 		switch {
 		case l.Offer.Zone == "us-east-1a":
-			golden.JSON(t, "json/offer.json", show.OfferOf(l, seen[l.Offer.ID], now, show.Limits{}))
+			golden.JSON(t, "json/offer.json", listing.OfferOf(l, seen[l.Offer.ID], now, listing.Limits{}))
 		case l.Offer.Provider == "newcloud":
-			golden.JSON(t, "json/offer-unknown.json", show.OfferOf(l, seen[l.Offer.ID], now, show.Limits{}))
+			golden.JSON(t, "json/offer-unknown.json", listing.OfferOf(l, seen[l.Offer.ID], now, listing.Limits{}))
 		}
 	}
 }
@@ -92,7 +93,7 @@ func TestOffersAreInTheOrderThatIsAskedFor(t *testing.T) {
 		"age":       "p5.48xlarge/spot h100-node t3.medium g6f.large p5.48xlarge Standard_ND96isr_H100_v5 gpu_8x_h100_sxm5 a3-highgpu-8g h100x8",
 	} {
 		list := offers(t).Listings
-		if err := show.SortOffers(list, order); err != nil {
+		if err := listing.SortOffers(list, order); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -107,7 +108,7 @@ func TestOffersAreInTheOrderThatIsAskedFor(t *testing.T) {
 			t.Errorf("by %s:\n got %s\nwant %s", order, s, want)
 		}
 	}
-	if err := show.SortOffers(nil, "colour"); err == nil {
+	if err := listing.SortOffers(nil, "colour"); err == nil {
 		t.Error("colour is an order")
 	}
 }
@@ -122,7 +123,7 @@ func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
 		}
 	}
 	for _, l := range offers(t).Listings {
-		if !show.OfferOf(l, seen[l.Offer.ID], now, show.Limits{Age: time.Minute}).Stale {
+		if !listing.OfferOf(l, seen[l.Offer.ID], now, listing.Limits{Age: time.Minute}).Stale {
 			t.Errorf("%s is fresh within a minute", l.Offer.ID)
 		}
 	}
@@ -132,10 +133,10 @@ func TestWhatIsInTheWayOfAWishIsSaid(t *testing.T) {
 	c := catalog.Builtin()
 	want := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"}}
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {
-		golden.Check(t, "offers-nearly."+width+".txt", show.Nearly(c, want, p))
+		golden.Check(t, "offers-nearly."+width+".txt", listing.Nearly(c, want, p))
 	}
 	want = catalog.Filter{Accelerator: "L4", Least: 1, Capacity: []market.Capacity{market.Reserved}}
-	if text := show.Nearly(c, want, show.Place{}); !strings.HasPrefix(text, "Without --reserved there are ") {
+	if text := listing.Nearly(c, want, show.Place{}); !strings.HasPrefix(text, "Without --reserved there are ") {
 		t.Error(text)
 	}
 }

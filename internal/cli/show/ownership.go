@@ -27,14 +27,14 @@ func Undecided(list []api.Undecided, p Place) string {
 	for i, u := range list {
 		since, cost := "ended", "-"
 		if u.Cost != nil {
-			since, cost = p.when(u.Since), money.Format(*u.Cost, u.Currency, 4)
+			since, cost = p.When(u.Since), money.Format(*u.Cost, u.Currency, 4)
 		}
-		rows[i] = []string{clean(u.Instance), clean(string(u.Offer)), clean(u.Job), since, cost}
+		rows[i] = []string{Clean(u.Instance), Clean(string(u.Offer)), Clean(u.Job), since, cost}
 	}
 	return draw.Grid([]draw.Column{
 		{Name: "INSTANCE", Key: true}, {Name: "OFFER", Leaves: 1}, {Name: "JOB", Least: 16}, {Name: "SINCE", Leaves: 2},
 		{Name: "COST", Right: true},
-	}, rows, p.width())
+	}, rows, p.Columns())
 }
 
 // Decided says what became of them.
@@ -46,15 +46,15 @@ func Decided(list []api.Undecided, adopt bool, p Place) string {
 	for _, u := range list {
 		whose := ""
 		if u.Job != "" {
-			whose = " of job " + clean(u.Job)
+			whose = " of job " + Clean(u.Job)
 		}
 		switch {
 		case u.Ended:
-			fmt.Fprintf(&b, "%s%s has ended meanwhile: the job goes on here.\n", clean(u.Instance), whose)
+			fmt.Fprintf(&b, "%s%s has ended meanwhile: the job goes on here.\n", Clean(u.Instance), whose)
 		case adopt:
-			fmt.Fprintf(&b, "Adopted %s%s.\n", clean(u.Instance), whose)
+			fmt.Fprintf(&b, "Adopted %s%s.\n", Clean(u.Instance), whose)
 		default:
-			fmt.Fprintf(&b, "Released %s%s: it is left running.\n", clean(u.Instance), whose)
+			fmt.Fprintf(&b, "Released %s%s: it is left running.\n", Clean(u.Instance), whose)
 		}
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/account"
 	"scrimp/internal/test/golden"
 )
 
@@ -29,10 +30,10 @@ func TestPeople(t *testing.T) {
 	}
 	wide, narrow := show.Place{Width: 120, Now: now}, show.Place{Width: 80, Now: now}
 	for name, text := range map[string]string{
-		"users": show.Users(users, wide), "users-80": show.Users(users, narrow), "users-pipe": show.Users(users, show.Place{}), "users-none": show.Users(nil, narrow),
-		"teams": show.Teams(teams, wide), "teams-none": show.Teams(nil, narrow), "tokens": show.Tokens(tokens, wide), "tokens-80": show.Tokens(tokens, narrow), "tokens-none": show.Tokens(nil, narrow),
-		"audit": show.Audit(acts, wide), "audit-80": show.Audit(acts, narrow), "audit-pipe": show.Audit(acts, show.Place{}), "audit-none": show.Audit(nil, narrow),
-		"me": show.Me("https://scrimp.example.com", api.Me{User: "bob", Grants: users[1].Grants, Best: api.Submitter, Token: "cdef01234567", Expires: ptr(now)}, wide),
+		"users": account.Users(users, wide), "users-80": account.Users(users, narrow), "users-pipe": account.Users(users, show.Place{}), "users-none": account.Users(nil, narrow),
+		"teams": account.Teams(teams, wide), "teams-none": account.Teams(nil, narrow), "tokens": account.Tokens(tokens, wide), "tokens-80": account.Tokens(tokens, narrow), "tokens-none": account.Tokens(nil, narrow),
+		"audit": account.Audit(acts, wide), "audit-80": account.Audit(acts, narrow), "audit-pipe": account.Audit(acts, show.Place{}), "audit-none": account.Audit(nil, narrow),
+		"me": account.Me("https://scrimp.example.com", api.Me{User: "bob", Grants: users[1].Grants, Best: api.Submitter, Token: "cdef01234567", Expires: ptr(now)}, wide),
 	} {
 		golden.Check(t, "people/"+name+".txt", text)
 	}
@@ -40,7 +41,7 @@ func TestPeople(t *testing.T) {
 
 func TestAnAuditLineDoesNotSteerTheTerminal(t *testing.T) {
 	a := api.Act{At: now, Who: "eve", Route: "PUT /v1/users/{id}", Object: "\x1b[2J\u202egone", Outcome: "refused", Detail: "a\nb\x07"}
-	text := show.Audit([]api.Act{a}, show.Place{})
+	text := account.Audit([]api.Act{a}, show.Place{})
 	if strings.ContainsAny(text, "\x1b\x07\u202e") || strings.Count(text, "\n") != 2 {
 		t.Errorf("%q", text)
 	}

@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 )
@@ -54,12 +55,12 @@ func earlier() api.Group {
 
 func TestPipelinesArePrinted(t *testing.T) {
 	g := retrained()
-	file := show.Layered([]show.GraphStage{{Name: "fetch"}, {Name: "clean", Needs: []string{"fetch"}}, {Name: "train", Needs: []string{"clean"}},
+	file := group.Layered([]group.GraphStage{{Name: "fetch"}, {Name: "clean", Needs: []string{"fetch"}}, {Name: "train", Needs: []string{"clean"}},
 		{Name: "deploy", Needs: []string{"train"}, Gate: "train.accuracy at least 0.90"}, {Name: "look", Needs: []string{"fetch"}}})
 	oldest := retrained()
 	oldest.Name = "alone"
-	why := func(g api.Group, stage string) show.PipelineWhy {
-		v, err := show.WhyOf(g, []api.Group{retrained(), earlier(), {ID: "array"}}, stage)
+	why := func(g api.Group, stage string) group.PipelineWhy {
+		v, err := group.WhyOf(g, []api.Group{retrained(), earlier(), {ID: "array"}}, stage)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,14 +68,14 @@ func TestPipelinesArePrinted(t *testing.T) {
 	}
 	lines := func(p show.Place) (text string) {
 		for _, s := range g.Pipeline.Stages {
-			text += show.Stage(s, g.Currency, 13, p) + "\n"
+			text += group.Stage(s, g.Currency, 13, p) + "\n"
 		}
 		return text
 	}
 	for width, p := range map[string]show.Place{"120": {Width: 120, Now: now}, "80": {Width: 80, Now: now}, "piped": {}} {
 		for name, text := range map[string]string{
-			"pipeline": show.Group(g, p), "pipeline-line": show.GroupProgress(g, p) + "\n" + lines(p), "pipeline-graph": show.DrawGraph(show.Graph(g), g.Currency, p),
-			"pipeline-file": show.DrawGraph(file, money.USD, p), "pipeline-plan": show.PipelinePlan("retrain", file, 4, amount("25"), []string{"plots of the file is left out"}, p), "pipeline-cost": show.CostOf(receiptOf(g)).Text(p),
+			"pipeline": group.Group(g, p), "pipeline-line": group.Progress(g, p) + "\n" + lines(p), "pipeline-graph": group.DrawGraph(group.Graph(g), g.Currency, p),
+			"pipeline-file": group.DrawGraph(file, money.USD, p), "pipeline-plan": group.PipelinePlan("retrain", file, 4, amount("25"), []string{"plots of the file is left out"}, p), "pipeline-cost": group.CostOf(receiptOf(g)).Text(p),
 			"pipeline-why": why(g, "train").Text(p) + why(g, "clean@uk").Text(p) + why(g, "evaluate").Text(p) + why(oldest, "train").Text(p),
 		} {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -83,15 +84,15 @@ func TestPipelinesArePrinted(t *testing.T) {
 			}
 		}
 	}
-	golden.JSON(t, "json/pipeline-cost.json", show.CostOf(receiptOf(g)))
+	golden.JSON(t, "json/pipeline-cost.json", group.CostOf(receiptOf(g)))
 	golden.JSON(t, "json/pipeline-why.json", why(g, "train"))
-	golden.JSON(t, "json/pipeline-graph.json", show.Graph(g)[3])
+	golden.JSON(t, "json/pipeline-graph.json", group.Graph(g)[3])
 }
 
 // The lines of a pipeline's cost add up to its receipt, to the last unit.
 func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	r := receiptOf(retrained())
-	v := show.CostOf(r)
+	v := group.CostOf(r)
 	sum, saved := money.Amount{}, money.Amount{}
 	for _, s := range v.Stages {
 		sum = sum.Add(s.Cost)
@@ -107,12 +108,12 @@ func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 // A page and a plan of thousands of stages show what needs attention.
 func TestPipelines_LargeOnesFitAPage(t *testing.T) {
 	g := retrained()
-	var graph []show.GraphStage
+	var graph []group.GraphStage
 	for i := range 3000 {
 		name := fmt.Sprint("many@", i)
-		g.Pipeline.Stages, graph = append(g.Pipeline.Stages, api.StageState{Name: name, State: "waiting"}), append(graph, show.GraphStage{Name: name})
+		g.Pipeline.Stages, graph = append(g.Pipeline.Stages, api.StageState{Name: name, State: "waiting"}), append(graph, group.GraphStage{Name: name})
 	}
-	page, plan := show.Group(g, show.Place{}), show.PipelinePlan("large", show.Layered(graph), 4, amount("25"), nil, show.Place{})
+	page, plan := group.Group(g, show.Place{}), group.PipelinePlan("large", group.Layered(graph), 4, amount("25"), nil, show.Place{})
 	if strings.Count(page, "\n") > 20 || !strings.Contains(page, "probe") || !strings.Contains(page, "3 of 3007 stages") {
 		t.Errorf("the page is\n%.3000s", page)
 	}
@@ -134,17 +135,17 @@ func TestPipelineCost_SaysWhatWouldLowerIt(t *testing.T) {
 	} {
 		r := receiptOf(retrained())
 		change(&r.Members[1], &r.Group.Pipeline.Stages[3])
-		if v := show.CostOf(r); v.Largest != "train" || !strings.Contains(v.Lower, want) {
+		if v := group.CostOf(r); v.Largest != "train" || !strings.Contains(v.Lower, want) {
 			t.Errorf("%s: %q, want %q", v.Largest, v.Lower, want)
 		}
 	}
-	if v := show.CostOf(api.GroupReceipt{Group: retrained()}); v.Largest != "" || v.Stages[0].Share != nil {
+	if v := group.CostOf(api.GroupReceipt{Group: retrained()}); v.Largest != "" || v.Stages[0].Share != nil {
 		t.Errorf("of nothing, %s is the largest", v.Largest)
 	}
 }
 
 func TestPipelineWhy_NamesStagesThatAreThere(t *testing.T) {
-	if _, err := show.WhyOf(retrained(), nil, "trian"); err == nil || !strings.Contains(err.Error(), "it has fetch, clean@us-east") {
+	if _, err := group.WhyOf(retrained(), nil, "trian"); err == nil || !strings.Contains(err.Error(), "it has fetch, clean@us-east") {
 		t.Error(err)
 	}
 }

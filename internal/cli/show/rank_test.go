@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/golden"
 )
 
 // rankings are a feasible wish with recommendations, and one that nothing fulfils.
-func rankings(t *testing.T) map[string]show.Ranking {
+func rankings(t *testing.T) map[string]planning.Ranking {
 	q := rank.Request{
 		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
 		Requirements: catalog.Filter{Accelerator: "H100", Least: 8, Most: 8}, Variants: []rank.Variant{{}, {Name: "bf16", Recommendation: "mixed precision"}},
@@ -26,12 +27,12 @@ func rankings(t *testing.T) map[string]show.Ranking {
 			return rank.Estimate{Rate: rank.Range{Low: rate / 1.2, Value: rate, High: rate * 1.2}, Fits: &fits, Source: "the time that the job states"}, s.Accelerator != ""
 		},
 	}
-	v := func(q rank.Request) show.Ranking {
-		return show.Ranking{Name: "bert", Work: "10h 00m, as the job states it", Assumed: []string{"5m 00s from a machine to the first step", "stated times hold to a factor of 1.2"}, Answer: rank.Rank(q)}
+	v := func(q rank.Request) planning.Ranking {
+		return planning.Ranking{Name: "bert", Work: "10h 00m, as the job states it", Assumed: []string{"5m 00s from a machine to the first step", "stated times hold to a factor of 1.2"}, Answer: rank.Rank(q)}
 	}
-	all := map[string]show.Ranking{"feasible": v(q)}
+	all := map[string]planning.Ranking{"feasible": v(q)}
 	lived := all["feasible"]
-	lived.Played = &show.Played{Runs: 200, Done: 1, InTime: ptr(1.0), Cost: [3]float64{96.1, 96.8, 97.2}, Hours: []float64{10.01, 10.08, 10.12}}
+	lived.Played = &planning.Played{Runs: 200, Done: 1, InTime: ptr(1.0), Cost: [3]float64{96.1, 96.8, 97.2}, Hours: []float64{10.01, 10.08, 10.12}}
 	lived.Answer.Plans[0].Data, lived.Answer.Plans[0].Stored = 12.5, 0.034
 	all["feasible"] = lived
 	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, catalog.Known(300)

@@ -6,6 +6,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 )
@@ -33,7 +34,7 @@ func TestSchedulesArePrinted(t *testing.T) {
 	y.Due, y.DueMarket = nil, nil
 	over.State, over.Why, over.Detail, over.Finished, over.Schedule = "over", "budget_spent", "of $200, $195 is taken", ptr(now), &y
 	for width, p := range map[string]show.Place{"piped": {}, "80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {
-		golden.Check(t, "schedule."+width+".txt", show.Group(g, p)+"\n"+show.Group(fresh, p)+"\n"+show.Group(over, p)+"\n"+
-			show.SchedulePlan(api.Schedule{Cron: "0 3 * * *", Budget: amount("200")}, p))
+		golden.Check(t, "schedule."+width+".txt", group.Group(g, p)+"\n"+group.Group(fresh, p)+"\n"+group.Group(over, p)+"\n"+
+			group.SchedulePlan(api.Schedule{Cron: "0 3 * * *", Budget: amount("200")}, p))
 	}
 }

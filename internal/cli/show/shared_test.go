@@ -5,6 +5,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/account"
 	"scrimp/internal/lib/money"
 )
 
@@ -39,7 +40,7 @@ func shared(p show.Place) map[string]string {
 	away.PID, away.Dir = 0, ""
 	return map[string]string{
 		"jobs-shared": show.Jobs(several(), p), "held": show.Held(several()[len(several())-1:], p), "held-none": show.Held(nil, p),
-		"users": show.Users(users, p), "audit": show.Audit(acts(), p), "server-away": show.Server(away, p),
-		"teams": show.Teams([]api.Team{{Name: "vision", Projects: []string{"lanes", "signs"}}, {Name: "free"}}, p), "status-shared": show.Job(several()[0], p),
+		"users": account.Users(users, p), "audit": account.Audit(acts(), p), "server-away": show.Server(away, p),
+		"teams": account.Teams([]api.Team{{Name: "vision", Projects: []string{"lanes", "signs"}}, {Name: "free"}}, p), "status-shared": show.Job(several()[0], p),
 	}
 }

@@ -24,56 +24,47 @@ type Place struct {
 	Now   time.Time
 }
 
-func (p Place) width() int {
+// Columns is how many columns a table may take; 0 means any number.
+func (p Place) Columns() int {
 	if p.Width == 0 {
 		return 0
 	}
 	return max(narrowest, p.Width)
 }
 
-// when writes t as people say it, or as programs read it.
-func (p Place) when(t time.Time) string {
+// When writes a time in the past: "2h ago" for people, RFC 3339 for programs.
+func (p Place) When(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
 	}
 	return draw.Ago(t, p.Now)
 }
 
-// fact is a line of a page of facts: a name of at most 14 columns and what it is.
-func (p Place) fact(b *strings.Builder, name, format string, args ...any) {
-	// some of it is what programs and other users write
-	text := clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
-	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), text, p.width()))
+// Fact writes one line of a page of facts: a name of at most 14 columns, and its value.
+func (p Place) Fact(b *strings.Builder, name, format string, args ...any) {
+	// The value may hold what programs and other users wrote.
+	text := Clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
+	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), text, p.Columns()))
 }
 
-// words writes a machine-readable reason for people.
-func words[S ~string](reason S) string { return clean(strings.ReplaceAll(string(reason), "_", " ")) }
-
-// rate writes the price of an hour.
-func rate(r money.Rate, c money.Currency) string {
-	return money.Format(money.Picos(int64(r)), c, 4) + "/h"
-}
-
-func seconds(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
-
-// clockOf writes the time of a market's clock, and where it is simulated how fast that runs.
-func (p Place) clockOf(speed float64, now time.Time) string {
+// Clock writes the time of a market's clock, and how fast a simulated one runs.
+func (p Place) Clock(speed float64, now time.Time) string {
 	if speed == 1 {
-		return p.moment(now)
+		return p.Moment(now)
 	}
-	return draw.SimulatedClock(speed) + ", now " + p.moment(now)
+	return draw.SimulatedClock(speed) + ", now " + p.Moment(now)
 }
 
-// moment writes a time with its zone, for people that of their clock.
-func (p Place) moment(t time.Time) string {
+// Moment writes a date and time with its zone. People get their own zone, programs UTC.
+func (p Place) Moment(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
 	}
 	return t.In(p.Now.Location()).Format("2006-01-02 15:04:05 MST")
 }
 
-// until writes a t that is to come as people say it, or as programs read it.
-func (p Place) until(t time.Time) string {
+// Until writes a time in the future: "in 2h" for people, RFC 3339 for programs.
+func (p Place) Until(t time.Time) string {
 	switch {
 	case p.Now.IsZero():
 		return t.UTC().Format(time.RFC3339)
@@ -83,8 +74,8 @@ func (p Place) until(t time.Time) string {
 	return "in " + draw.Span(t.Sub(p.Now))
 }
 
-// market writes a time of the market, which nobody's watch shows.
-func (p Place) market(t time.Time) string {
+// MarketTime writes a time on the clock of the market, which may be simulated, in UTC.
+func (p Place) MarketTime(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
 	}
@@ -95,24 +86,24 @@ func (p Place) market(t time.Time) string {
 func Server(v api.Server, p Place) string {
 	var b strings.Builder
 	if v.PID == 0 { // of a server elsewhere, neither its process nor its folder is anybody's business
-		fmt.Fprintf(&b, "Server %s, started %s\n", v.Version, p.when(v.Started))
+		fmt.Fprintf(&b, "Server %s, started %s\n", v.Version, p.When(v.Started))
 	} else {
-		fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.when(v.Started))
-		p.fact(&b, "folder", "%s", v.Dir)
+		fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.When(v.Started))
+		p.Fact(&b, "folder", "%s", v.Dir)
 	}
-	p.fact(&b, "market", "%s, %s", v.Market.Name, p.clockOf(v.Market.Speed, v.Market.Now))
+	p.Fact(&b, "market", "%s, %s", v.Market.Name, p.Clock(v.Market.Speed, v.Market.Now))
 	for _, e := range v.Engines {
-		p.fact(&b, "engine", "%s", engineLine(&e))
+		p.Fact(&b, "engine", "%s", engineLine(&e))
 		for _, m := range e.Away {
 			if e.Error == "" {
-				p.fact(&b, "", "%s does not answer: %s", m.Machine, m.Error)
+				p.Fact(&b, "", "%s does not answer: %s", m.Machine, m.Error)
 			}
 		}
 	}
-	p.fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
-	p.fact(&b, "events", "%d", v.Events)
+	p.Fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
+	p.Fact(&b, "events", "%d", v.Events)
 	if v.Undecided > 0 {
-		p.fact(&b, "waiting", "%s", Waiting(v.Undecided))
+		p.Fact(&b, "waiting", "%s", Waiting(v.Undecided))
 	}
 	return b.String()
 }
@@ -167,7 +158,7 @@ func Doctor(checks []Check, p Place) string {
 			fmt.Fprintf(&files, "\n%s, to be copied:\n\n%s\n", c.Name, strings.TrimRight(file, "\n"))
 			text += " (below)"
 		}
-		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-*s ", word, width, c.Name), text, p.width()))
+		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-*s ", word, width, c.Name), text, p.Columns()))
 	}
 	return b.String() + files.String()
 }
@@ -176,19 +167,19 @@ func Doctor(checks []Check, p Place) string {
 func Verified(v api.Verified, p Place) string {
 	var b strings.Builder
 	if !v.OK {
-		b.WriteString(draw.Wrap("", "The ledger is NOT BALANCED: "+v.Problem, p.width()))
+		b.WriteString(draw.Wrap("", "The ledger is NOT BALANCED: "+v.Problem, p.Columns()))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "Ledger balanced: the replayed log gives the same sums.\n")
-	p.fact(&b, "events", "%d replayed", v.Events)
-	p.fact(&b, "postings", "%d", v.Postings)
-	p.fact(&b, "jobs", "%d", v.Jobs)
+	p.Fact(&b, "events", "%d replayed", v.Events)
+	p.Fact(&b, "postings", "%d", v.Postings)
+	p.Fact(&b, "jobs", "%d", v.Jobs)
 	idle := ""
 	if !v.Idle.IsZero() {
 		idle = ", of which " + money.Format(v.Idle, v.Currency, 4) + " for machines that waited for a job"
 	}
-	p.fact(&b, "cost", "%s%s", money.Format(v.Cost, v.Currency, 4), idle)
-	p.fact(&b, "head", "%x", v.Head[:6])
+	p.Fact(&b, "cost", "%s%s", money.Format(v.Cost, v.Currency, 4), idle)
+	p.Fact(&b, "head", "%x", v.Head[:6])
 	return b.String()
 }
 

@@ -10,6 +10,9 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/listing"
+	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/scaffold"
@@ -114,16 +117,16 @@ func decisions() []api.Decision {
 	}
 }
 
-func plans() map[string]show.Plan {
-	return map[string]show.Plan{
+func plans() map[string]planning.Plan {
+	return map[string]planning.Plan{
 		"known": {
 			Name: "bert", Feasible: true, Known: true, Market: "recorded", Speed: 120, Runs: 200, Take: "aws/us-east-1a/p3.2xlarge/spot", Why: "cheapest",
-			Rejected: []show.Rejected{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet"}},
+			Rejected: []planning.Rejected{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet"}},
 			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), OnDemandUSD: ptr(4.28), OnDemandOffer: "local/eu-north/a/m.large/on-demand", WorstUSD: ptr(3.0), Reasons: []string{},
 		},
-		"small":      {Name: "tiny", Feasible: true, Known: true, Market: "calm", Speed: 1, Runs: 200, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, CostUSD: &[3]float64{0.00029491, 0.000301, 0.08}, FinishS: &[3]float64{39, 40, 60}, OnDemandUSD: ptr(0.000975), OnDemandOffer: "local/a/m/on-demand", Reasons: []string{}},
-		"unknown":    {Name: "sh", Feasible: true, Market: "calm", Speed: 1, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, Reasons: []string{}},
-		"infeasible": {Name: "big", Known: true, Market: "calm", Speed: 1, Runs: 200, Why: "no_offer", Rejected: []show.Rejected{{Offer: "local/a/m/spot", Why: "too_small"}}, CostUSD: &[3]float64{9, 9, 9}, FinishS: &[3]float64{36000, 36000, 36000}, InTime: ptr(0.0), WorstUSD: ptr(4.0), Reasons: []string{"no offer of this market fits: scrimp market shows what is for sale", "done within budget in 0 % of the runs: the work needs about 10h 00m"}},
+		"small":      {Name: "tiny", Feasible: true, Known: true, Market: "calm", Speed: 1, Runs: 200, Take: "local/a/m/spot", Why: "cheapest", Rejected: []planning.Rejected{}, CostUSD: &[3]float64{0.00029491, 0.000301, 0.08}, FinishS: &[3]float64{39, 40, 60}, OnDemandUSD: ptr(0.000975), OnDemandOffer: "local/a/m/on-demand", Reasons: []string{}},
+		"unknown":    {Name: "sh", Feasible: true, Market: "calm", Speed: 1, Take: "local/a/m/spot", Why: "cheapest", Rejected: []planning.Rejected{}, Reasons: []string{}},
+		"infeasible": {Name: "big", Known: true, Market: "calm", Speed: 1, Runs: 200, Why: "no_offer", Rejected: []planning.Rejected{{Offer: "local/a/m/spot", Why: "too_small"}}, CostUSD: &[3]float64{9, 9, 9}, FinishS: &[3]float64{36000, 36000, 36000}, InTime: ptr(0.0), WorstUSD: ptr(4.0), Reasons: []string{"no offer of this market fits: scrimp market shows what is for sale", "done within budget in 0 % of the runs: the work needs about 10h 00m"}},
 	}
 }
 
@@ -171,10 +174,10 @@ func scores() []replay.Score {
 // pages is everything that is printed, by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
-		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": show.Sale{Market: sale(), Published: map[market.OfferID]show.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": show.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),
-		"explain": show.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
+		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": listing.Sale{Market: sale(), Published: map[market.OfferID]listing.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": listing.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),
+		"explain": planning.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
 		"ledger": show.Verified(verified(), p), "ledger-wrong": show.Verified(api.Verified{Problem: "event 7 posts 3 to the job's account, the book holds 4"}, p), "next": show.Next("bert"),
-		"init": written().Text(p), "scores": show.Scores(scores(), p),
+		"init": written().Text(p), "scores": simulation.Scores(scores(), p),
 	}
 	var lines, status strings.Builder
 	for _, j := range jobs() {

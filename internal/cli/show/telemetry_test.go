@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/test/golden"
 )
 
@@ -51,17 +52,17 @@ func TestWhatMachinesDoIsShown(t *testing.T) {
 		if width == 0 {
 			p = show.Place{}
 		}
-		golden.Check(t, "top."+name+".txt", show.Telemetry(trained(), 10*time.Minute, p))
-		golden.Check(t, "top-all."+name+".txt", show.Running(list, p))
+		golden.Check(t, "top."+name+".txt", utilization.Telemetry(trained(), 10*time.Minute, p))
+		golden.Check(t, "top-all."+name+".txt", utilization.Running(list, p))
 	}
 	p := show.Place{Width: 100, Now: now}
-	golden.Check(t, "top-over.100.txt", show.Telemetry(over, 0, p))
-	golden.Check(t, "top-none.100.txt", show.Telemetry(api.Telemetry{Job: "lm", State: "queued"}, time.Minute, p))
-	golden.Check(t, "status-use.100.txt", show.InUse(trained(), p)+show.InUse(over, p))
-	if text := show.InUse(api.Telemetry{}, p) + show.Running(nil, p); text != "No job runs.\n" {
+	golden.Check(t, "top-over.100.txt", utilization.Telemetry(over, 0, p))
+	golden.Check(t, "top-none.100.txt", utilization.Telemetry(api.Telemetry{Job: "lm", State: "queued"}, time.Minute, p))
+	golden.Check(t, "status-use.100.txt", utilization.InUse(trained(), p)+utilization.InUse(over, p))
+	if text := utilization.InUse(api.Telemetry{}, p) + utilization.Running(nil, p); text != "No job runs.\n" {
 		t.Errorf("of nothing it says %q", text)
 	}
-	if strings.Contains(show.Telemetry(trained(), 0, p), "\x1b") {
+	if strings.Contains(utilization.Telemetry(trained(), 0, p), "\x1b") {
 		t.Error("a machine's name steers the terminal")
 	}
 }

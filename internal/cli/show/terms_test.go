@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/market/catalog"
 )
@@ -25,7 +26,7 @@ func TestTermsAndPlatformsStandBesideTheRawMachine(t *testing.T) {
 		t.Fatal(err, c.Skipped)
 	}
 	list := c.Beside(c.Listings)
-	text := show.Offers(list, nil, nil, 0, show.Limits{}, now, show.Place{Now: now})
+	text := listing.Offers(list, nil, nil, 0, listing.Limits{}, now, show.Place{Now: now})
 	for _, want := range []string{
 		"reserved-1y-partial-upfront, $122640.00 now, $15.0000/h", // which is 29 an hour in all
 		"savings-plan-1y-no-upfront, paid by the hour",
@@ -37,16 +38,16 @@ func TestTermsAndPlatformsStandBesideTheRawMachine(t *testing.T) {
 		}
 	}
 	plain := c.Match(catalog.Filter{Terms: []string{catalog.NoTerm}, Platforms: []string{catalog.Raw}})
-	if text := show.Offers(plain, nil, nil, 0, show.Limits{}, now, show.Place{Now: now}); strings.Contains(text, "TERMS") {
+	if text := listing.Offers(plain, nil, nil, 0, listing.Limits{}, now, show.Place{Now: now}); strings.Contains(text, "TERMS") {
 		t.Errorf("a column of terms where nothing has one:\n%s", text)
 	}
-	apart := show.Apart(c, catalog.Filter{Terms: []string{catalog.NoTerm}, Platforms: []string{catalog.Raw}}, len(plain),
+	apart := listing.Apart(c, catalog.Filter{Terms: []string{catalog.NoTerm}, Platforms: []string{catalog.Raw}}, len(plain),
 		show.Place{Width: 200})
 	if apart != "On other terms: 3 offers more with --term '*', 2 offers more with --platform '*'.\n" {
 		t.Errorf("%q", apart)
 	}
 	for _, l := range list {
-		b, err := json.Marshal(show.OfferOf(l, policy.Hazard{}, now, show.Limits{}))
+		b, err := json.Marshal(listing.OfferOf(l, policy.Hazard{}, now, listing.Limits{}))
 		if err != nil {
 			t.Fatal(err)
 		}

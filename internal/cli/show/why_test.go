@@ -6,6 +6,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 )
@@ -27,8 +28,8 @@ func TestWhy_IsAWaterfallOfEightyColumns(t *testing.T) {
 		Lines: []api.WhyLine{line("vision", "1000", "1700", "volume", "500", "price", "-100.5", "mix", "250", "efficiency", "-35", "failures", "85.5"),
 			line("", "200", "114.5", "volume", "-100", "failures", "14.49", "waiting", "0.01")},
 		Jobs: []api.WhyJob{{Job: "lm-17", Currency: money.USD, After: amount("800"), Change: amount("800")}, {Job: "lm-3", Currency: money.USD, Before: amount("300.25"), Change: amount("-300.25")}}}
-	for name, text := range map[string]string{"why.80": show.Why(v, "2026-10", "2026-11", show.Place{Width: 80, Now: now}),
-		"why.piped": show.Why(v, "2026-10-01..2026-10-15", "2026-11", show.Place{})} {
+	for name, text := range map[string]string{"why.80": spending.Why(v, "2026-10", "2026-11", show.Place{Width: 80, Now: now}),
+		"why.piped": spending.Why(v, "2026-10-01..2026-10-15", "2026-11", show.Place{})} {
 		golden.Check(t, name+".txt", text)
 		for l := range strings.Lines(text) {
 			if name == "why.80" && len([]rune(strings.TrimSuffix(l, "\n"))) > 80 {
@@ -44,12 +45,12 @@ func TestWhy_ShowsWhatCanBeSeen(t *testing.T) {
 	v := api.Why{By: "project", Causes: causes, Totals: []api.WhyLine{line("", "10", "12", "volume", "1.5", "waiting", "0.499999999999", "price", "0.000000000001")},
 		Lines:   []api.WhyLine{line("a", "10", "12", "volume", "2.5", "waiting", "-0.500000000001", "price", "0.000000000001")},
 		Between: []api.WhyLine{line("", "0", "0", "volume", "-1", "waiting", "1")}}
-	text := show.Why(v, "2026-10", "2026-11", show.Place{Width: 80, Now: now})
+	text := spending.Why(v, "2026-10", "2026-11", show.Place{Width: 80, Now: now})
 	if strings.Contains(text, "0000") || strings.Contains(text, "PRICE") || !strings.Contains(text, "(between)") || !strings.Contains(text, "-$1.00") {
 		t.Error(text)
 	}
 	v.Between = []api.WhyLine{line("", "0", "0", "volume", "-0.000000000001", "waiting", "0.000000000001")}
-	if text := show.Why(v, "2026-10", "2026-11", show.Place{Width: 80, Now: now}); strings.Contains(text, "between") {
+	if text := spending.Why(v, "2026-10", "2026-11", show.Place{Width: 80, Now: now}); strings.Contains(text, "between") {
 		t.Error(text)
 	}
 }
@@ -59,7 +60,7 @@ func TestWhy_NamesItsBarsAndWraps(t *testing.T) {
 	v := api.Why{By: "job", Causes: causes, Totals: []api.WhyLine{line("", "10", "12", "volume", "2")},
 		Lines: []api.WhyLine{line("lm-1", "10", "12", "volume", "2")},
 		Jobs:  []api.WhyJob{{Job: "lm-1", Currency: money.USD, Before: amount("10"), After: amount("12"), Change: amount("2")}}}
-	text := show.Why(v, "2026-11-26T10:00:00Z..2026-11-26T11:00:00Z", "2026-11-26T11:00:00Z..2026-11-26T12:00:00Z", show.Place{Width: 80, Now: now})
+	text := spending.Why(v, "2026-11-26T10:00:00Z..2026-11-26T11:00:00Z", "2026-11-26T11:00:00Z..2026-11-26T12:00:00Z", show.Place{Width: 80, Now: now})
 	if strings.Count(text, "  before ") != 1 || strings.Count(text, "  after ") != 1 || strings.Count(text, "JOB") != 1 {
 		t.Error(text)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/decide/pack"
 	"scrimp/internal/sim/queue"
 )
@@ -152,14 +152,14 @@ func readInterference(text string, jobs []queue.Job) (queue.Interference, error)
 
 func (a *app) queue(ctx context.Context, c queue.Config, names []string) error {
 	tell := a.Counter()
-	answer := show.QueueReplay{Jobs: len(c.Jobs), Factor: c.Deadline}
+	answer := simulation.QueueReplay{Jobs: len(c.Jobs), Factor: c.Deadline}
 	for i, name := range names {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		tell("policies", i, len(names))
 		c.Policy = name
-		answer.Policies = append(answer.Policies, show.QueuePolicyOf(queue.Run(c)))
+		answer.Policies = append(answer.Policies, simulation.QueuePolicyOf(queue.Run(c)))
 	}
 	tell("policies", len(names), len(names))
 	if a.JSON {
@@ -198,7 +198,7 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 			case f.first > 0:
 				n = f.first
 			}
-			answer := show.PackResults{Results: []show.PackResult{a.pack(jobs, types, n)}}
+			answer := simulation.PackResults{Results: []simulation.PackResult{a.pack(jobs, types, n)}}
 			if a.JSON {
 				return a.Print(answer)
 			}
@@ -216,7 +216,7 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 // mostPacked bounds the jobs that are packed at once.
 const mostPacked = 1_000_000
 
-func (a *app) pack(jobs []queue.Job, types []queue.Machine, n int) show.PackResult {
+func (a *app) pack(jobs []queue.Job, types []queue.Machine, n int) simulation.PackResult {
 	var offers []pack.Type
 	for _, t := range types {
 		offers = append(offers, pack.Type{Name: t.Name, Size: t.Size, Price: t.Price})
@@ -228,7 +228,7 @@ func (a *app) pack(jobs []queue.Job, types []queue.Machine, n int) show.PackResu
 	began := a.Now()
 	p := pack.Static(offers, sizes)
 	took := a.Now().Sub(began)
-	r := show.PackResult{Tasks: n, Policy: pack.DefaultName, Bound: p.Bound,
+	r := simulation.PackResult{Tasks: n, Policy: pack.DefaultName, Bound: p.Bound,
 		Seconds: took.Round(time.Microsecond).Seconds()}
 	r.Exact = p.Cost(offers)
 	r.Cost, r.Machines = r.Exact.Float(), len(p.Bins)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
@@ -163,6 +163,6 @@ func (a *app) scores(scores []replay.Score, left int, gang gangFlags) error {
 			Alone    bool           `json:"alone,omitempty"`
 		}{scores, left, gang.nodes, gang.alone})
 	}
-	a.Printf("%s%s", gang.says(a.Place().Width), show.Scores(scores, a.Place()))
+	a.Printf("%s%s", gang.says(a.Place().Width), simulation.Scores(scores, a.Place()))
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/protocol"
 	"scrimp/internal/sim/replay"
@@ -50,8 +50,8 @@ func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) er
 	if a.JSON {
 		return a.Print(protocolResult(by, without, f.gang))
 	}
-	a.Printf("%s%s", f.gang.says(a.Place().Width), show.Scores(whole, a.Place()))
-	a.Printf("\n%s", show.Settings(by, asked, a.Place()))
+	a.Printf("%s%s", f.gang.says(a.Place().Width), simulation.Scores(whole, a.Place()))
+	a.Printf("\n%s", simulation.Settings(by, asked, a.Place()))
 	return nil
 }
 

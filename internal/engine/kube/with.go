@@ -114,56 +114,76 @@ func readWith(s *engine.Setting) (w With, err error) {
 	}
 	w.Currency = cmp.Or(w.Currency, money.USD)
 	w.User = cmp.Or(w.User, 65532)
+	for _, check := range []func() error{w.check, w.checkMounts, w.checkPools} {
+		if err := check(); err != nil {
+			return w, fmt.Errorf("with: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// check checks the settings that hold for the whole engine.
+func (w *With) check() error {
 	switch {
 	case len(w.Pools) == 0:
-		return w, errors.New("with: no pool: write pools: [{name: NAME, cpus: 4, memory: 16GiB, rate: DOLLARS, " +
+		return errors.New("no pool: write pools: [{name: NAME, cpus: 4, memory: 16GiB, rate: DOLLARS, " +
 			"selector: {LABEL: VALUE}}], one for each kind of nodes")
 	case w.AgentImage == "":
-		return w, errors.New("with: no agent_image: write agent_image, an image that has /usr/bin/scrimp and that nodes " +
+		return errors.New("no agent_image: write agent_image, an image that has /usr/bin/scrimp and that nodes " +
 			"can pull: make dist makes one, which you push to your registry")
 	case w.Image != "" && !imageRef.MatchString(w.Image), w.AgentImage != "" && !imageRef.MatchString(w.AgentImage):
-		return w, errors.New("with: image and agent_image are names of images, such as python:3.12-slim")
+		return errors.New("image and agent_image are names of images, such as python:3.12-slim")
 	case w.Namespace != "" && !labelName.MatchString(w.Namespace):
-		return w, fmt.Errorf("with: namespace is %q: write it as kubectl get namespaces has it", w.Namespace)
+		return fmt.Errorf("namespace is %q: write it as kubectl get namespaces has it", w.Namespace)
 	case !w.Currency.Valid():
-		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
+		return fmt.Errorf("currency is %q: write its code of three letters, such as EUR", w.Currency)
 	case w.CA != "" && !isFile(w.CA):
-		return w, fmt.Errorf("with: ca: there is no file %s: write one of certificates in PEM", w.CA)
+		return fmt.Errorf("ca: there is no file %s: write one of certificates in PEM", w.CA)
 	case w.PriceLabel != "" && !labelKey.MatchString(w.PriceLabel):
-		return w, fmt.Errorf("with: price_label is %q: write a label of nodes, such as example.org/hourly-rate", w.PriceLabel)
+		return fmt.Errorf("price_label is %q: write a label of nodes, such as example.org/hourly-rate", w.PriceLabel)
 	case w.User < 1 || w.User > math.MaxInt32:
-		return w, fmt.Errorf("with: user is %d: write the number of a user that is not root, up to %d", w.User, math.MaxInt32)
+		return fmt.Errorf("user is %d: write the number of a user that is not root, up to %d", w.User, math.MaxInt32)
 	}
+	return nil
+}
+
+// checkMounts checks the objects of the namespace that every pod names: secrets and claims.
+func (w *With) checkMounts() error {
 	for _, name := range w.PullSecrets {
 		if !objName.MatchString(name) {
-			return w, fmt.Errorf("with: pull_secrets has %q: write the name of a secret of the namespace", name)
+			return fmt.Errorf("pull_secrets has %q: write the name of a secret of the namespace", name)
 		}
 	}
 	for _, v := range w.Volumes {
 		if !objName.MatchString(v.Claim) || !path.IsAbs(v.Path) {
-			return w, fmt.Errorf("with: volume %q at %q: write claim, a claim of the namespace, and path, where it is "+
+			return fmt.Errorf("volume %q at %q: write claim, a claim of the namespace, and path, where it is "+
 				"mounted", v.Claim, v.Path)
 		}
 		if v.Path == runFolder || strings.HasPrefix(v.Path, runFolder+"/") || v.Path == "/dev/shm" {
-			return w, fmt.Errorf("with: volume %q: %s is scrimp's own: mount it elsewhere", v.Claim, v.Path)
+			return fmt.Errorf("volume %q: %s is scrimp's own: mount it elsewhere", v.Claim, v.Path)
 		}
 	}
+	return nil
+}
+
+// checkPools checks each pool, and that no two have one name.
+func (w *With) checkPools() error {
 	seen := map[string]bool{}
 	for n := range w.Pools {
 		p := &w.Pools[n]
 		if err := p.check(); err != nil {
-			return w, fmt.Errorf("with: pool %q: %w", p.Name, err)
+			return fmt.Errorf("pool %q: %w", p.Name, err)
 		}
 		if w.Image == "" && p.Image == "" {
-			return w, fmt.Errorf("with: pool %q: no image: write image, which jobs that name none run in, under with or "+
+			return fmt.Errorf("pool %q: no image: write image, which jobs that name none run in, under with or "+
 				"for the pool", p.Name)
 		}
 		if seen[p.Name] {
-			return w, fmt.Errorf("with: pool %q stands twice: give each a name of its own", p.Name)
+			return fmt.Errorf("pool %q stands twice: give each a name of its own", p.Name)
 		}
 		seen[p.Name] = true
 	}
-	return w, nil
+	return nil
 }
 
 // What a machine has at least.
@@ -176,50 +196,6 @@ const (
 func isFile(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// check says what is wrong with a pool, and reads what is written with units.
-func (p *Pool) check() error {
-	p.Capacity = cmp.Or(p.Capacity, market.OnDemand)
-	p.Resource = cmp.Or(p.Resource, "nvidia.com/gpu")
-	p.Spread = cmp.Or(p.Spread, "kubernetes.io/hostname")
-	p.Grace = cmp.Or(p.Grace, engine.Span(30*time.Second))
-	if len(p.Split) == 0 {
-		p.Split = []int{1}
-	}
-	switch {
-	case !labelName.MatchString(p.Name):
-		return errors.New("name: write small letters, digits and hyphens")
-	case p.Capacity != market.Spot && p.Capacity != market.OnDemand:
-		return fmt.Errorf("capacity is %q: write spot, whose nodes are taken, or on-demand", p.Capacity)
-	case p.Cloud != "" && clouds[p.Cloud] == nil:
-		return fmt.Errorf("cloud is %q: write eks, gke, aks or karpenter, or leave it out and set selector", p.Cloud)
-	case p.Machine != "" && !labelName.MatchString(p.Machine):
-		return fmt.Errorf("machine is %q: write small letters, digits and hyphens", p.Machine)
-	case p.Image != "" && !imageRef.MatchString(p.Image):
-		return fmt.Errorf("image is %q: write the name of one, such as python:3.12-slim", p.Image)
-	case p.CPUs < 0 || p.Accelerators < 0 || p.Machines < 0:
-		return errors.New("cpus, accelerators and machines are numbers from zero")
-	case !labelText.MatchString(p.Instance):
-		return fmt.Errorf("instance is %q: write the provider's name of the type, such as m5.xlarge", p.Instance)
-	case p.Accelerator != "" && !labelText.MatchString(p.Accelerator):
-		return fmt.Errorf("accelerator is %q: write its name with letters, digits, dots and hyphens, such as "+
-			"A100-SXM-40GB", p.Accelerator)
-	case p.Instance == "" && p.CPUs == 0:
-		return errors.New("it says neither what a machine has (cpus: 4, memory: 16GiB) nor of which type its nodes are " +
-			"(instance: m5.xlarge)")
-	case p.CPUs > 0 && p.Memory == "":
-		return errors.New("who says cpus says memory too: write memory: 16GiB")
-	case p.Accelerator != "" && p.Accelerators == 0:
-		return fmt.Errorf("accelerator is %s: write also how many, accelerators: 1", p.Accelerator)
-	case p.Accelerators > 0 && p.Accelerator == "":
-		return errors.New("accelerators: write also which, such as accelerator: A100-SXM-40GB")
-	case p.Grace < 0 || time.Duration(p.Grace) > time.Hour:
-		return errors.New("grace is a span of an hour at most, such as 60s")
-	case p.Time != 0 && time.Duration(p.Time) < time.Minute:
-		return errors.New("time is a span of a minute at least, such as 24h")
-	}
-	return cmp.Or(p.labels(), p.amounts())
 }
 
 // labels checks what stands in the objects as it is.

@@ -123,6 +123,15 @@ var (
 )
 
 func (p *Partition) check() error {
+	for _, check := range []func() error{p.checkNames, p.checkShape, p.checkTexts, p.amounts} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Partition) checkNames() error {
 	switch {
 	case !partitionName.MatchString(p.Name):
 		return errors.New("name: write it as sinfo has it")
@@ -130,6 +139,13 @@ func (p *Partition) check() error {
 		return fmt.Errorf("capacity is %q: write spot, where jobs are preempted, or on-demand", p.Capacity)
 	case p.Machine != "" && !machineName.MatchString(p.Machine):
 		return fmt.Errorf("machine is %q: write small letters, digits, dots and hyphens", p.Machine)
+	}
+	return nil
+}
+
+// checkShape checks which part of a node a machine is.
+func (p *Partition) checkShape() error {
+	switch {
 	case p.CPUs < 0 || p.Accelerators < 0:
 		return errors.New("cpus and accelerators are numbers from zero")
 	case p.Accelerator != "" && p.Accelerators == 0:
@@ -139,12 +155,22 @@ func (p *Partition) check() error {
 	case p.CPUs > 0 && p.Memory == "":
 		return errors.New("who describes a part of a node says its memory too: write memory: 32GiB")
 	}
-	for name, v := range map[string]string{"account": p.Account, "qos": p.QOS, "constraint": p.Constraint,
-		"accelerator": p.Accelerator} {
-		if !plainValue.MatchString(v) {
-			return fmt.Errorf("%s is %q: write it as Slurm has it", name, v)
+	return nil
+}
+
+// checkTexts checks the values that go to sbatch as they are.
+func (p *Partition) checkTexts() error {
+	for _, v := range []struct{ name, text string }{{"account", p.Account}, {"qos", p.QOS},
+		{"constraint", p.Constraint}, {"accelerator", p.Accelerator}} {
+		if !plainValue.MatchString(v.text) {
+			return fmt.Errorf("%s is %q: write it as Slurm has it", v.name, v.text)
 		}
 	}
+	return nil
+}
+
+// amounts reads the rate and the memory, each of which may be left out.
+func (p *Partition) amounts() error {
 	if p.Rate != "" {
 		r, err := engine.ParseRate(p.Rate)
 		if err != nil || r <= 0 {

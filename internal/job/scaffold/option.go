@@ -3,6 +3,8 @@ package scaffold
 import (
 	"regexp"
 	"strings"
+
+	"scrimp/internal/job/scaffold/pycall"
 )
 
 // option is an option of the command line, or an argument by its place.
@@ -25,7 +27,7 @@ func (o option) words(value string) string {
 // options reads the options that argparse or click are told of, and those that HfArgumentParser makes of dataclasses.
 func (v values) options() []option {
 	var list []option
-	for _, call := range calls(v.text, "add_argument", "option", "argument") {
+	for _, call := range pycall.Calls(v.text, "add_argument", "option", "argument") {
 		if o := v.option(call); o.name != "" {
 			list = append(list, o)
 		}
@@ -40,14 +42,14 @@ var (
 	optional = regexp.MustCompile(`^["'][?*]["']$`)
 )
 
-func (v values) option(c call) (o option) {
+func (v values) option(c pycall.Call) (o option) {
 	var fallback bool // it may be left out
-	for _, arg := range c.args {
+	for _, arg := range c.Args {
 		arg = comments.ReplaceAllString(arg, "")
 		m := keyword.FindStringSubmatch(strings.ReplaceAll(arg, "\n", " "))
 		switch {
 		case m == nil:
-			if text, whole := v.of(arg); whole && prefix.MatchString(arg) {
+			if text, whole := v.of(arg); whole && pycall.Prefix.MatchString(arg) {
 				o.called(text)
 			}
 		case m[1] == "default":
@@ -62,7 +64,7 @@ func (v values) option(c call) (o option) {
 		}
 	}
 	o.positional = o.name != "" && !strings.HasPrefix(o.name, "-")
-	if c.name == "option" && o.positional { // no option of click has such a name
+	if c.Name == "option" && o.positional { // no option of click has such a name
 		return option{}
 	}
 	if o.positional {
@@ -129,7 +131,7 @@ func (v values) members(body string) (list []option) {
 		case !strings.Contains(body[at[0]:at[1]], "="):
 			o.required = true
 		case strings.HasPrefix(rest, "field("):
-			args, _, _ := arguments(rest, len("field("))
+			args, _, _ := pycall.Arguments(rest, len("field("))
 			o.required = true
 			for _, arg := range args {
 				m := keyword.FindStringSubmatch(strings.ReplaceAll(comments.ReplaceAllString(arg, ""), "\n", " "))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"scrimp/internal/job/scaffold/pycall"
 )
 
 // progress is how the program shows how far it is.
@@ -17,7 +19,7 @@ type progress struct {
 func (s script) progress() progress {
 	var best, saved progress
 	most := 0
-	for _, c := range calls(s.text, "print", "info", "write", "log") {
+	for _, c := range pycall.Calls(s.text, "print", "info", "write", "log") {
 		p := printed(c)
 		switch {
 		case p.score == 0:
@@ -69,19 +71,19 @@ var (
 )
 
 // printed makes a pattern of a call that prints.
-func printed(c call) line {
-	var list []part
-	for i, arg := range c.args {
+func printed(c pycall.Call) line {
+	var list []pycall.Part
+	for i, arg := range c.Args {
 		if regexp.MustCompile(`^\w+\s*=[^=]`).MatchString(arg) { // flush=True
 			continue
 		}
 		if i > 0 {
-			list = append(list, part{text: " "})
+			list = append(list, pycall.Part{Text: " "})
 		}
-		p := parts(arg, c.args[i+1:])
+		p := pycall.Parts(arg, c.Args[i+1:])
 		list = append(list, p...)
 		// a logger's arguments are in it
-		if i == 0 && len(c.args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") {
+		if i == 0 && len(c.Args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") {
 			break
 		}
 	}
@@ -90,15 +92,15 @@ func printed(c call) line {
 
 // pattern makes a line's pattern: what is known by its words is a group, the
 // rest is skipped. It ends with the last group.
-func pattern(list []part) line {
+func pattern(list []pycall.Part) line {
 	w := writing{taken: map[string]bool{}}
 	for _, p := range list {
-		w.epochs = w.epochs || p.expr && isEpoch.MatchString(p.text)
+		w.epochs = w.epochs || p.Expr && isEpoch.MatchString(p.Text)
 	}
 	for _, p := range list {
-		if p.expr {
+		if p.Expr {
 			w.expression(p)
-		} else if !w.text(unescape(p.text)) {
+		} else if !w.text(unescape(p.Text)) {
 			break
 		}
 	}
@@ -148,13 +150,13 @@ func (w *writing) text(text string) bool {
 }
 
 // expression adds what is printed of an expression: a group where it is known.
-func (w *writing) expression(p part) {
-	name := named(p.text, w.before, w.last, w.epochs)
+func (w *writing) expression(p pycall.Part) {
+	name := named(p.Text, w.before, w.last, w.epochs)
 	if w.taken[name] {
 		name = ""
 	}
-	w.sample.WriteString("{" + p.text + "}")
-	if p.wide && !strings.HasSuffix(w.b.String(), `\s+`) {
+	w.sample.WriteString("{" + p.Text + "}")
+	if p.Wide && !strings.HasSuffix(w.b.String(), `\s+`) {
 		w.b.WriteString(" *")
 	}
 	switch name {

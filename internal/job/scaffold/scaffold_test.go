@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"scrimp/internal/job/scaffold/pycall"
 	"scrimp/internal/job/spec"
 )
 
@@ -265,13 +266,13 @@ func TestArgumentsAreSplitAsPythonDoes(t *testing.T) {
 		`a, b)`: {"a", "b"}, `"a,b", c[1, 2], d(e, f))`: {`"a,b"`, "c[1, 2]", "d(e, f)"},
 		`'it\'s', """x"y""")`: {`'it\'s'`, `"""x"y"""`}, `a, # b, c` + "\n d)": {"a", "# b, c\n d"}, `)`: nil,
 	} {
-		got, _, ok := arguments(text, 0)
+		got, _, ok := pycall.Arguments(text, 0)
 		if !ok || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v, want %q", text, got, ok, want)
 		}
 	}
 	for _, text := range []string{`a, b`, `"a)`, `'a` + "\n" + `')`} {
-		if got, _, ok := arguments(text, 0); ok {
+		if got, _, ok := pycall.Arguments(text, 0); ok {
 			t.Errorf("%s is whole: %q", text, got)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"scrimp/internal/job/scaffold/pycall"
 )
 
 // maxDepth is how deep a Python expression is followed.
@@ -34,7 +36,7 @@ func (v values) value(expr string, depth int) (text string, whole bool) {
 	if list := operands(expr, '+'); len(list) > 1 {
 		return v.chained(list, depth)
 	}
-	switch m := prefix.FindString(expr); {
+	switch m := pycall.Prefix.FindString(expr); {
 	case m != "":
 		return v.quoted(expr, m, depth)
 	case number.MatchString(expr):
@@ -59,17 +61,17 @@ func (v values) value(expr string, depth int) (text string, whole bool) {
 
 // quoted is a string literal; what its braces stand for is filled in.
 func (v values) quoted(expr, start string, depth int) (text string, whole bool) {
-	content, end, ok := literal(expr, len(start)-1)
+	content, end, ok := pycall.Literal(expr, len(start)-1)
 	if !ok || end != len(expr) {
 		return "", false
 	}
 	if !strings.ContainsAny(start, "fF") {
 		return content, true
 	}
-	for _, p := range braces(content, nil) {
-		known, all := p.text, true
-		if p.expr {
-			known, all = v.value(p.text, depth+1)
+	for _, p := range pycall.Braces(content, nil) {
+		known, all := p.Text, true
+		if p.Expr {
+			known, all = v.value(p.Text, depth+1)
 		}
 		if text += known; !all {
 			return begins(text), false
@@ -84,7 +86,7 @@ func (v values) call(expr string, depth int) (text string, whole bool) {
 	if m == nil {
 		return "", false
 	}
-	args, end, ok := arguments(expr, len(m[0]))
+	args, end, ok := pycall.Arguments(expr, len(m[0]))
 	if !ok || end != len(expr) || len(args) == 0 {
 		if strings.HasSuffix(m[1], "getcwd") || strings.HasSuffix(m[1], "Path.cwd") {
 			return ".", true
@@ -149,7 +151,7 @@ func operands(expr string, operator byte) (list []string) {
 	for i := 0; i < len(expr); i++ {
 		switch c := expr[i]; c {
 		case '"', '\'':
-			_, end, ok := literal(expr, i)
+			_, end, ok := pycall.Literal(expr, i)
 			if !ok {
 				return nil
 			}

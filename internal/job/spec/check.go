@@ -155,7 +155,7 @@ func (c *checker) environment(field string, env map[string]string) {
 
 func (c *checker) variable(field, name string) {
 	c.wrong(!envForm.MatchString(name), field, "is not the name of a variable", "use letters, digits and _")
-	c.wrong(strings.HasPrefix(name, "SCRIMP_"), field, "is set by scrimp itself", "use another name")
+	c.wrong(reserved(name), field, "is set by scrimp itself", "use another name")
 }
 
 func (c *checker) limits(now time.Time) {

@@ -117,6 +117,12 @@ func nameOf(args []string) string {
 	return program
 }
 
+// SeedVariable has the seed of a run of scrimp ab. Nothing else sets it, so a job file may.
+const SeedVariable = "SCRIMP_SEED"
+
+// reserved reports whether scrimp sets a variable by itself.
+func reserved(name string) bool { return strings.HasPrefix(name, "SCRIMP_") && name != SeedVariable }
+
 // WithEnv returns the job with variables set or replaced, each given as
 // NAME=VALUE. The job itself is not changed.
 func (j Job) WithEnv(pairs []string) (Job, error) {
@@ -127,7 +133,7 @@ func (j Job) WithEnv(pairs []string) (Job, error) {
 		switch {
 		case !ok || !envForm.MatchString(name):
 			return j, fmt.Errorf("set %q in the environment: it is not NAME=VALUE", p)
-		case strings.HasPrefix(name, "SCRIMP_"):
+		case reserved(name):
 			return j, fmt.Errorf("set %s in the environment: scrimp sets it itself: use another name", name)
 		case slices.Contains(j.Secrets, name):
 			return j, fmt.Errorf("set %s in the environment: it is a secret of the job: export it in the shell instead", name)

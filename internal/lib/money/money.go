@@ -47,3 +47,10 @@ func ShortFloat(v float64, c Currency) string { return money.ShortFloat(v, c) }
 
 // Estimated turns an estimate in currency units into an Amount, and returns false where it does not fit.
 func Estimated(f float64) (Amount, bool) { return money.Estimated(f) }
+
+// Portion returns a · part / whole, cut off towards zero. part is at most whole.
+func Portion(a, part, whole Amount) Amount {
+	n := new(big.Int).Mul(a.Big(), part.Big())
+	sum, _ := money.FromBig(n.Quo(n, whole.Big())) // no larger than a
+	return sum
+}

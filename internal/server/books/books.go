@@ -8,7 +8,9 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"time"
 
+	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
@@ -36,6 +38,8 @@ type Books struct {
 	Errors  *slog.Logger
 	// Telemetry is what the machines of a job were measured to do; nil: nothing is known.
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
+	// Fees are the shared costs of the month that begins then which are no charges of the ledger.
+	Fees func(ctx context.Context, month time.Time) ([]client.Fee, error)
 
 	spent spent
 }

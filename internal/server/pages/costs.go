@@ -31,9 +31,13 @@ func (p *costsPage) twin() string { return p.asked }
 
 // command is scrimp costs with what the page was asked for.
 func (p *costsPage) command() string {
-	text := "scrimp costs"
-	for _, flag := range []string{"by", "since"} {
-		if v := p.flags.Get(flag); v != "" && strings.IndexFunc(v, odd) < 0 {
+	return commandOf("scrimp costs", p.flags, "by", "since")
+}
+
+// commandOf is a command with those of its flags that are given.
+func commandOf(text string, flags url.Values, names ...string) string {
+	for _, flag := range names {
+		if v := flags.Get(flag); v != "" && strings.IndexFunc(v, odd) < 0 {
 			text += " --" + flag + " " + v
 		} else if v != "" {
 			text += " --" + flag + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"

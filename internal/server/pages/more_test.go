@@ -65,11 +65,15 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/audit"] = client.Audit{Acts: []client.Act{{Who: name, Route: "GET /x", Object: name, Outcome: "refused", Detail: name, At: now}}}
 	f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: []client.CostLine{{Name: name, Currency: "USD",
 		Spent: money.Picos(5e12), Uses: map[client.Use]money.Amount{client.Useful: money.Picos(5e12)}, Jobs: 1}, {Currency: "EUR", Spent: money.Picos(1)}}}
+	one := money.Picos(1e12)
+	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
+		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
+		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
 	return f, s
 }
 
 // everyPage is the address of each page but that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/chargeback", "/chargeback?rule=even&month=2026-10", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -168,6 +172,18 @@ func TestCostsCSV_IsExactAndNoFormula(t *testing.T) {
 	}
 	if rows[1][9] != "" { // the estimate is unknown, which is not zero
 		t.Errorf("%q", rows[1])
+	}
+}
+
+func TestChargebackCSV_IsExactAndNoFormula(t *testing.T) {
+	t.Parallel()
+	_, s := full(t, evil)
+	rows, err := csv.NewReader(asks(s, "GET", "/chargeback.csv", "").Body).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%v: %q", err, rows)
+	}
+	if rows[1][1][0] != '\'' || strings.ContainsAny(rows[1][1], "\x1b\u202e") || rows[1][4] != "1" || rows[1][16] != "" || rows[2][5] != "-1" {
+		t.Errorf("%q", rows)
 	}
 }
 

@@ -54,6 +54,8 @@ func list() []page {
 			fill: group},
 		{path: "/costs", file: "costs", title: "Costs", nav: "Costs", twin: "/v1/costs", command: "scrimp costs",
 			fill: costs},
+		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", twin: "/v1/chargeback",
+			command: "scrimp chargeback", fill: chargebackOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
 			command: "scrimp machines", fill: machines},
 		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",
@@ -83,6 +85,7 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 		"GET /data/{path...}": s.data,
 		"POST /do":            s.do,
 		"GET /costs.csv":      s.costsCSV,
+		"GET /chargeback.csv": s.chargebackCSV,
 	}
 	for _, p := range list() {
 		all["GET "+p.path] = func(w http.ResponseWriter, r *http.Request) { s.show(w, r, p) }

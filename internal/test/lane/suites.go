@@ -42,7 +42,7 @@ var Suites = []Suite{
 	{
 		Name: "pytorch", Needs: "python3-torch",
 		Inputs: append([]string{"examples/pytorch", "sdk", "internal/work/diagnose", "internal/cli/testdata/diagnose",
-			"internal/job/launcher", "internal/content/checkpoint"}, common...),
+			"internal/work/ab", "internal/cli/testdata/ab", "internal/job/launcher", "internal/content/checkpoint"}, common...),
 	},
 	{
 		Name: "ssh", Needs: "openssh-server, iproute2 and root",

@@ -1,7 +1,5 @@
 package diagnose
 
-import "fmt"
-
 // Class is a kind of cause.
 type Class string
 
@@ -73,19 +71,6 @@ const (
 	ofCode      = "code"
 	ofResources = "resources"
 )
-
-// threads tries another number of threads: it is an environment variable, so the same files can run again.
-func threads(in *Input) *string {
-	cores := 0
-	for _, n := range in.Nodes {
-		cores = max(cores, n.Head.Cores)
-	}
-	if cores == 0 || in.Job == "" {
-		return nil
-	}
-	s := fmt.Sprintf("scrimp rerun %s --env OMP_NUM_THREADS=%d --env MKL_NUM_THREADS=%d", in.Job, cores, cores)
-	return &s
-}
 
 var classes = map[Class]kind{
 	DataLoading: {ofData, "low", "none", map[Framework]string{
@@ -176,7 +161,7 @@ var classes = map[Class]kind{
 	}, nil},
 	MemoryPressure: {ofResources, "low", "none", map[Framework]string{
 		"": "ask for more memory (resources.memory in the job file), or hold less: smaller shuffle buffers, fewer workers",
-	}, nil},
+	}, moreMemory},
 	SetUp: {ofCode, "medium", "none", map[Framework]string{
 		PyTorch: "put packages into setup: or an image, prepare and download data once (a stage before, or a cache), " +
 			"keep compiled code (TORCHINDUCTOR_CACHE_DIR in a kept folder)",
@@ -187,7 +172,7 @@ var classes = map[Class]kind{
 	IdleAfter: {ofCode, "low", "none", map[Framework]string{
 		"": "let the program exit when it is done (destroy process groups, join threads, no final wait), move what " +
 			"follows to a small machine, and set idle: 10m in the job file",
-	}, nil},
+	}, idleStop},
 	Blocked: {ofCode, "medium", "none", map[Framework]string{
 		"": "find what the program waits for: scrimp exec JOB -- py-spy dump --pid PID; read ahead, ask several at once, " +
 			"and no sleep in the loop",
@@ -203,7 +188,7 @@ var classes = map[Class]kind{
 		HuggingFace: "start with torchrun or accelerate launch --num_processes=<GPUs>, or ask for fewer",
 		TensorFlow:  "tf.distribute.MirroredStrategy(), or ask for fewer",
 		"":          "use all GPUs, or ask for fewer (resources.accelerator)",
-	}, nil},
+	}, fewerGPUs},
 	Communication: {ofResources, "medium", "low", map[Framework]string{
 		PyTorch: "accumulate gradients (fewer all-reduces: model.no_sync()), DDP(bucket_cap_mb=100, " +
 			"gradient_as_bucket_view=True), register_comm_hook(None, default_hooks.bf16_compress_hook), larger machines",
@@ -214,15 +199,15 @@ var classes = map[Class]kind{
 	OversizedGPU: {ofResources, "low", "none", map[Framework]string{
 		"": "a smaller GPU does the same work (resources.accelerator in the job file; scrimp offers lists prices), or " +
 			"several jobs share this one",
-	}, nil},
+	}, smallerGPU},
 	OversizedCPU: {ofResources, "low", "none", map[Framework]string{
 		PyTorch: "a machine with fewer processors does the same work (resources.cpus in the job file), or use them: " +
 			"torch.set_num_threads(<cores>), DataLoader(num_workers=<cores - 1>)",
 		"": "a machine with fewer processors does the same work (resources.cpus in the job file), or use them all",
-	}, nil},
+	}, fewerCores},
 	OversizedMemory: {ofResources, "low", "none", map[Framework]string{
 		"": "ask for less memory: resources.memory in the job file",
-	}, nil},
+	}, lessMemory},
 }
 
 // Words is what there is to say about a class to users of a framework.

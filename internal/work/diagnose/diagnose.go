@@ -85,7 +85,8 @@ type Cause struct {
 	Change string `json:"change"`
 	Effort string `json:"effort"` // low, medium or high
 	Risk   string `json:"risk"`   // to the result of the training: none, low or medium
-	// AB is the command that tries the change; null: the change is in the program's code.
+	// AB is the scrimp ab command that tries the change; null: the change is in the program's code, or the figures that
+	// the command needs are unknown.
 	AB *string `json:"ab_command"`
 }
 

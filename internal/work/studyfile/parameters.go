@@ -97,17 +97,7 @@ var shapes = map[string]shape{
 
 // distributed makes a parameter of what the file says.
 func (r *reader) distributed(f form, field string) (p study.Param) {
-	name := f.distribution
-	switch {
-	case name == "" && f.value != nil, name == "" && f.values != nil:
-		name = "categorical"
-	case name == "" && f.sigma != nil:
-		name = "normal"
-	case name == "" && isWhole(f.min) && isWhole(f.max):
-		name = "int_uniform"
-	case name == "":
-		name = "uniform"
-	}
+	name := f.distributionName()
 	s, known := shapes[name]
 	if !known {
 		r.wrong(f.distributions, field+".distribution", fmt.Sprintf("%.40q is not supported yet", name),
@@ -120,27 +110,53 @@ func (r *reader) distributed(f form, field string) (p study.Param) {
 	}
 	s.log = s.log || f.log
 	p.Log, p.Int = s.log, s.whole
-	need := func(v *yaml.Node, what string) float64 {
-		if v == nil {
-			r.wrong(f.place, field+"."+what, "is missing, and "+name+" needs it", "write it")
-			return 0
-		}
-		return r.number(v, field+"."+what)
-	}
 	if f.q != nil {
 		p.Q = r.number(f.q, field+".q")
 	} else if s.quantised {
 		p.Q = 1
 	}
 	if s.normal {
-		p.Sigma = 1
-		if f.sigma != nil {
-			p.Sigma = r.number(f.sigma, field+".sigma")
+		r.normal(&p, f, field)
+	} else {
+		r.interval(&p, s, f, field, name)
+	}
+	return p
+}
+
+// distributionName returns the distribution that the form names, or the one that its other fields imply.
+func (f *form) distributionName() string {
+	switch {
+	case f.distribution != "":
+		return f.distribution
+	case f.value != nil, f.values != nil:
+		return "categorical"
+	case f.sigma != nil:
+		return "normal"
+	case isWhole(f.min) && isWhole(f.max):
+		return "int_uniform"
+	}
+	return "uniform"
+}
+
+// normal reads mu, which is 0 where it is left out, and sigma, which is 1.
+func (r *reader) normal(p *study.Param, f form, field string) {
+	p.Sigma = 1
+	if f.sigma != nil {
+		p.Sigma = r.number(f.sigma, field+".sigma")
+	}
+	if f.mu != nil {
+		p.Mu = r.number(f.mu, field+".mu")
+	}
+}
+
+// interval reads min and max, which the distribution with that name needs.
+func (r *reader) interval(p *study.Param, s shape, f form, field, name string) {
+	need := func(v *yaml.Node, what string) float64 {
+		if v == nil {
+			r.wrong(f.place, field+"."+what, "is missing, and "+name+" needs it", "write it")
+			return 0
 		}
-		if f.mu != nil {
-			p.Mu = r.number(f.mu, field+".mu")
-		}
-		return p
+		return r.number(v, field+"."+what)
 	}
 	p.Min, p.Max = need(f.min, "min"), need(f.max, "max")
 	if s.open {
@@ -160,7 +176,6 @@ func (r *reader) distributed(f form, field string) (p study.Param) {
 	if p.Min > p.Max {
 		r.wrong(f.min, field+".min", fmt.Sprintf("%g is above max %g", p.Min, p.Max), "swap them")
 	}
-	return p
 }
 
 func isWhole(v *yaml.Node) bool { return v != nil && v.Tag == "!!int" }

@@ -27,10 +27,11 @@ type Usage struct {
 // summed says whether a job is among what it is under.
 type summed int8
 
+// How a job stands.
 const (
 	unsummed summed = iota // new
-	IsSummed
-	changing // it is summed again at the end of the step
+	IsSummed               // it is in the sums
+	changing               // it is summed again at the end of the step
 )
 
 // SumUsage sums anew what all limits have taken, and what else is kept by job.

@@ -27,6 +27,7 @@ func (a Account) Jobs() (n int) {
 	return n
 }
 
+// AccountKey names the account of a team or a project of it.
 type AccountKey struct{ Team, Project string }
 
 // Account adds j to its account where nothing of it costs anything now, or takes it

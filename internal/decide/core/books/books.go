@@ -3,7 +3,6 @@ package books
 import (
 	"cmp"
 	"maps"
-	"math/big"
 	"slices"
 	"time"
 
@@ -222,18 +221,11 @@ func (bk *Books) correct(j *state.Job, k *state.Task, off money.Amount, line sta
 		u := uses[i]
 		part := rest
 		if i > 0 {
-			part = Portion(off, before[u], whole)
+			part = money.Portion(off, before[u], whole)
 		}
 		rest = rest.Sub(part)
 		bk.charge(k, asBilled(bk.Entry(j, k, ledger.Billed, u, rule), line, part), part)
 	}
-}
-
-// Portion returns off · part / whole, cut off towards zero.
-func Portion(off, part, whole money.Amount) money.Amount {
-	n := new(big.Int).Mul(off.Big(), part.Big())
-	a, _ := money.FromBig(n.Quo(n, whole.Big())) // no larger than off
-	return a
 }
 
 // Sum is what all uses of a time come to.

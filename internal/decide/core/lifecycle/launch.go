@@ -77,7 +77,7 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	}
 	f.Keeps = ls.decider.Kept(j, d.Take, d.Variant, t.Most())
 	f.Nodes = max(f.Nodes, len(f.Keeps))
-	if s := placement.ShareOf(t, f.Nodes); s != 1 {
+	if s := plan.ShareOf(f.Nodes, t.Most()); s != 1 {
 		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * s
 	}
 	if home := j.CheckpointRegion(); home != "" && home != f.Machine.Region {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -30,7 +29,7 @@ func (ts *Attempts) regain(j *state.Job, a *state.Attempt, from, saved int64, f 
 	for _, k := range last.Tasks() {
 		part := min(k.LostTime(), d)
 		if lost := k.Uses()[ledger.Lost]; lost.Sign() > 0 && part > 0 {
-			ts.books.Move(j, k, books.Portion(lost, money.Picos(int64(part)), money.Picos(int64(k.LostTime()))),
+			ts.books.Move(j, k, money.Portion(lost, money.Picos(int64(part)), money.Picos(int64(k.LostTime()))),
 				ledger.Lost, ledger.Useful,
 				"restored_later")
 		}
@@ -75,7 +74,7 @@ func (ts *Attempts) forfeit(j *state.Job, a *state.Attempt, from, saved int64, f
 		d := state.Share(max(0, last.Kept().Sub(last.Started())-last.LostTime()), again, all)
 		for _, k := range last.Tasks() {
 			if useful := k.Uses()[ledger.Useful]; useful.Sign() > 0 {
-				ts.books.Move(j, k, books.Portion(useful, money.Picos(again), money.Picos(all)), ledger.Useful, ledger.Lost,
+				ts.books.Move(j, k, money.Portion(useful, money.Picos(again), money.Picos(all)), ledger.Useful, ledger.Lost,
 					"restored_before")
 			}
 			f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Node: k.Rank(), Lost: quantity.Add(k.LostTime(), d)})

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/ledger"
-	"scrimp/internal/decide/policy/warm"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 )
@@ -53,13 +53,8 @@ func (is *Instances) keepsFor(j *state.Job, a *state.Attempt, i *state.Instance)
 	if l == nil {
 		return 0
 	}
-	o := l.Offer()
-	paid := is.books.PaidUntil(i).Sub(is.Now())
-	keep := min(warm.Keep(is.startOf(j, i), paid, is.State.Gaps(j.User())), is.market.TimingOf(a.Machine()).Idle)
-	if o.MaxLifetime > 0 {
-		keep = min(keep, i.From().Add(o.MaxLifetime/2).Sub(is.Now())) // what is left is to be of use
-	}
-	return keep
+	return plan.KeepWarm(l.Offer(), is.Now().Sub(i.From()), is.startOf(j, i), is.books.PaidUntil(i).Sub(is.Now()),
+		is.State.Gaps(j.User()), is.market.TimingOf(a.Machine()).Idle)
 }
 
 // startOf is what a start takes: what the first one on this machine took, else as the job expects.

@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
+// TakeGroup takes what happened to a group.
 func (ms *Members) TakeGroup(b state.Body) {
 	switch b := b.(type) {
 	case state.GroupOpened:

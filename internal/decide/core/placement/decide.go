@@ -32,7 +32,7 @@ func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 		v := dc.View(j)
 		v.Reserved = dc.market.reservations(j)
 		d = dc.meanwhile(j, dc.bids.bids(j, &v, dc.market.Planner.Decide(v, dc.market.Class(j))))
-		all(&d, j.Terms(), dc.nodesOf(j), j.Terms().Budget.Sub(j.Spent(dc.Now())))
+		d.ForAll(dc.nodesOf(j), j.Terms().Most(), j.Terms().Budget.Sub(j.Spent(dc.Now())))
 	}
 	dc.Out.Decided++
 	dc.market.WantsTable(j, d.Table)
@@ -160,7 +160,7 @@ func (dc *Decider) View(j *state.Job) plan.Job {
 		v.Rough = j.Rough()
 		v.Sooner = dc.admission.MayEndSooner(j)
 	}
-	each(&v, t, dc.nodesOf(j))
+	v.PerMachine(dc.nodesOf(j), t.Most())
 	return v
 }
 

@@ -66,12 +66,12 @@ func (dc *Decider) affords(j *state.Job, i *state.Instance) bool {
 	if !t.HasBudget || t.DeadlineFirst {
 		return true
 	}
-	rate, budget := i.PresentRate(), t.Budget.Sub(dc.admission.Charged(j))
 	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
 	if !known || j.Rough() || dc.admission.MayEndSooner(j) {
 		left = 0
 	}
-	return rate.Until(max(left+t.Grace, dc.books.PaidUntil(i).Sub(dc.Now()))).Cmp(budget) < 0
+	return plan.AffordsWarm(i.PresentRate(), left+t.Grace, dc.books.PaidUntil(i).Sub(dc.Now()),
+		t.Budget.Sub(dc.admission.Charged(j)))
 }
 
 // onRung reports whether the ladder of j, if it has one, allows the machine now.
@@ -159,17 +159,12 @@ func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer) bool 
 // IdleUntil is when a machine that waits is given back: once its time is over, or what is held
 // for it would be spent at the present price.
 func (dc *Decider) IdleUntil(i *state.Instance, idle *state.Idle) time.Time {
-	rate := i.PresentRate()
 	keep := idle.Keep
 	if most := idle.From.Add(dc.market.TimingOf(i.Machine()).Idle); most.Before(keep) { // it was set anew
 		keep = most
 	}
 	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(dc.Now()).Sub(i.Posted()))
-	if !keep.After(dc.Now()) || rate <= 0 || rate.Until(keep.Sub(dc.Now())).Cmp(left) <= 0 {
-		return keep
-	}
-	span, _ := rate.Buys(left)
-	return dc.Now().Add(max(0, span))
+	return dc.Now().Add(plan.WaitWarm(i.PresentRate(), keep.Sub(dc.Now()), left))
 }
 
 // ImageOf is the container image that the job runs in, its work being done that way; "": the

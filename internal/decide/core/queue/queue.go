@@ -95,6 +95,7 @@ type place struct {
 // At is where j stands in the queue.
 func At(j *state.Job) *place { return step.Slot[place](j, step.OfQueue) }
 
+// Urgency is a heap of jobs, the most urgent first.
 type Urgency []*state.Job
 
 func (u Urgency) Len() int { return len(u) }
@@ -155,12 +156,14 @@ func (u Urgency) Swap(i, j int) {
 	At(u[i]).Index, At(u[j]).Index = i, j
 }
 
+// Push is heap.Push's.
 func (u *Urgency) Push(x any) {
 	j := x.(*state.Job)
 	At(j).Index = len(*u)
 	*u = append(*u, j)
 }
 
+// Pop is heap.Pop's.
 func (u *Urgency) Pop() any {
 	last := len(*u) - 1
 	j := (*u)[last]

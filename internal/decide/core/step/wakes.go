@@ -12,6 +12,7 @@ import (
 // heap.Interface: that would put each entry on the program's heap twice.
 type Wakes []Wake
 
+// Wake is when a job wants to be looked at.
 type Wake struct {
 	At  time.Time
 	Job *state.Job

@@ -1,0 +1,160 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/work/ab"
+)
+
+// seeded prints an accuracy that depends on the seed, and on GAIN of the variant. Seeds from BAD on are much worse.
+const seeded = `name: seeded
+command: |
+  awk -v s="$SCRIMP_SEED" -v g="$GAIN" -v bad="$BAD" 'BEGIN { print "step 1/1 accuracy " 0.9 + s * 0.001 + g * (1 + s / 10) - (s >= bad) * 0.5 }'
+progress: {pattern: 'step (?P<step>\d+)/(?P<total>\d+) accuracy (?P<accuracy>\S+)'}
+env: {GAIN: "0", BAD: "99"}
+budget: $1
+`
+
+// compare runs a comparison; code is the exit status that it should have.
+func (h *home) compare(code int, args ...string) (v show.AB, text string) {
+	h.t.Helper()
+	cmd := h.command(append([]string{"ab", "-y", "--json"}, args...)...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	is := 0
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		is, err = e.ExitCode(), nil
+	}
+	if err != nil || is != code {
+		h.t.Fatalf("ab %v ends with %d, %v, want %d:\n%s\n%s", args, is, err, code, out, &errs)
+	}
+	if len(out) > 0 {
+		if err := json.Unmarshal(out, &v); err != nil {
+			h.t.Fatalf("ab %v: %v\n%s", args, err, out)
+		}
+	}
+	return v, string(out) + errs.String()
+}
+
+func TestAB_JudgesAChangeByPairs(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("job.yaml", seeded)
+	v, _ := h.compare(0, "job.yaml", "--set", "env.GAIN=-0.0001", "--tolerance", "accuracy=0.1%")
+	if v.Verdict == nil || *v.Verdict != ab.NoWorse || v.Complete != 6 || v.Difference == nil || *v.Difference > -0.0001 ||
+		*v.Difference < -0.0002 || v.Low == nil || v.High == nil || *v.Low > *v.Difference || *v.High < *v.Difference {
+		t.Errorf("a change that costs a tenth of the tolerance: %+v", v)
+	}
+	var spent, saving = v.Spent, v.Spent.Sub(v.Spent)
+	for i, x := range v.Arms {
+		if len(x.Runs) != 6 || x.Mean == nil || x.Cost == nil || x.Time == nil {
+			t.Fatalf("%s: %+v", x.Name, x)
+		}
+		sum := 0.0
+		for _, r := range x.Runs {
+			spent, sum = spent.Sub(r.Cost), sum+*r.Value/6
+			if i == 0 {
+				saving = saving.Add(r.Cost)
+			} else {
+				saving = saving.Sub(r.Cost)
+			}
+		}
+		if sum-*x.Mean > 1e-12 || *x.Mean-sum > 1e-12 {
+			t.Errorf("%s: the mean is %g, and of its runs %g", x.Name, *x.Mean, sum)
+		}
+	}
+	if !spent.IsZero() || v.Saving1000 == nil || *v.Saving1000 != saving.Times(1000).Over(6) {
+		t.Errorf("runs do not add up: %s is left of what was spent, and the saving is %v of %s", spent, v.Saving1000, saving)
+	}
+	text := h.do("ab", "status", "seeded-ab")
+	for _, want := range []string{"ACCURACY", "no worse", "baseline", "6 of 6 complete", "in 1,000"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("status has no %q:\n%s", want, text)
+		}
+	}
+	if again := h.do("ab", "seeded-ab"); again != text {
+		t.Errorf("ab NAME shows\n%s\nand ab status NAME\n%s", again, text)
+	}
+	// A job that was submitted before may be the baseline, and two pairs that differ end it early.
+	job := v.Arms[0].Runs[0].Job
+	v, _ = h.compare(3, job, "--set", "env.GAIN=0.01", "--set", "env.BAD=2", "--tolerance", "accuracy=0.1%", "--budget", "$5", "--name", "early")
+	if *v.Verdict != ab.CannotTell || v.Complete < 2 || v.Complete > 4 || !strings.Contains(v.Why, "whatever the last") || v.Arms[0].Runs[5].Job != "" {
+		t.Errorf("two pairs that differ: %+v", v)
+	}
+}
+
+func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("job.yaml", seeded)
+	v, _ := h.compare(3, "job.yaml", "--set", "command=exit 7", "--tolerance", "accuracy=1%")
+	if !v.Failed || *v.Verdict != ab.CannotTell || !strings.Contains(v.Why, "change with seed 1 has failed") || v.MorePairs != nil {
+		t.Errorf("an arm that fails: %+v", v)
+	}
+	v, _ = h.compare(3, "job.yaml", "--set", "env.GAIN=1", "--tolerance", "f1=1%")
+	if !v.Failed || !strings.Contains(v.Why, "has reported no f1 that is a number: it has reported accuracy") {
+		t.Errorf("a metric that nobody reports: %+v", v)
+	}
+	v, _ = h.compare(0, "job.yaml", "--set", "env.GAIN=1", "--seeds", "1")
+	if v.Verdict != nil || v.Complete != 1 || v.Arms[0].Mean != nil || v.Saving == nil || v.Arms[0].Memory != nil {
+		t.Errorf("a comparison without a tolerance: %+v", v)
+	}
+}
+
+// What is wrong is said before money is spent, and most of it before a server runs.
+func TestAB_RefusesWhatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("job.yaml", seeded)
+	h.write("free.yaml", "name: free\ncommand: echo\nmetric: {name: accuracy}\n")
+	for args, want := range map[string]string{
+		"job.yaml":                                                 "say what changes",
+		"none.yaml --set env.A=b":                                  "read the job file",
+		"job.yaml --set env.GAIN":                                  "write FIELD=VALUE",
+		"job.yaml --set enviroment.A=b":                            "`enviroment`",
+		"job.yaml --set env.GAIN=0":                                "changes nothing",
+		"job.yaml --set deadline=none":                             "`deadline`",
+		"job.yaml --set name=other":                                "changes nothing",
+		"job.yaml --set resources.cpus=many":                       "`resources.cpus`",
+		"job.yaml --set budget.dollars=1":                          "is no map",
+		"job.yaml --set env.A=b --tolerance 1%":                    "is of no metric",
+		"job.yaml --set env.A=b --tolerance throughput=1%":         "--goal minimize or --goal maximize",
+		"free.yaml --set env.A=b --tolerance 1%":                   "the job file says minimize",
+		"job.yaml --set env.A=b --tolerance accuracy=1% --goal up": "write minimize or maximize",
+		"job.yaml --set env.A=b --tolerance accuracy=-1%":          "is no tolerance",
+		"job.yaml --set env.A=b --goal minimize":                   "there is no metric",
+		"job.yaml --set env.A=b --seeds 51":                        "51 seeds",
+	} {
+		if out, err := h.try(append([]string{"ab", "-y"}, strings.Fields(args)...)...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("ab %s: %v, %s, which does not say %q", args, err, out, want)
+		}
+	}
+	if h.answers() {
+		t.Error("a server was started for what cannot be compared")
+	}
+	for args, want := range map[string]string{
+		"job.yaml --set resources.accelerator=H100:9999": "change: nothing on this market fits",
+		"free.yaml --set env.A=b":                        "need a budget",
+		"nobody --set env.A=b":                           "nobody",
+		"job.yaml --set env.A=b --budget free":           "write an amount",
+	} {
+		if out, err := h.try(append([]string{"ab", "-y"}, strings.Fields(args)...)...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("ab %s: %v, %s, which does not say %q", args, err, out, want)
+		}
+	}
+	out := h.do("ab", "job.yaml", "--set", "env.A=b", "--tolerance", "accuracy=0.2%", "--seeds", "3", "--plan")
+	for _, want := range []string{"no verdict: 3 pairs never tell with an error of at most 5 %. 6 can: --seeds 6", "nobody knows what a run costs"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("the plan of three pairs does not say %q:\n%s", want, out)
+		}
+	}
+	if groups := h.do("groups"); !strings.Contains(groups, "No groups") {
+		t.Errorf("something was submitted:\n%s", groups)
+	}
+}

@@ -1,0 +1,42 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/test/lane"
+	"scrimp/internal/work/ab"
+)
+
+// A training in 32 bit against the same under bf16 autocast, for real on a processor: the change is found no worse within
+// 3 %, by runs that did compute in 16 bit, and time, memory or not, and cost of both are shown.
+func TestAB_ComparesPrecisionsOfARealProgram(t *testing.T) {
+	lane.Component(t, "pytorch")
+	t.Parallel()
+	python := hasTorch(t)
+	train, err := os.ReadFile(filepath.Join("testdata", "ab", "train.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHome(t)
+	h.write("train.py", string(train))
+	h.write("job.yaml", "name: precision\ncommand: exec "+python+" train.py\nenv: {PRECISION: fp32}\nbudget: $1\n"+
+		"metric: {name: accuracy, goal: maximize}\nprogress: {pattern: 'epoch (?P<epoch>\\d+)/(?P<epochs>\\d+) accuracy (?P<accuracy>\\S+)'}\n")
+	v, text := h.compare(0, "job.yaml", "--set", "env.PRECISION=bf16", "--tolerance", "3%", "--budget", "$5")
+	t.Logf("%s", text)
+	if *v.Verdict != ab.NoWorse && *v.Verdict != ab.Better {
+		t.Errorf("bf16 is %s: %s", *v.Verdict, v.Why)
+	}
+	for i, x := range v.Arms {
+		if x.Mean == nil || *x.Mean < 0.5 || *x.Mean > 0.99 || x.Time == nil || x.TimeUnit != show.PerEpoch || x.Cost == nil || x.Cost.Sign() <= 0 {
+			t.Errorf("%s: %+v", x.Name, x)
+		}
+		half := strings.Contains(h.do("logs", x.Runs[0].Job), "bfloat16")
+		if half != (i == 1) {
+			t.Errorf("%s computed in 16 bit: %v", x.Name, half)
+		}
+	}
+}

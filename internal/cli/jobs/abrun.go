@@ -1,0 +1,203 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
+	cliplan "scrimp/internal/cli/plan"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/ab"
+)
+
+// abParam is the parameter of each run by which a pipeline is known to be a comparison, and that has its design.
+const abParam = "ab"
+
+// abKept is what is kept of a comparison with each of its runs.
+type abKept struct {
+	ab.Design
+	Baseline string `json:"baseline"`
+	Shown    string `json:"shown,omitempty"` // the metric that is shown, judged or not
+	Arm      string `json:"arm"`
+	Seed     int    `json:"seed"`
+	Key      string `json:"key"` // of this comparison alone, so no run is taken from another one
+}
+
+// ab compares a job with a change of it.
+func (a *app) ab(ctx context.Context, name string, f abFlags) error {
+	b, err := a.readBaseline(ctx, name, f)
+	if err != nil {
+		return err
+	}
+	arms, _, err := b.arms(f, a.Now()) // before a server is started for it
+	if err == nil {
+		_, err = f.design(arms[0].job)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := a.Ensure(ctx, f.job.Market)
+	if err != nil {
+		return err
+	}
+	v, err := c.Server(ctx)
+	if err != nil {
+		return err
+	}
+	arms, notes, err := b.arms(f, v.Market.Now)
+	if err != nil {
+		return err
+	}
+	d, err := f.design(arms[0].job)
+	if err != nil {
+		return err
+	}
+	jobfile.Note(a.App, notes)
+	p, budget, err := a.abPlan(ctx, c, v, arms, d, f)
+	switch {
+	case err != nil:
+		return err
+	case f.plan && a.JSON:
+		return a.Print(p)
+	case f.plan:
+		a.Printf("%s", p.Text(a.Place()))
+		return nil
+	case !a.JSON:
+		a.Notef("%s", p.Text(a.Line()))
+	}
+	if budget == nil {
+		return errors.New("not run: all runs together need a budget: give --budget, such as --budget '$20'")
+	}
+	if p.Unfit != "" && !f.force {
+		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("not run: " + p.Unfit)}
+	}
+	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
+		return errors.New("not run")
+	}
+	return a.abSubmit(ctx, c, b, arms, d, f, p.Name, *budget)
+}
+
+// abPlan is what a comparison would cost and what it can tell, and its budget; nil: nobody gave one.
+func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms [2]arm, d ab.Design, f abFlags) (
+	p show.ABPlan, budget *money.Amount, err error) {
+	base := arms[0].job
+	p = show.ABPlan{Name: base.Name + "-ab", Baseline: base.Name, Design: d, Runs: 2 * d.Pairs}
+	if f.name != "" {
+		if spec.Label(f.name) != f.name {
+			return p, nil, fmt.Errorf("--name %q: use small letters, digits and dashes, such as %s", f.name, spec.Label(f.name))
+		}
+		p.Name = f.name
+	}
+	if own := base.Budget.Dollars; own != nil {
+		budget = new(own.Times(2 * d.Pairs))
+	}
+	if f.budget != "" {
+		amount, err := spec.ParseAmount(f.budget)
+		if err != nil || amount.Sign() <= 0 {
+			return p, nil, fmt.Errorf("--budget %q: write an amount above 0, such as '$20'", f.budget)
+		}
+		budget = &amount
+	}
+	if budget != nil {
+		p.Budget = new(money.Short(*budget, money.USD))
+	}
+	for i, x := range arms {
+		j, _ := learn.From(ctx, a.App, c, x.job)
+		j.Budget.Dollars, j.Deadline = nil, spec.Deadline{}
+		one, err := cliplan.Predict(ctx, a.App, c, j, v)
+		if err != nil {
+			return p, nil, fmt.Errorf("%s: %w", x.name, err)
+		}
+		if one.Unsold || never(one) {
+			p.Unfit = x.name + ": nothing on this market fits: scrimp market shows what is for sale; with --force it waits " +
+				"until something does"
+		}
+		if one.Known && one.CostUSD != nil && one.Take != "" {
+			p.Each[i] = one.CostUSD
+		}
+	}
+	p.Total(budget)
+	p.Notes = abNotes(base, d)
+	return p, budget, nil
+}
+
+// abNotes are what a user should know of a comparison before it spends money.
+func abNotes(j spec.Job, d ab.Design) (list []string) {
+	program := j.Command + strings.Join(j.Args, " ")
+	list = append(list, "the program has to take its random seed, and the order of its data, from SCRIMP_SEED")
+	if strings.Contains(program, spec.SeedVariable) {
+		list = nil
+	}
+	if d.Metric != "" && j.Metric.Name != d.Metric && !strings.Contains(j.Progress.Pattern, "(?P<"+d.Metric+">") {
+		list = append(list, fmt.Sprintf("%s is neither metric.name nor a group of progress.pattern: the program has to "+
+			"report it by the helper, or in SCRIMP_PROGRESS_FILE", d.Metric))
+	}
+	if len(j.Outputs) > 0 {
+		list = append(list, "outputs of the runs are not kept")
+	}
+	return list
+}
+
+// abSubmit submits a comparison and follows it.
+func (a *app) abSubmit(ctx context.Context, c *command.Client, b baseline, arms [2]arm, d ab.Design, f abFlags,
+	name string, budget money.Amount) error {
+	wire := api.Pipeline{AtOnce: 2} // both runs of a pair
+	key := jobfile.Key()
+	for seed := d.First; seed < d.First+d.Pairs; seed++ {
+		for _, x := range arms {
+			j := stageOf(x.job)
+			j.Name = x.name
+			j.Budget.Dollars = x.job.Budget.Dollars
+			j, err := j.WithEnv([]string{fmt.Sprintf("%s=%d", spec.SeedVariable, seed)})
+			if err == nil && b.file != "" {
+				j, err = learn.Modelled(j, b.folder)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", x.name, err)
+			}
+			if b.file != "" {
+				j = learn.Given(j, b.folder)
+			}
+			text, err := j.Encode()
+			if err != nil {
+				return err
+			}
+			kept, err := json.Marshal(abKept{d, arms[0].job.Name, cmp.Or(d.Metric, arms[0].job.Metric.Name), x.name, seed, key})
+			if err != nil || len(kept) > 4000 {
+				return errors.New("the fields of --set are too long: 3,000 letters together are the most")
+			}
+			wire.Stages = append(wire.Stages, api.PipelineStage{Name: x.name + "-" + strconv.Itoa(seed), Job: api.Raw(text),
+				Params: map[string]string{abParam: string(kept)}, Always: true})
+		}
+	}
+	whole := wholeOf(arms[0].job, name, budget)
+	s := api.Submission{AcceptUnproven: f.force, AcceptWait: f.force, Pipeline: &wire}
+	s, err := a.submission(ctx, c, s, whole, b.folder)
+	if err != nil {
+		return err
+	}
+	s.Rerun = b.job
+	g, err := c.SubmitGroup(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case !f.detach:
+		return a.abFollow(ctx, c, g.ID)
+	}
+	a.Waiting(ctx, c)
+	if a.JSON {
+		return a.Print(g)
+	}
+	a.Printf("%s is submitted: scrimp ab status %s shows it.\n", g.ID, g.ID)
+	return nil
+}

@@ -1,0 +1,189 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/work/ab"
+)
+
+// abStatus shows the newest comparison of a name.
+func (a *app) abStatus(ctx context.Context, c *command.Client, name string) error {
+	g, _, err := runOf(ctx, c, name, false)
+	if err != nil {
+		return err
+	}
+	v, err := a.abReport(ctx, c, g, map[string]show.ABRun{})
+	if err != nil {
+		return err
+	}
+	return a.abPrint(v)
+}
+
+func (a *app) abPrint(v show.AB) error {
+	if a.JSON {
+		return a.Print(v)
+	}
+	a.Printf("%s", v.Text(a.Place()))
+	return nil
+}
+
+// abFollow shows the progress of a comparison, cancels what is left of it once it is decided, and prints it at its end.
+func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error {
+	over, shown, ended := map[string]show.ABRun{}, "", false
+	for failed := 0; ; {
+		g, err := c.Group(ctx, id)
+		var v show.AB
+		if err == nil {
+			v, err = a.abReport(ctx, c, g, over)
+		}
+		switch {
+		case ctx.Err() != nil:
+			a.Notef("\nDetached: %s goes on, and nothing stops it early. scrimp ab status %s shows it, scrimp stop %s ends "+
+				"it.\n",
+				id, id, id)
+			return nil
+		case err != nil:
+			if failed++; failed > 20 {
+				return fmt.Errorf("follow %s: %w", id, err)
+			}
+		default:
+			failed = 0
+			if line := v.Progress(); line != shown && !a.JSON {
+				shown = line
+				a.Notef("%s\n", line)
+			}
+			if g.Closed {
+				return a.abOver(v)
+			}
+			if v.Decided && !ended && g.State != "over" {
+				if _, err := c.EndGroup(ctx, id, false); err == nil {
+					ended = true
+				}
+			}
+		}
+		_ = wait.For(ctx, time.Second)
+	}
+}
+
+// abOver prints a comparison that is over. Its verdict is the exit status.
+func (a *app) abOver(v show.AB) error {
+	if err := a.abPrint(v); err != nil {
+		return err
+	}
+	if v.Failed || v.Verdict != nil && (*v.Verdict == ab.Worse || *v.Verdict == ab.CannotTell) {
+		return command.JobFailed
+	}
+	return nil
+}
+
+// abReport is how a comparison stands. What runs that are over have come to is kept in over, by job.
+func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over map[string]show.ABRun) (
+	v show.AB, err error) {
+	v = show.AB{Group: g.ID, State: g.State, Closed: g.Closed, Currency: g.Currency, Spent: g.Spent,
+		Arms: [2]show.ABArm{{Name: baselineArm}, {Name: changeArm}}}
+	for _, s := range g.Pipeline.Stages {
+		var kept abKept
+		if err := json.Unmarshal([]byte(s.Params[abParam]), &kept); err != nil || kept.Pairs == 0 {
+			return v, fmt.Errorf("%s is a pipeline and no comparison: scrimp pipeline status %s shows it", g.ID, g.ID)
+		}
+		v.Design, v.Baseline, v.Metric = kept.Design, kept.Baseline, kept.Shown
+		r, done := over[s.Job]
+		if !done {
+			if r, err = abRun(ctx, c, s, kept.Shown); err != nil {
+				return v, err
+			}
+			if r.Closed && s.Job != "" {
+				over[s.Job] = r
+			}
+		}
+		r.Seed = kept.Seed
+		x := &v.Arms[0]
+		if kept.Arm == changeArm {
+			x = &v.Arms[1]
+		}
+		x.Runs = append(x.Runs, r)
+	}
+	v.Sum()
+	return v, nil
+}
+
+// abRun is what a run has come to.
+func abRun(ctx context.Context, c *command.Client, s api.StageState, metric string) (r show.ABRun, err error) {
+	r = show.ABRun{Job: s.Job, State: s.State, Why: s.Why, Cost: s.Cost}
+	if s.Job == "" {
+		r.Closed = s.State == "failed" || s.State == "skipped"
+		return r, nil
+	}
+	j, err := c.Job(ctx, s.Job)
+	if err != nil {
+		return r, err
+	}
+	r.State, r.Closed, r.Cost = j.State, j.Closed, j.Spent
+	r.Why = cmp.Or(j.Detail, j.Why)
+	if !j.Closed || j.State != "succeeded" {
+		return r, nil
+	}
+	r.Why = ""
+	if value, there := j.Metrics[metric]; there && !math.IsNaN(value) && !math.IsInf(value, 0) {
+		r.Value = &value
+	}
+	for name := range j.Metrics {
+		r.Reported = append(r.Reported, name)
+	}
+	receipt, err := c.Receipt(ctx, s.Job)
+	if err != nil {
+		return r, err
+	}
+	run := 0.0
+	for _, t := range receipt.Tries {
+		if t.Begun != nil {
+			run += t.Until.Sub(*t.Begun).Seconds() / max(receipt.MarketSpeed, 1e-9)
+		}
+	}
+	r.Times = map[string]float64{}
+	if run > 0 {
+		r.Times[show.PerRun] = run
+	}
+	if values, err := c.Metric(ctx, s.Job); err == nil { // of an older server it may not be there
+		pace(r.Times, values.Values)
+	}
+	if t, err := (topFlags{}).measured(ctx, c, s.Job); err == nil {
+		r.Memory = map[string]float64{}
+		for _, m := range []string{show.OfGPU, show.OfProgram} {
+			if f, measured := t.Figures[m]; measured && f.Peak > 0 {
+				r.Memory[m] = f.Peak
+			}
+		}
+	}
+	return r, nil
+}
+
+// pace adds how long an epoch and a step took from the first value of the newest attempt to its last.
+func pace(times map[string]float64, list []api.MetricValue) {
+	if len(list) == 0 {
+		return
+	}
+	last := list[len(list)-1]
+	for _, first := range list {
+		if first.Attempt != last.Attempt {
+			continue
+		}
+		took := last.At.Sub(first.At).Seconds()
+		if epochs := last.Epoch - first.Epoch; epochs > 0 && took > 0 {
+			times[show.PerEpoch] = took / epochs
+		}
+		if steps := last.Step - first.Step; steps > 0 && took > 0 {
+			times[show.PerStep] = took / float64(steps)
+		}
+		return
+	}
+}

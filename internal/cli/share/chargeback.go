@@ -1,0 +1,163 @@
+package share
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/lib/money"
+)
+
+func (a *app) chargebackCmd() *cobra.Command {
+	var month, rule string
+	var asCSV bool
+	cmd := &cobra.Command{Use: "chargeback", Short: "Divide what a month cost among teams",
+		Args: command.Takes(), GroupID: command.GroupMoney,
+		Long: "Writes a statement for each team: what it cost by itself (useful, lost, start-up, idle), its share of what " +
+			"belongs to no team (idle machines, unused reservations, unattributed cost, fees), what is billed, what it saved " +
+			"against on-demand, and what a run, a successful run and a GPU-hour cost. The statements, and what is left of " +
+			"shared cost, add up to the month exactly.\n\n" +
+			"--rule says how shared cost is divided: proportional (to GPU-hours; to machine hours where no GPU ran), even, or " +
+			"fixed:FILE. FILE has a line for each team, as in \"vision: 60\". Currencies are never added up. The statement of " +
+			"a month that is not over is up to now. What is unknown is \"-\", and empty with --csv." + command.PlainExit,
+		Example: "  scrimp chargeback\n  scrimp chargeback --month 2026-10 --rule even\n" +
+			"  scrimp chargeback --month 2026-10 --rule fixed:shares.yaml --csv > october.csv",
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			if asCSV && a.JSON {
+				return errors.New("--csv and --json exclude each other: give one")
+			}
+			kind, shares, err := ruleOf(rule)
+			if err != nil {
+				return err
+			}
+			v, err := c.Chargeback(ctx, month, kind, shares)
+			switch {
+			case err != nil:
+				return c.Said(ctx, err)
+			case a.JSON:
+				return a.Print(v)
+			case asCSV:
+				return writeCSV(a, v)
+			}
+			_, err = fmt.Fprint(a.Out, show.Chargeback(v, a.Place()))
+			return err
+		})}
+	cmd.Flags().StringVar(&month, "month", "", "`month` in UTC, such as 2026-10 (default: this month)")
+	cmd.Flags().StringVar(&rule, "rule", "proportional", "`how` shared cost is divided: proportional, even or fixed:FILE")
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "write a table for spreadsheets, with exact amounts (default: a text)")
+	cmd.AddCommand(a.feesCmd(), a.feeCmd())
+	return cmd
+}
+
+// writeCSV writes a table in which no name is a formula.
+func writeCSV(a *app, v api.Chargeback) error {
+	out := csv.NewWriter(a.Out)
+	for i, row := range v.Table() {
+		for at := range row[:api.NameColumns] {
+			if i > 0 && at > 0 {
+				row[at] = charge.TextCell(row[at])
+			}
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// mostShares bounds the file of a fixed rule.
+const mostShares = 1 << 20
+
+// ruleOf reads a rule, and the file of a fixed one.
+func ruleOf(text string) (kind string, shares []string, err error) {
+	kind, file, named := strings.Cut(text, ":")
+	switch {
+	case kind != "fixed" && named:
+		return "", nil, fmt.Errorf("--rule %.60q: only fixed has a file: write proportional, even or fixed:FILE", text)
+	case kind != "fixed":
+		return kind, nil, nil
+	case file == "":
+		return "", nil, errors.New("--rule fixed needs a file with the shares: write fixed:FILE")
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return "", nil, fmt.Errorf("read the shares: %w", err)
+	}
+	if len(body) > mostShares {
+		return "", nil, fmt.Errorf("%s has more than 1 MiB: write a line for each team, as in \"vision: 60\"", file)
+	}
+	weights := map[string]yaml.Node{}
+	if err := yaml.NewDecoder(bytes.NewReader(body)).Decode(&weights); err != nil {
+		return "", nil, fmt.Errorf("%s: write a line for each team, as in \"vision: 60\": %w", file, err)
+	}
+	for _, team := range slices.Sorted(maps.Keys(weights)) {
+		n := weights[team]
+		if n.Kind != yaml.ScalarNode {
+			return "", nil, fmt.Errorf("%s:%d: the share of %s is no number: write one, as in \"vision: 60\"", file, n.Line,
+				team)
+		}
+		shares = append(shares, team+"="+n.Value)
+	}
+	return kind, shares, nil
+}
+
+func (a *app) feesCmd() *cobra.Command {
+	return &cobra.Command{Use: "fees", Short: "List shared costs that no machine has", Args: command.Takes(),
+		Long: "Lists subscriptions and other fees that every month has, and that scrimp chargeback divides among teams." +
+			command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			list, err := c.Fees(ctx)
+			if err != nil {
+				return err
+			}
+			return lined(a, list, show.Fees)
+		})}
+}
+
+func (a *app) feeCmd() *cobra.Command {
+	var currency, since, until string
+	cmd := &cobra.Command{Use: "fee NAME AMOUNT", Short: "Make, change or remove a shared cost of every month",
+		Args: command.Takes("NAME", "AMOUNT"),
+		Long: "Sets what a subscription or another fee costs a month. scrimp chargeback divides it among teams by the rule " +
+			"of the statement. The amount 0 removes it." + command.PlainExit,
+		Example: "  scrimp chargeback fee tracking 450\n" +
+			"  scrimp chargeback fee support 99.50 --currency EUR --since 2026-10 --until 2027-09\n" +
+			"  scrimp chargeback fee tracking 0",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			amount, err := money.Parse(args[1])
+			if err != nil {
+				return fmt.Errorf("AMOUNT: %w: write what a month costs, such as 450 or 99.50", err)
+			}
+			f := api.Fee{Name: args[0], Amount: amount, Currency: money.Currency(currency), Since: since, Until: until}
+			if err := c.SetFee(ctx, f); err != nil {
+				return c.Said(ctx, err)
+			}
+			done := "Fee " + args[0] + " is set."
+			if amount.IsZero() {
+				done = "Fee " + args[0] + " is removed."
+			}
+			if a.JSON {
+				return a.Print(map[string]string{"done": done})
+			}
+			a.Printf("%s\n", done)
+			return nil
+		})}
+	cmd.Flags().StringVar(&currency, "currency", "USD", "`code` of the currency")
+	cmd.Flags().StringVar(&since, "since", "", "first `month`, such as 2026-10 (default: from the beginning)")
+	cmd.Flags().StringVar(&until, "until", "", "last `month`, such as 2027-09 (default: for ever)")
+	return cmd
+}

@@ -1,0 +1,316 @@
+package show
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/work/ab"
+)
+
+// What a time of a run is of, the best first.
+const (
+	PerEpoch = "s/epoch"
+	PerStep  = "s/step"
+	PerRun   = "s/run"
+)
+
+// Whose memory is shown, the first that was measured: that of the GPU, or of the program's processes.
+const (
+	OfGPU     = "gpu_memory_used_bytes"
+	OfProgram = "task_memory_bytes"
+)
+
+// ABRun is a run of a comparison.
+type ABRun struct {
+	Seed   int          `json:"seed"`
+	Job    string       `json:"job,omitempty"` // "": it has not begun
+	State  string       `json:"state"`
+	Why    string       `json:"why,omitempty"`
+	Value  *float64     `json:"value"` // of the metric at its end; null: it reported none, or is not over
+	Cost   money.Amount `json:"cost"`
+	Closed bool         `json:"closed"`
+
+	Reported []string           `json:"-"` // the metrics that it has reported
+	Times    map[string]float64 `json:"times,omitempty"`
+	Memory   map[string]float64 `json:"peak_memory_bytes,omitempty"`
+}
+
+// ABArm is one of the two variants. Means are of the pairs that are complete; null: unknown.
+type ABArm struct {
+	Name     string        `json:"name"`
+	Runs     []ABRun       `json:"runs"`
+	Mean     *float64      `json:"mean"`
+	Least    *float64      `json:"least"`
+	Most     *float64      `json:"most"`
+	Time     *float64      `json:"time"`
+	TimeUnit string        `json:"time_unit,omitempty"`
+	Memory   *float64      `json:"peak_memory_bytes"` // highest mean of ten seconds
+	MemoryOf string        `json:"memory_of,omitempty"`
+	Cost     *money.Amount `json:"cost"` // of a run
+}
+
+// AB is how a comparison stands.
+type AB struct {
+	Group    string         `json:"group"`
+	Baseline string         `json:"baseline"`
+	Metric   string         `json:"metric,omitempty"` // that is shown, where none is judged too
+	Design   ab.Design      `json:"design"`
+	State    string         `json:"state"`
+	Closed   bool           `json:"closed"`
+	Arms     [2]ABArm       `json:"arms"`
+	Complete int            `json:"complete_pairs"`
+	Currency money.Currency `json:"currency"`
+	Spent    money.Amount   `json:"spent"`
+
+	Pairs      int         `json:"judged_pairs"`
+	Difference *float64    `json:"difference"` // the change less the baseline
+	Low        *float64    `json:"low"`        // of its interval; null: the pairs bound it on no side
+	High       *float64    `json:"high"`
+	Allowed    *float64    `json:"allowed"` // how much worse the change may be, in units of the metric
+	Error      float64     `json:"error"`   // of a false verdict, at most
+	Verdict    *ab.Verdict `json:"verdict"` // null: quality is not judged
+	Why        string      `json:"why"`
+	// Decided says that further runs are of no use; Failed, that a run was, or lacks the metric.
+	Decided bool `json:"decided"`
+	Failed  bool `json:"failed"`
+	// MorePairs would probably tell, as a comparison of their own; null: nobody knows.
+	MorePairs *int          `json:"more_pairs"`
+	MoreCost  *money.Amount `json:"more_cost"`
+
+	Saving     *money.Amount `json:"saving_per_run"`
+	Saving1000 *money.Amount `json:"saving_per_1000_runs"`
+}
+
+// Sum fills in what the runs come to.
+func (v *AB) Sum() {
+	base, change := &v.Arms[0], &v.Arms[1]
+	var pairs []ab.Pair
+	var done [2][]ABRun
+	for i := range min(len(base.Runs), len(change.Runs)) {
+		b, c := base.Runs[i], change.Runs[i]
+		if b.State != "succeeded" || c.State != "succeeded" || !b.Closed || !c.Closed {
+			break // pairs count in the order of their seeds
+		}
+		done[0], done[1] = append(done[0], b), append(done[1], c)
+		if b.Value != nil && c.Value != nil {
+			pairs = append(pairs, ab.Pair{Seed: b.Seed, Base: *b.Value, Other: *c.Value})
+		}
+	}
+	v.Complete, v.Error = len(done[0]), ab.Error
+	for i := range v.Arms {
+		v.Arms[i].sum(done[i], done[0], done[1], v.Metric != "")
+	}
+	r := ab.Judge(v.Design, pairs)
+	v.Pairs, v.Why, v.Decided = r.Pairs, r.Why, r.Over
+	if v.Design.Metric != "" {
+		v.Verdict = &r.Verdict
+	}
+	if v.Design.Metric != "" && len(pairs) > 0 {
+		v.Difference, v.Low, v.High, v.Allowed = &r.Difference, r.Low, r.High, &r.Allowed
+	}
+	if base.Cost != nil && change.Cost != nil {
+		var sum money.Amount
+		for i := range done[0] {
+			sum = sum.Add(done[0][i].Cost).Sub(done[1][i].Cost)
+		}
+		v.Saving, v.Saving1000 = new(sum.Over(len(done[0]))), new(sum.Times(1000).Over(len(done[0])))
+	}
+	if r.Verdict == ab.CannotTell && r.More > 0 && len(pairs) > 0 {
+		v.MorePairs = &r.More
+		if base.Cost != nil {
+			v.MoreCost = new(base.Cost.Add(*change.Cost).Times(r.More))
+		}
+	}
+	v.broken()
+}
+
+// broken says which run has failed, or has not reported the metric. Without it a comparison has no verdict: runs that
+// fail are no chance.
+func (v *AB) broken() {
+	for i := range v.Arms {
+		for _, r := range v.Arms[i].Runs {
+			why := ""
+			switch {
+			case r.Closed && r.State == "succeeded" && r.Value == nil && v.Design.Metric != "":
+				slices.Sort(r.Reported)
+				why = fmt.Sprintf("%s has reported no %s", r.Job, v.Design.Metric)
+				if len(r.Reported) > 0 {
+					why += " that is a number: it has reported " + strings.Join(r.Reported, ", ")
+				}
+			case r.Closed && r.State != "succeeded" && r.State != "cancelled":
+				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, Words(r.State))
+				if r.Why != "" {
+					why += " (" + r.Why + ")"
+				}
+			}
+			if why == "" || v.Verdict != nil && *v.Verdict != ab.CannotTell {
+				continue
+			}
+			v.Failed, v.Decided, v.Why, v.MorePairs, v.MoreCost = true, true, why, nil, nil
+			return
+		}
+	}
+}
+
+// sum fills in an arm of the runs of complete pairs.
+func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
+	if len(runs) == 0 {
+		return
+	}
+	n := float64(len(runs))
+	sum, least, most := 0.0, math.Inf(1), math.Inf(-1)
+	var cost money.Amount
+	for _, r := range runs {
+		cost = cost.Add(r.Cost)
+		if known = known && r.Value != nil; known {
+			sum, least, most = sum+*r.Value, min(least, *r.Value), max(most, *r.Value)
+		}
+	}
+	if x.Cost = new(cost.Over(len(runs))); known {
+		x.Mean, x.Least, x.Most = new(sum/n), &least, &most
+	}
+	all := slices.Concat(base, change) // both arms are shown in one unit
+	for _, unit := range []string{PerEpoch, PerStep, PerRun} {
+		if !slices.ContainsFunc(all, func(r ABRun) bool { return r.Times[unit] == 0 }) {
+			mean := 0.0
+			for _, r := range runs {
+				mean += r.Times[unit] / n
+			}
+			x.Time, x.TimeUnit = &mean, unit
+			break
+		}
+	}
+	for _, of := range []string{OfGPU, OfProgram} {
+		if !slices.ContainsFunc(all, func(r ABRun) bool { return r.Memory[of] == 0 }) {
+			peak := 0.0
+			for _, r := range runs {
+				peak = max(peak, r.Memory[of])
+			}
+			x.Memory, x.MemoryOf = &peak, of
+			break
+		}
+	}
+}
+
+// Progress is a comparison in one line.
+func (v AB) Progress() string {
+	over := 0
+	for i := range v.Arms {
+		for _, r := range v.Arms[i].Runs {
+			if r.Closed && r.State == "succeeded" {
+				over++
+			}
+		}
+	}
+	line := fmt.Sprintf("%s: %d of %s over, %s", Clean(v.Group), over, draw.Count(2*v.Design.Pairs, "run"),
+		money.Format(v.Spent, v.Currency, 4))
+	if v.State == "awaits_approval" {
+		line += ", waits for approval"
+	}
+	if v.Decided && !v.Closed {
+		line += "; " + Clean(v.Why) + ", so what is left is cancelled"
+	}
+	return line
+}
+
+// Text is a comparison for people.
+func (v AB) Text(p Place) string {
+	var b strings.Builder
+	d := v.Design
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s against the same with %s", Clean(v.Group), Clean(v.Baseline),
+		Clean(strings.Join(d.Set, ", "))), p.Columns()))
+	b.WriteString(v.table(p))
+	b.WriteString("\n")
+	p.Fact(&b, "pairs", "%d of %d complete, %s spent", v.Complete, d.Pairs, money.Format(v.Spent, v.Currency, 6))
+	if v.Difference != nil {
+		text := figure(*v.Difference)
+		if v.Low != nil && v.High != nil {
+			text += fmt.Sprintf(" (95 %%: %s to %s)", figure(*v.Low), figure(*v.High))
+		} else {
+			text += fmt.Sprintf(" (no interval: it takes %d pairs or more)", ab.MinPairs)
+		}
+		p.Fact(&b, "difference", "%s; the tolerance allows %s", text, allowed(d, *v.Allowed))
+	}
+	verdict := "not judged"
+	if v.Verdict != nil {
+		verdict = strings.ReplaceAll(string(*v.Verdict), "_", " ")
+	}
+	p.Fact(&b, "verdict", "%s: %s", verdict, v.Why)
+	if v.MorePairs != nil && v.Decided {
+		v.more(&b, p)
+	}
+	switch {
+	case v.Saving == nil:
+		p.Fact(&b, "saving", "unknown: no pair is complete")
+	case v.Saving.Sign() < 0:
+		p.Fact(&b, "saving", "none: the change costs %s more a run, %s more in 1,000",
+			money.Format(v.Saving.Neg(), v.Currency, 6), money.Short(v.Saving1000.Neg(), v.Currency))
+	default:
+		p.Fact(&b, "saving", "%s a run, %s in 1,000", money.Format(*v.Saving, v.Currency, 6),
+			money.Short(*v.Saving1000, v.Currency))
+	}
+	return b.String()
+}
+
+// more says what would probably tell.
+func (v AB) more(b *strings.Builder, p Place) {
+	cost, n := "", *v.MorePairs
+	if v.MoreCost != nil {
+		cost = " cost about " + money.Short(*v.MoreCost, v.Currency)
+	}
+	if n > ab.MaxPairs {
+		p.Fact(b, "more", "%d more pairs%s, which no comparison has: a larger tolerance needs fewer", n, cost)
+		return
+	}
+	p.Fact(b, "more", "%d more pairs%s: --seeds %d --first-seed %d tell with a probability of 80 %%", n, cost, n,
+		v.Design.First+v.Design.Pairs)
+}
+
+// table has a line for each arm.
+func (v AB) table(p Place) string {
+	quality := "QUALITY"
+	if v.Metric != "" {
+		quality = strings.ToUpper(Clean(v.Metric))
+	}
+	var rows [][]string
+	for _, x := range v.Arms {
+		row := []string{x.Name, "-", "-", "-", "-", "-"}
+		if x.Mean != nil {
+			row[1], row[2] = figure(*x.Mean), figure(*x.Least)+" to "+figure(*x.Most)
+		}
+		if x.Time != nil {
+			row[3] = figure(*x.Time) + " " + x.TimeUnit
+		}
+		if x.Memory != nil {
+			row[4] = size.About(*x.Memory)
+		}
+		if x.Cost != nil {
+			row[5] = money.Format(*x.Cost, v.Currency, 6)
+		}
+		rows = append(rows, row)
+	}
+	return draw.Grid([]draw.Column{{Name: "ARM", Key: true}, {Name: quality, Right: true}, {Name: "OVER SEEDS"},
+		{Name: "TIME", Right: true}, {Name: "PEAK MEMORY", Right: true, Leaves: 1}, {Name: "COST OF A RUN", Right: true}},
+		rows, p.Columns())
+}
+
+// allowed writes how much worse the change may be.
+func allowed(d ab.Design, mean float64) string {
+	way := "more"
+	if d.Maximize {
+		way = "less"
+	}
+	text := figure(mean) + " " + way
+	if d.Relative {
+		text += fmt.Sprintf(" (%g %% of the baseline)", 100*d.Tolerance)
+	}
+	return text
+}
+
+// figure writes a measured value with at most five digits.
+func figure(v float64) string { return fmt.Sprintf("%.5g", v) }

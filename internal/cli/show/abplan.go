@@ -1,0 +1,98 @@
+package show
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/ab"
+)
+
+// ABPlan is what a comparison would cost and what its pairs can tell, before it spends anything. null: not known.
+type ABPlan struct {
+	Name     string         `json:"name"`
+	Baseline string         `json:"baseline"`
+	Design   ab.Design      `json:"design"`
+	Runs     int            `json:"runs"`
+	Each     [2]*[3]float64 `json:"run_usd"`   // of a run of the baseline and of the change: 10 %, median, 90 %
+	AllUSD   *float64       `json:"all_usd"`   // the medians of all runs together
+	Budget   *string        `json:"budget"`    // of all runs together; null: none was given
+	PaidFor  *int           `json:"paid_for"`  // pairs that the budget pays for
+	CanTell  *bool          `json:"can_tell"`  // whether so many pairs can give a verdict; null: none is asked for
+	Scatter  *float64       `json:"scatter"`   // of differences, as a share of the tolerance, at which 80 % tell
+	MinPairs int            `json:"min_pairs"` // that can give a verdict
+	Unfit    string         `json:"unfit,omitempty"`
+	Notes    []string       `json:"notes,omitempty"`
+}
+
+// Total fills in what all runs come to, where both arms have an estimate, and what the pairs can tell.
+func (v *ABPlan) Total(budget *money.Amount) {
+	v.MinPairs = ab.MinPairs
+	if v.Each[0] != nil && v.Each[1] != nil {
+		pair := v.Each[0][1] + v.Each[1][1]
+		v.AllUSD = new(pair * float64(v.Design.Pairs))
+		if budget != nil && pair > 0 {
+			v.PaidFor = new(int(math.Min(budget.Float()/pair, float64(v.Design.Pairs))))
+		}
+	}
+	if v.Design.Metric != "" {
+		ratio, can := ab.Reach(v.Design.Pairs)
+		if v.CanTell = &can; can {
+			scatter := 1 / ratio
+			v.Scatter = &scatter
+		}
+	}
+}
+
+// Text is the plan for people.
+func (v ABPlan) Text(p Place) string {
+	var b strings.Builder
+	d := v.Design
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", Clean(v.Name), Clean(v.Baseline),
+		Clean(strings.Join(d.Set, ", "))), p.Columns()))
+	p.Fact(&b, "runs", "%s of two runs with one seed, %d to %d; both runs of a pair at once", draw.Count(d.Pairs, "pair"),
+		d.First, d.First+d.Pairs-1)
+	for i, name := range []string{"baseline", "change"} {
+		if x := v.Each[i]; x != nil {
+			p.Fact(&b, name, "%s a run (%s to %s)", USD(x[1]), USD(x[0]), USD(x[2]))
+		} else {
+			p.Fact(&b, name, "nobody knows what a run costs: give work in the job file, or run it once")
+		}
+	}
+	if v.AllUSD != nil {
+		p.Fact(&b, "all", "about %s for %s", USD(*v.AllUSD), draw.Count(v.Runs, "run"))
+	}
+	if v.Budget != nil {
+		p.Fact(&b, "budget", "%s for all runs together", *v.Budget)
+	} else {
+		p.Fact(&b, "budget", "none: give --budget, such as --budget '$20'")
+	}
+	if v.PaidFor != nil && *v.PaidFor < d.Pairs {
+		p.Fact(&b, "", "it pays for about %s of %d", draw.Count(*v.PaidFor, "pair"), d.Pairs)
+	}
+	switch {
+	case v.CanTell == nil:
+		p.Fact(&b, "tells", "time, memory and cost; quality is not judged without --tolerance METRIC=AMOUNT")
+	case !*v.CanTell:
+		p.Fact(&b, "tells", "no verdict: %s never tell with an error of at most %g %%. %d can: --seeds %d",
+			draw.Count(d.Pairs, "pair"), 100*ab.Error, ab.MinPairs, ab.MinPairs)
+	default:
+		goal, much := "less", fmt.Sprintf("%g", d.Tolerance)
+		if d.Maximize {
+			goal = "more"
+		}
+		if d.Relative {
+			much = fmt.Sprintf("%g %% of the baseline's value", 100*d.Tolerance)
+		}
+		p.Fact(&b, "tells", "whether %s is worse by more than %s (%s is better), with an error of at most %g %%",
+			Clean(d.Metric), much, goal, 100*ab.Error)
+		p.Fact(&b, "", "equal arms are found no worse in 80 %% of such comparisons if the differences of pairs have a "+
+			"standard deviation of %.0f %% of the tolerance or less", 100**v.Scatter)
+	}
+	for _, n := range v.Notes {
+		p.Fact(&b, "note", "%s", n)
+	}
+	return b.String()
+}

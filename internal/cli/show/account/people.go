@@ -1,0 +1,124 @@
+// Package account writes users, teams, tokens and the audit log as text.
+package account
+
+import (
+	"fmt"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+)
+
+func grants(list []api.Grant) string {
+	var words []string
+	for _, g := range list {
+		if g.Team == api.Everywhere {
+			words = append(words, string(g.Role)+" of all teams")
+		} else {
+			words = append(words, string(g.Role)+" of "+g.Team)
+		}
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
+
+// Me says who is logged in where.
+func Me(server string, v api.Me, p show.Place) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Logged in to %s\n", server)
+	p.Fact(&b, "user", "%s", v.User)
+	p.Fact(&b, "may be", "%s", grants(v.Grants))
+	if v.Expires != nil {
+		p.Fact(&b, "token", "%s, until %s", v.Token, p.Moment(*v.Expires))
+	}
+	return b.String()
+}
+
+// Users is the table of users.
+func Users(list []api.User, p show.Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No users. scrimp users set NAME --grant admin makes the first.", p.Columns())
+	}
+	var rows [][]string
+	for _, u := range list {
+		state := "on"
+		if u.Off {
+			state = "off"
+		}
+		rows = append(rows, []string{u.Name, state, p.When(u.Made), grants(u.Grants)})
+	}
+	return draw.Grid([]draw.Column{{Name: "USER", Key: true}, {Name: "STATE"}, {Name: "MADE", Leaves: 1},
+		{Name: "MAY BE", Least: 16}}, rows, p.Columns())
+}
+
+// Teams is the table of teams.
+func Teams(list []api.Team, p show.Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No teams. scrimp teams set NAME makes one.", p.Columns())
+	}
+	var rows [][]string
+	for _, t := range list {
+		projects := "any"
+		if len(t.Projects) > 0 {
+			projects = strings.Join(t.Projects, ", ")
+		}
+		room := "no limit"
+		if t.Disk > 0 {
+			room = show.Bytes(t.DiskUsed) + " of " + show.Bytes(t.Disk)
+		}
+		rows = append(rows, []string{t.Name, projects, room})
+	}
+	columns := []draw.Column{{Name: "TEAM", Key: true}, {Name: "PROJECTS", Least: 16}, {Name: "DISK"}}
+	return draw.Grid(columns, rows, p.Columns())
+}
+
+// Tokens is the table of tokens.
+func Tokens(list []api.Token, p show.Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No tokens. scrimp tokens new USER makes one.", p.Columns())
+	}
+	var rows [][]string
+	for _, t := range list {
+		state, most := "live", "-"
+		switch {
+		case t.Revoked != nil:
+			state = "revoked"
+		case !t.Live:
+			state = "expired"
+		}
+		if t.Most != "" && t.Most != api.Nobody {
+			most = string(t.Most)
+		}
+		rows = append(rows, []string{t.ID, t.User, state, most, p.When(t.Made), t.Expires.UTC().Format("2006-01-02"),
+			show.Clean(t.Note)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ID", Key: true}, {Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "AT MOST"}, {Name: "MADE", Leaves: 2},
+		{Name: "UNTIL"}, {Name: "NOTE", Least: 8, Leaves: 1},
+	}, rows, p.Columns())
+}
+
+// Audit is the table of who did what.
+func Audit(list []api.Act, p show.Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No entries.", p.Columns())
+	}
+	var rows [][]string
+	for _, a := range list {
+		token := a.Token
+		if token == "" {
+			token = "-"
+		}
+		rows = append(rows, []string{p.When(a.At), show.Clean(a.Who), show.Clean(a.Route), show.Clean(a.Object), a.Outcome,
+			token,
+			show.Clean(a.From), show.Clean(a.Detail)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "WHEN", Key: true}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10},
+		{Name: "OUTCOME"},
+		{Name: "TOKEN", Leaves: 3}, {Name: "FROM", Leaves: 2}, {Name: "DETAIL", Least: 16, Leaves: 1},
+	}, rows, p.Columns())
+}

@@ -1,0 +1,169 @@
+// Package group writes groups of jobs as text: arrays, studies, pipelines and schedules, their pages, plans and
+// receipts.
+package group
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// Groups is the table of groups.
+func Groups(list []api.Group, p show.Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No groups. scrimp run job.yaml --array 0-9 submits a job as an array of ten.", p.Columns())
+	}
+	var rows [][]string
+	for _, g := range list {
+		budget := "-"
+		if g.Budget != nil {
+			budget = money.Short(*g.Budget, g.Currency)
+		}
+		rows = append(rows, []string{show.Clean(g.ID), show.Words(g.State), draw.Short(int64(g.Members)),
+			draw.Short(int64(g.Succeeded)), draw.Short(int64(g.Failed)), draw.Short(int64(g.Open)),
+			money.Format(g.Spent, g.Currency, 4), budget, p.When(g.Submitted), show.Words(g.Why)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ID", Key: true}, {Name: "STATE"}, {Name: "MEMBERS", Right: true}, {Name: "SUCCEEDED", Right: true},
+		{Name: "FAILED", Right: true}, {Name: "OPEN", Right: true, Leaves: 3}, {Name: "SPENT", Right: true},
+		{Name: "BUDGET", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
+	}, rows, p.Columns())
+}
+
+// bad is how many members have ended otherwise than well.
+func bad(g api.Group) int { return g.Failed + g.Stopped + g.Cancelled }
+
+// Progress is a group in one line.
+func Progress(g api.Group, p show.Place) string {
+	is := "is " + show.Words(g.State)
+	if g.State == "awaits_approval" {
+		is = "waits for approval"
+	}
+	items := []string{show.Clean(g.ID) + " " + is}
+	switch {
+	case g.Schedule != nil:
+		items = append(items, scheduleProgress(g)...)
+	case g.Pipeline != nil:
+		items = append(items, pipelineProgress(g.Pipeline)...)
+	case g.Study != nil:
+		items = append(items, studyProgress(g)...)
+	default:
+		items = append(items, fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members))
+	}
+	if n := bad(g); n > 0 && g.Study == nil && g.Pipeline == nil && g.Schedule == nil {
+		items = append(items, fmt.Sprintf("%d did not", n))
+	}
+	if n := g.Members - g.Began; n > 0 && g.Finished != nil && g.Pipeline == nil {
+		items = append(items, fmt.Sprintf("%d never began", n))
+	}
+	if n := g.Open - pausedIn(g); n > 0 && g.Pipeline == nil && g.Schedule == nil {
+		items = append(items, fmt.Sprintf("%d wait or run", n))
+	}
+	if len(g.Waits) > 0 {
+		items = append(items, "waits for "+show.Clean(strings.Join(g.Waits, ", ")))
+	}
+	spent := money.Format(g.Spent, g.Currency, 4)
+	if g.Budget != nil {
+		spent += " of " + money.Short(*g.Budget, g.Currency)
+	}
+	line := strings.Join(append(items, spent), ", ")
+	if p.Width > 0 {
+		line = draw.Cut(line, p.Width)
+	}
+	return line
+}
+
+// Group is the page of a group.
+func Group(g api.Group, p show.Place) string {
+	switch {
+	case g.Pipeline != nil:
+		return Pipeline(g, p)
+	case g.Schedule != nil:
+		return Schedule(g, p)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", Progress(g, p))
+	if g.Array != nil {
+		text := fmt.Sprintf("%d to %d", g.Array.From, g.Array.From+(g.Members-1)*g.Array.Step)
+		if g.Array.Step > 1 {
+			text += fmt.Sprintf(", every %d", g.Array.Step)
+		}
+		p.Fact(&b, "indexes", "%s; at most %d wait or run at once", text, g.AtOnce)
+	}
+	if g.Study != nil {
+		studyFacts(&b, g, p)
+	}
+	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
+	if g.Finished != nil {
+		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
+	}
+	if g.Rate != nil {
+		p.Fact(&b, "burns", "%s", show.PerHour(*g.Rate, g.Currency))
+	}
+	if g.Why != "" {
+		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
+	}
+	if v := g.Approval; v != nil && v.At == nil {
+		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
+	}
+	id, first := show.Clean(g.ID), [2]string{"jobs --group ", "its members"}
+	if g.Study != nil {
+		first = [2]string{"tune trials ", "its trials"}
+	}
+	for _, line := range [][2]string{first, {"receipt ", "what they cost"},
+		{"stop ", "saves a checkpoint of each and ends it"}} {
+		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("jobs --group ")+len(id), line[0]+id, line[1])
+	}
+	return b.String()
+}
+
+// Receipt is what a group has cost, a line for each member, and their sum.
+func Receipt(r api.GroupReceipt, p show.Place) string {
+	var b strings.Builder
+	g := r.Group
+	var rows [][]string
+	for _, m := range r.Members {
+		took := "-"
+		if m.Started != nil && m.Finished != nil {
+			took = draw.Span(m.Finished.Sub(*m.Started).Round(time.Second))
+		}
+		rows = append(rows, []string{show.Clean(m.ID), show.Words(m.State), took, fmt.Sprint(m.Attempts),
+			fmt.Sprint(m.Interruptions),
+			money.Format(m.Cost, g.Currency, 6), amountOrDash(m.OnDemand, g.Currency), show.Words(m.Why)})
+	}
+	b.WriteString(draw.Grid([]draw.Column{
+		{Name: "MEMBER", Key: true}, {Name: "STATE"}, {Name: "TOOK", Right: true, Leaves: 2},
+		{Name: "ATTEMPTS", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Right: true, Leaves: 3},
+		{Name: "COST", Right: true}, {Name: "ON-DEMAND", Right: true, Leaves: 5}, {Name: "WHY", Least: 6, Leaves: 1},
+	}, rows, p.Columns()))
+	fmt.Fprintf(&b, "\n%s: %d of %d members have begun, %d succeeded, %d did not\n", show.Clean(g.ID), g.Began, g.Members,
+		g.Succeeded, bad(g))
+	usd := func(a money.Amount) string { return money.Format(a, g.Currency, 6) }
+	cost := usd(r.Cost)
+	if g.Budget != nil {
+		cost += " of a budget of " + money.Short(*g.Budget, g.Currency)
+	}
+	p.Fact(&b, "cost", "%s", cost)
+	p.Fact(&b, "spent on",
+		"useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost), usd(r.Idle))
+	if r.OnDemand != nil {
+		p.Fact(&b, "on-demand", "%s for the same work", usd(*r.OnDemand))
+	}
+	p.Fact(&b, "interruptions", "%d", r.Interruptions)
+	if r.Study != nil {
+		studyReceipt(&b, r, p)
+	}
+	return b.String()
+}
+
+func amountOrDash(a *money.Amount, c money.Currency) string {
+	if a == nil {
+		return "-"
+	}
+	return money.Format(*a, c, 6)
+}

@@ -1,0 +1,243 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// pipelineProgress is how a pipeline stands, in a few words.
+func pipelineProgress(s *api.PipelineState) (list []string) {
+	count := map[string]int{}
+	for i := range s.Stages {
+		count[s.Stages[i].State]++
+	}
+	list = append(list, fmt.Sprintf("%d of %s done", count["done"]+count["reused"], draw.Count(len(s.Stages), "stage")))
+	for _, state := range []struct{ name, is string }{{"reused", "%d of them reused"}, {"running", "%d running"},
+		{"keeping", "%d keeping outputs"}, {"waiting", "%d waiting"}, {"skipped", "%d skipped"}, {"failed", "%d failed"}} {
+		if n := count[state.name]; n > 0 {
+			list = append(list, fmt.Sprintf(state.is, n))
+		}
+	}
+	return list
+}
+
+// Stage is a stage in one line, for the progress of a pipeline.
+func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
+	text := fmt.Sprintf("%s%s  %-8s", show.Clean(s.Name), strings.Repeat(" ", max(0, wide-draw.Width(s.Name))),
+		show.Words(s.State))
+	switch {
+	case s.Saved != nil:
+		text += "  saves " + money.Format(*s.Saved, c, 4)
+	case s.Finished != nil:
+		text += "  " + money.Format(s.Cost, c, 4)
+	}
+	if s.State == "running" || s.State == "failed" {
+		text += "  " + show.Clean(s.Job)
+	}
+	if s.Why != "" {
+		text += "  " + show.Clean(s.Why)
+	}
+	if p.Width > 0 {
+		text = draw.Cut(text, p.Width)
+	}
+	return strings.TrimRight(text, " ")
+}
+
+// Pipeline is the page of a run of a pipeline.
+func Pipeline(g api.Group, p show.Place) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", Progress(g, p))
+	p.Fact(&b, "submitted", "%s by %s; at most %s at once", p.When(g.Submitted), g.User, draw.Count(g.AtOnce, "stage"))
+	if g.Finished != nil {
+		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
+	}
+	if g.Rate != nil {
+		p.Fact(&b, "burns", "%s", show.PerHour(*g.Rate, g.Currency))
+	}
+	if !g.Pipeline.Saved.IsZero() {
+		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(g.Pipeline.Saved, g.Currency, 4))
+	}
+	if g.Why != "" {
+		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
+	}
+	if v := g.Approval; v != nil && v.At == nil {
+		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
+	}
+	b.WriteString("\n")
+	var rows [][]string
+	listed := g.Pipeline.Stages
+	if len(listed) > mostListed { // what needs attention
+		listed = slices.DeleteFunc(slices.Clone(listed), func(s api.StageState) bool {
+			return s.State == "waiting" || s.State == "done" || s.State == "reused"
+		})
+		listed = listed[:min(len(listed), mostListed)]
+		p.Fact(&b, "listed", "%d of %s: those that run, have failed or are skipped; --json lists all", len(listed),
+			draw.Count(len(g.Pipeline.Stages), "stage"))
+	}
+	for _, s := range listed {
+		cost := "-"
+		if s.Started != nil && s.State != "reused" {
+			cost = money.Format(s.Cost, g.Currency, 4)
+		}
+		rows = append(rows, []string{show.Clean(s.Name), show.Words(s.State), stageTook(s, p), cost,
+			show.OrDash(show.Clean(s.Job)),
+			show.OrDash(show.Clean(s.Why))})
+	}
+	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},
+		{Name: "TIME", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "JOB", Least: 8, Leaves: 3},
+		{Name: "WHY", Least: 12, Leaves: 1}}, rows, p.Columns()))
+	id := show.Clean(g.ID)
+	b.WriteString("\n")
+	for _, line := range [][2]string{{"cost " + id, "what each stage cost, and what would lower it"},
+		{"graph " + id, "which stage comes after which"}, {"why " + id + " STAGE", "what has changed since the run before"}} {
+		fmt.Fprintf(&b, "  scrimp pipeline %-*s  %s\n", len("why  STAGE")+len(id), line[0], line[1])
+	}
+	return b.String()
+}
+
+// stageTook is how long a stage has taken, or takes already.
+func stageTook(s api.StageState, p show.Place) string {
+	switch {
+	case s.Started == nil || s.State == "reused":
+		return "-"
+	case s.Finished != nil:
+		return draw.Span(s.Finished.Sub(*s.Started))
+	case p.Now.IsZero():
+		return "-"
+	}
+	return draw.Span(p.Now.Sub(*s.Started).Round(time.Second))
+}
+
+// GraphStage is a stage in the drawing of a pipeline, of a file or of a run.
+type GraphStage struct {
+	Name  string        `json:"name"`
+	Layer int           `json:"layer"` // 1: it needs no other stage
+	Needs []string      `json:"needs,omitempty"`
+	Gate  string        `json:"gate,omitempty"`
+	State string        `json:"state,omitempty"` // of a run
+	Cost  *money.Amount `json:"cost,omitempty"`  // of a run, where it ran
+	Share float64       `json:"-"`               // of the whole cost
+	time  time.Duration
+}
+
+// Graph is the stages of a run, as they are drawn.
+func Graph(g api.Group) (list []GraphStage) {
+	total := money.Amount{}
+	for _, s := range g.Pipeline.Stages {
+		total = total.Add(s.Cost)
+	}
+	for _, s := range g.Pipeline.Stages {
+		x := GraphStage{Name: s.Name, Needs: s.Needs, State: s.State}
+		if s.Started != nil && s.State != "reused" {
+			if x.Cost = new(s.Cost); total.Sign() > 0 {
+				x.Share = s.Cost.Float() / total.Float()
+			}
+			if s.Finished != nil {
+				x.time = s.Finished.Sub(*s.Started)
+			}
+		}
+		list = append(list, x)
+	}
+	return Layered(list)
+}
+
+// Layered sorts stages by how many come before them at least, each after those that it needs. They come so already.
+func Layered(list []GraphStage) []GraphStage {
+	list = slices.Clone(list)
+	layer := make(map[string]int, len(list))
+	for i := range list {
+		list[i].Layer = 1
+		for _, n := range list[i].Needs {
+			list[i].Layer = max(list[i].Layer, layer[n]+1)
+		}
+		layer[list[i].Name] = list[i].Layer
+	}
+	slices.SortStableFunc(list, func(a, b GraphStage) int { return a.Layer - b.Layer })
+	return list
+}
+
+// DrawGraph draws a pipeline: a line a stage, those that may run side by side together.
+func DrawGraph(list []GraphStage, c money.Currency, p show.Place) string {
+	var rows [][]string
+	digits := len(fmt.Sprint(list[len(list)-1].Layer))
+	for i, s := range list {
+		first, last := i == 0 || list[i-1].Layer < s.Layer, i == len(list)-1 || list[i+1].Layer > s.Layer
+		line := map[[2]bool]string{{true, true}: "──", {true, false}: "┬─", {false, false}: "├─",
+			{false, true}: "└─"}[[2]bool{first, last}]
+		number := strings.Repeat(" ", digits)
+		if first {
+			number = fmt.Sprintf("%*d", digits, s.Layer)
+		}
+		cost, bar := "-", "-"
+		if s.Cost != nil {
+			cost, bar = money.Format(*s.Cost, c, 4), strings.TrimRight(draw.Bar(s.Share, 10), " ")
+		}
+		after := strings.Join(s.Needs, ", ")
+		if s.Gate != "" {
+			after += "; gate " + s.Gate
+		}
+		rows = append(rows, []string{number + " " + line + " " + show.Clean(s.Name), show.OrDash(show.Clean(after)),
+			show.OrDash(show.Words(s.State)),
+			cost, show.OrDash(bar)})
+	}
+	text := draw.Grid([]draw.Column{{Name: strings.Repeat(" ", digits+4) + "STAGE", Key: true}, {Name: "AFTER", Least: 10},
+		{Name: "STATE", Leaves: 2}, {Name: "COST", Right: true, Leaves: 1}, {Name: "SHARE", Leaves: 3}}, rows, p.Columns())
+	var b strings.Builder
+	b.WriteString(text)
+	if path, took := longest(list); took > 0 {
+		b.WriteString("\n")
+		p.Fact(&b, "critical path", "%s, %s", strings.Join(path, " → "), draw.Span(took))
+	}
+	return b.String()
+}
+
+// longest is the chain of stages that took the longest time.
+func longest(list []GraphStage) (path []string, took time.Duration) {
+	until, before := map[string]time.Duration{}, map[string]string{}
+	end := ""
+	for _, s := range list {
+		for _, n := range s.Needs {
+			if until[n] > until[s.Name] {
+				until[s.Name], before[s.Name] = until[n], n
+			}
+		}
+		if until[s.Name] += s.time; until[s.Name] > took {
+			end, took = s.Name, until[s.Name]
+		}
+	}
+	for ; end != ""; end = before[end] {
+		path = append(path, show.Clean(end))
+	}
+	slices.Reverse(path)
+	return path, took
+}
+
+// How many stages a plan draws, and how many a page lists.
+const (
+	mostDrawn  = 40
+	mostListed = 200
+)
+
+// PipelinePlan is what a pipeline would run, before it spends anything.
+func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amount, notes []string,
+	p show.Place) string {
+	var b strings.Builder
+	first := list[:min(len(list), mostDrawn)]
+	fmt.Fprintf(&b, "%s has %s\n\n%s\n", show.Clean(name), draw.Count(len(list), "stage"), DrawGraph(first, money.USD, p))
+	if n := len(list) - len(first); n > 0 {
+		p.Fact(&b, "not drawn", "%s: scrimp pipeline graph draws all", draw.Count(n, "stage"))
+	}
+	p.Fact(&b, "budget", "%s for all of them: nothing begins that could cost more", money.Short(budget, money.USD))
+	p.Fact(&b, "at once", "%s at most", draw.Count(atOnce, "stage"))
+	for _, n := range notes {
+		p.Fact(&b, "note", "%s", n)
+	}
+	return b.String()
+}

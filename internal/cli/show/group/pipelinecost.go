@@ -1,0 +1,140 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// PipelineCost is what each stage of a run has cost. The lines add up to Cost, which is that of the receipt.
+type PipelineCost struct {
+	ID       string         `json:"id"`
+	Currency money.Currency `json:"currency"`
+	Stages   []StageCost    `json:"stages"`
+	Cost     money.Amount   `json:"cost"`
+	Saved    money.Amount   `json:"saved"` // by stages that were reused
+	Largest  string         `json:"largest,omitempty"`
+	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the largest
+}
+
+// StageCost is a line of it.
+type StageCost struct {
+	Stage         string        `json:"stage"`
+	State         string        `json:"state"`
+	Job           string        `json:"job,omitempty"`
+	Seconds       *float64      `json:"seconds"`
+	Cost          money.Amount  `json:"cost"`
+	Share         *float64      `json:"share"` // of the whole, 0 to 1; null: the whole has cost nothing
+	Saved         *money.Amount `json:"saved,omitempty"`
+	Interruptions int           `json:"interruptions,omitempty"`
+}
+
+// CostOf is the cost of a run by stage, from its receipt. A member that is no stage's has a line of its own.
+func CostOf(r api.GroupReceipt) PipelineCost {
+	v := PipelineCost{ID: r.Group.ID, Currency: r.Group.Currency, Cost: r.Cost}
+	left := map[string]api.GroupMember{}
+	for _, m := range r.Members {
+		left[m.ID] = m
+	}
+	largest, at := money.Amount{}, -1
+	for i, s := range r.Group.Pipeline.Stages {
+		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved}
+		if m, there := left[s.Job]; there && s.State != "reused" {
+			delete(left, s.Job)
+			line.Cost, line.Interruptions = m.Cost, m.Interruptions
+			if m.Started != nil && m.Finished != nil {
+				line.Seconds = new(m.Finished.Sub(*m.Started).Seconds())
+			}
+		}
+		if v.Stages = append(v.Stages, line); line.Cost.Cmp(largest) > 0 {
+			largest, at = line.Cost, i
+		}
+		if s.Saved != nil {
+			v.Saved = v.Saved.Add(*s.Saved)
+		}
+	}
+	for _, m := range r.Members {
+		if _, other := left[m.ID]; other {
+			v.Stages = append(v.Stages, StageCost{Stage: "(other)", State: m.State, Job: m.ID, Cost: m.Cost})
+		}
+	}
+	for i := range v.Stages {
+		if v.Cost.Sign() > 0 {
+			v.Stages[i].Share = new(v.Stages[i].Cost.Float() / v.Cost.Float())
+		}
+	}
+	if at >= 0 {
+		s := r.Group.Pipeline.Stages[at]
+		m := r.Members[slices.IndexFunc(r.Members, func(m api.GroupMember) bool { return m.ID == s.Job })]
+		v.Largest, v.Lower = s.Name, lowers(s, m)
+	}
+	return v
+}
+
+// lowers is what would lower the cost of a stage.
+func lowers(s api.StageState, m api.GroupMember) string {
+	whole := len(s.Inputs) == 1 && s.Inputs[0].Path == "."
+	switch {
+	case m.Attempts > 1+m.Interruptions:
+		return fmt.Sprintf("it was tried %d times: scrimp logs %s says why", m.Attempts, m.ID)
+	case m.Interruptions > 0:
+		return fmt.Sprintf("it lost its machine %s: checkpoint.dir lets it go on where it was, and scrimp checkpoints %s "+
+			"shows how often it saves", howOften(m.Interruptions), m.ID)
+	case m.OnDemand != nil && m.OnDemand.Sign() > 0 && m.Cost.Cmp(*m.OnDemand) >= 0:
+		return "it has cost no less than on-demand: resources.capacity: [spot] and checkpoint.dir let it run on spot"
+	case whole:
+		return "it reads the whole work folder: deps that name what it reads let it be reused when other files change"
+	}
+	return fmt.Sprintf("scrimp status %s shows what its machine was busy with, and scrimp explain %s what else was for "+
+		"sale", m.ID, m.ID)
+}
+
+func howOften(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Text is the cost for people.
+func (v PipelineCost) Text(p show.Place) string {
+	var rows [][]string
+	count := map[string]int{}
+	for _, s := range v.Stages {
+		took, share, saved, cost := "-", "-", "-", "-"
+		if s.Job != "" && s.State != "reused" {
+			cost = money.Format(s.Cost, v.Currency, 6)
+			count["ran"]++
+		}
+		count[s.State]++
+		if s.Seconds != nil {
+			took = show.Seconds(*s.Seconds)
+		}
+		if s.Share != nil && cost != "-" {
+			share = fmt.Sprintf("%.1f %%", 100**s.Share)
+		}
+		if s.Saved != nil {
+			saved = money.Format(*s.Saved, v.Currency, 6)
+		}
+		rows = append(rows, []string{show.Clean(s.Stage), show.Words(s.State), took, cost, share, saved,
+			show.OrDash(show.Clean(s.Job))})
+	}
+	var b strings.Builder
+	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},
+		{Name: "TIME", Right: true, Leaves: 3}, {Name: "COST", Right: true}, {Name: "SHARE", Right: true, Leaves: 2},
+		{Name: "SAVED", Right: true, Leaves: 1}, {Name: "JOB", Least: 8, Leaves: 4}}, rows, p.Columns()))
+	fmt.Fprintf(&b, "\n%s\n", show.Clean(v.ID))
+	p.Fact(&b, "stages", "%d ran, %d reused, %d skipped, %d failed", count["ran"], count["reused"], count["skipped"],
+		count["failed"])
+	p.Fact(&b, "cost", "%s, as in its receipt", money.Format(v.Cost, v.Currency, 6))
+	p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(v.Saved, v.Currency, 6))
+	if v.Largest != "" {
+		p.Fact(&b, "largest", "%s: %s", v.Largest, v.Lower)
+	}
+	return b.String()
+}

@@ -1,0 +1,110 @@
+package group
+
+import (
+	"fmt"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// SchedulePlan says when a pipeline will run, before it is scheduled.
+func SchedulePlan(y api.Schedule, p show.Place) string {
+	var b strings.Builder
+	p.Fact(&b, "schedule", "%s; all runs together cost at most %s", When(y.Cron, y.Zone), money.Short(y.Budget, money.USD))
+	return b.String()
+}
+
+// When is a line of cron with its zone.
+func When(cron, zone string) string {
+	if zone == "" {
+		zone = "UTC"
+	}
+	return cron + " in " + zone
+}
+
+// scheduleProgress is how a schedule stands, in a few words.
+func scheduleProgress(g api.Group) []string {
+	y := g.Schedule
+	list := []string{draw.Count(y.Begun, "run")}
+	if y.Limit > 0 {
+		list[0] = fmt.Sprintf("%d of %s", y.Begun, draw.Count(y.Limit, "run"))
+	}
+	if n := bad(g); n > 0 {
+		list = append(list, fmt.Sprintf("%d not done", n))
+	}
+	if y.Skipped > 0 {
+		list = append(list, fmt.Sprintf("%d skipped", y.Skipped))
+	}
+	return list
+}
+
+// Schedule is the page of a schedule.
+func Schedule(g api.Group, p show.Place) string {
+	var b strings.Builder
+	y := g.Schedule
+	fmt.Fprintf(&b, "%s\n", Progress(g, p))
+	p.Fact(&b, "schedule", "%s; a run costs at most %s", When(show.Clean(y.Cron), show.Clean(y.Zone)),
+		money.Short(y.Each, g.Currency))
+	if y.Until != nil {
+		p.Fact(&b, "until", "%s", p.MarketTime(*y.Until))
+	}
+	switch {
+	case y.Due != nil && p.Now.IsZero():
+		p.Fact(&b, "next run", "%s", p.MarketTime(*y.DueMarket))
+	case y.Due != nil:
+		p.Fact(&b, "next run", "%s, at %s", p.Until(*y.Due), p.MarketTime(*y.DueMarket))
+	case g.Finished == nil && g.State == "open":
+		p.Fact(&b, "next run", "none is to come")
+	}
+	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
+	if g.Finished != nil {
+		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
+	}
+	if !y.Saved.IsZero() {
+		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(y.Saved, g.Currency, 4))
+	}
+	if g.Why != "" {
+		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
+	}
+	if v := g.Approval; v != nil && v.At == nil {
+		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
+	}
+	b.WriteString("\n")
+	if len(y.Runs) == 0 {
+		b.WriteString(draw.Wrap("  ", "No run was due yet.", p.Columns()))
+	} else {
+		b.WriteString(scheduleRuns(g, p))
+	}
+	id := show.Clean(g.ID)
+	b.WriteString("\n")
+	for _, line := range [][2]string{{"pipeline status RUN", "how the stages of a run stand"},
+		{"receipt " + id, "what the jobs of all runs cost"}, {"cancel " + id, "ends the schedule and its run"}} {
+		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", max(len("pipeline status RUN"), len("receipt ")+len(id)), line[0], line[1])
+	}
+	return b.String()
+}
+
+func scheduleRuns(g api.Group, p show.Place) string {
+	var rows [][]string
+	for _, r := range g.Schedule.Runs {
+		stages, cost, state := "-", "-", show.Words(r.State)
+		if r.Group != "" {
+			stages, cost = fmt.Sprintf("%d of %d", r.Ran, r.Stages), money.Format(r.Cost, g.Currency, 4)
+			if r.State == "over" {
+				state = map[bool]string{true: "done", false: "not done"}[r.Succeeded]
+			}
+		}
+		why := show.Clean(r.Why)
+		if r.Missed > 0 {
+			why = strings.TrimPrefix(why+fmt.Sprintf("; %d missed before it", r.Missed), "; ")
+		}
+		rows = append(rows, []string{p.MarketTime(r.DueMarket), show.OrDash(show.Clean(r.Group)), state, stages, cost,
+			show.OrDash(why)})
+	}
+	return draw.Grid([]draw.Column{{Name: "DUE", Key: true}, {Name: "RUN"}, {Name: "STATE"},
+		{Name: "STAGES RUN", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "WHY", Least: 8, Leaves: 1}},
+		rows, p.Columns())
+}

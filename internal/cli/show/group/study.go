@@ -1,0 +1,227 @@
+package group
+
+import (
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// number is a statistic in few digits.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
+
+// pausedIn is how many members of a group their search has paused.
+func pausedIn(g api.Group) int {
+	if g.Study == nil {
+		return 0
+	}
+	return g.Study.Paused
+}
+
+// studyProgress is how a search stands, in a few words.
+func studyProgress(g api.Group) []string {
+	s := g.Study
+	list := []string{draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
+	if s.Best != nil && s.Best.Best != nil {
+		list = append(list, fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best)))
+	}
+	return list
+}
+
+// studyFacts adds how a search stands to the page of its group.
+func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
+	s, goal := g.Study, "minimize"
+	if s.Maximize {
+		goal = "maximize"
+	}
+	p.Fact(b, "search", "%s %s, by %s; at most %d trials train at once", goal, show.Clean(s.Metric),
+		show.Clean(s.Searcher),
+		g.AtOnce)
+	if f := s.Fidelity; f != nil {
+		p.Fact(b, "fidelity", "%s %s to %s", show.Clean(f.Name), number(f.Min), number(f.Max))
+	}
+	if s.Best != nil {
+		bestTrial(b, *s.Best, s, p)
+	}
+	if s.Ignored > 0 {
+		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
+	}
+}
+
+// bestTrial adds a trial with its parameters.
+func bestTrial(b *strings.Builder, t api.Trial, s *api.StudyState, p show.Place) {
+	value, at := "-", ""
+	if t.Best != nil {
+		value = number(*t.Best)
+	}
+	if s.Fidelity != nil {
+		at = fmt.Sprintf(" at %s %s", show.Clean(s.Fidelity.Name), number(t.BestAt))
+	}
+	p.Fact(b, "best", "%s %s%s, by %s", show.Clean(s.Metric), value, at, show.Clean(t.ID))
+	p.Fact(b, "parameters", "%s", params(t))
+}
+
+func params(t api.Trial) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(t.Params)) {
+		list = append(list, show.Clean(name)+"="+show.Clean(t.Params[name]))
+	}
+	return strings.Join(list, " ")
+}
+
+// Best is the best trial of a search.
+func Best(g api.Group, p show.Place) string {
+	if g.Study == nil || g.Study.Best == nil {
+		return show.Clean(g.ID) + ": no trial has reported a value yet\n"
+	}
+	var b strings.Builder
+	bestTrial(&b, *g.Study.Best, g.Study, p)
+	fmt.Fprintf(&b, "  scrimp get %s  its outputs\n", show.Clean(g.Study.Best.ID))
+	return b.String()
+}
+
+// Trials is the table of a search's trials, the best first.
+func Trials(list []api.Trial, g api.Group, p show.Place) string {
+	if len(list) == 0 {
+		return show.Clean(g.ID) + ": no trial has begun yet\n"
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b api.Trial) int { return order(a, b, g.Study.Maximize) })
+	unit := "UNIT"
+	if f := g.Study.Fidelity; f != nil {
+		unit = strings.ToUpper(show.Clean(f.Name))
+	}
+	var rows [][]string
+	for _, t := range list {
+		best, last := "-", "-"
+		if t.Best != nil {
+			best, last = number(*t.Best), number(*t.Last)
+		}
+		rows = append(rows, []string{show.Clean(t.ID), show.Words(t.State), number(t.Unit), best, last,
+			money.Format(t.Cost, g.Currency, 4), show.Words(t.Why), params(t)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "TRIAL", Key: true}, {Name: "STATE"}, {Name: unit, Right: true}, {Name: "BEST", Right: true},
+		{Name: "LAST", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "WHY", Least: 6, Leaves: 1},
+		{Name: "PARAMETERS", Least: 10},
+	}, rows, p.Columns())
+}
+
+// order is that of the best values, those without one last.
+func order(a, b api.Trial, maximize bool) int {
+	switch {
+	case a.Best == nil && b.Best == nil, a.Best != nil && b.Best != nil && *a.Best == *b.Best:
+		return 0
+	case a.Best == nil || b.Best != nil && (*b.Best < *a.Best) != maximize:
+		return 1
+	}
+	return -1
+}
+
+// TrialsCSV is the trials as a table for other programs: a column for each parameter.
+func TrialsCSV(list []api.Trial) string {
+	names := map[string]bool{}
+	for _, t := range list {
+		for name := range t.Params {
+			names[name] = true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(names))
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(append([]string{"trial", "state", "why", "unit", "values", "best", "best_at", "last", "cost"}, columns...))
+	for _, t := range list {
+		best, last := "", ""
+		if t.Best != nil {
+			best, last = strconv.FormatFloat(*t.Best, 'g', -1, 64), strconv.FormatFloat(*t.Last, 'g', -1, 64)
+		}
+		row := []string{t.ID, t.State, t.Why, number(t.Unit), strconv.Itoa(t.Values), best, number(t.BestAt), last,
+			t.Cost.String()}
+		for _, name := range columns {
+			row = append(row, t.Params[name])
+		}
+		_ = w.Write(row) // a strings.Builder takes all
+	}
+	w.Flush()
+	return b.String()
+}
+
+// studyReceipt adds what a search has found to the receipt of its group.
+func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
+	s, c := r.Study, r.Group.Currency
+	if s.Best != nil {
+		bestTrial(b, *s.Best, r.Group.Study, p)
+	}
+	text := draw.Count(s.Trials, "trial") + fmt.Sprintf(", %d trained in full", s.Full)
+	if s.PerTrial != nil {
+		text += ", " + show.USD(*s.PerTrial) + " a trial"
+	}
+	if s.PerFull != nil {
+		text += ", " + show.USD(*s.PerFull) + " for each in full"
+	}
+	p.Fact(b, "trials", "%s", text)
+	p.Fact(b, "of the cost", "%s for trials that were left early, %s for failed ones; %s for those that were interrupted",
+		money.Format(s.Pruned, c, 4), money.Format(s.Failed, c, 4), money.Format(s.Interrupted, c, 4))
+	if s.AllFull != nil {
+		p.Fact(b, "in full", "%s to train every trial in full, at the cost of its epochs so far", show.USD(*s.AllFull))
+		if saved := *s.AllFull - r.Cost.Float(); saved > 0 {
+			p.Fact(b, "saved", "%s against that", show.USD(saved))
+		}
+	}
+}
+
+// StudyPlan is what a search would do, before it spends anything.
+type StudyPlan struct {
+	Name     string   `json:"name"`
+	Metric   string   `json:"metric"`
+	Searcher string   `json:"searcher"`
+	Configs  int      `json:"configurations"` // that the trials are taken from
+	Trials   int      `json:"trials"`         // at most
+	Parallel int      `json:"parallel"`
+	Rungs    []string `json:"rungs,omitempty"` // after which trials are compared
+	BudgetS  string   `json:"budget"`
+	WorstUSD *float64 `json:"worst_usd"` // with what trials cost while they save at the end
+	FullUSD  *float64 `json:"full_usd"`  // one configuration in full, the median; null: not known
+	FullRuns *float64 `json:"full_runs"` // that the budget pays for
+	AllUSD   *float64 `json:"all_usd"`   // every configuration in full
+	OneMore  *float64 `json:"more_runs"` // full runs that another $20 would pay for
+	Final    bool     `json:"final"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Text is the plan for people.
+func (v StudyPlan) Text(p show.Place) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s searches for the best %s, by %s\n", show.Clean(v.Name), show.Clean(v.Metric),
+		show.Clean(v.Searcher))
+	p.Fact(&b, "trials", "at most %d of %d configurations, %d at once", v.Trials, v.Configs, v.Parallel)
+	if len(v.Rungs) > 0 {
+		p.Fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
+	}
+	p.Fact(&b, "budget", "%s: nothing begins that could cost more", v.BudgetS)
+	if v.WorstUSD != nil {
+		p.Fact(&b, "worst", "%s: trials that run when the budget is spent save first", show.USD(*v.WorstUSD))
+	}
+	if v.FullUSD != nil {
+		p.Fact(&b, "in full", "%s for one configuration (median); the budget pays for %s of them", show.USD(*v.FullUSD),
+			number(*v.FullRuns))
+		p.Fact(&b, "", "all %d in full would cost %s; another $20 would pay for %s more", v.Configs, show.USD(*v.AllUSD),
+			number(*v.OneMore))
+	} else {
+		p.Fact(&b, "in full", "nobody knows what one configuration costs: give work in the job file")
+	}
+	if v.Final {
+		p.Fact(&b, "final", "money for one full training is held back for the best configuration")
+	}
+	for _, n := range v.Notes {
+		p.Fact(&b, "note", "%s", show.Clean(n))
+	}
+	return b.String()
+}

@@ -1,0 +1,225 @@
+package planning
+
+import (
+	"fmt"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+	"scrimp/internal/view/convert"
+)
+
+// Explain lists decisions, each with what was not taken. Prices are in c.
+func Explain(list []api.Decision, c money.Currency, p show.Place) string {
+	if len(list) == 0 {
+		return "No decision yet.\n"
+	}
+	var b strings.Builder
+	for i, d := range list {
+		if day := d.MarketAt.UTC().Format("2006-01-02"); i == 0 || day != list[i-1].MarketAt.UTC().Format("2006-01-02") {
+			fmt.Fprintf(&b, "%s (UTC)\n", day)
+		}
+		decided(&b, d, c, p)
+	}
+	return b.String()
+}
+
+// Began says of each attempt after the first why it began.
+func Began(r receipt.Receipt, p show.Place) string {
+	var b strings.Builder
+	day := ""
+	for i, t := range r.Tries {
+		if on := t.From.UTC().Format("2006-01-02"); on != day {
+			day = on
+			fmt.Fprintf(&b, "%s, attempts\n", day)
+		}
+		text := fmt.Sprintf("attempt %d", i+1)
+		if i > 0 {
+			before := r.Tries[i-1]
+			text += ": " + receipt.WhyNext(fmt.Sprintf("attempt %d", i), before.End)
+		}
+		if t.Restored != "" {
+			text += fmt.Sprintf("; it resumed from step %d", t.First)
+		}
+		b.WriteString(draw.Wrap("  "+t.From.UTC().Format("15:04:05")+"  ", show.Clean(text), p.Columns()))
+	}
+	return b.String()
+}
+
+// aside is the indent of what is said of a decision.
+const aside = "            "
+
+// decided writes one decision, what it expects, and what was not taken.
+func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Place) {
+	d := convert.To[plan.Decision](line.Choice)
+	take := "nothing"
+	if d.Take != "" {
+		take = string(d.Take)
+		if d.Nodes > 1 {
+			take = show.MachinesOf(d.Nodes, string(d.Take))
+		}
+		if d.Rate > 0 {
+			take += " at " + show.PerHour(d.Rate, c)
+		}
+		if d.Rate > 0 && d.Nodes > 1 {
+			take += " each"
+		}
+	}
+	slack := ""
+	if d.HasSlack {
+		slack = ", " + onTrack(d) + "slack " + draw.Span(d.Slack)
+		if d.Margin > 0 {
+			slack += " ± " + draw.Span(d.Margin)
+		}
+	}
+	reason, cannot := d.Why, kept(d)
+	if reason == plan.SlackGone && d.Slack < 0 {
+		reason = soonest
+	}
+	b.WriteString(draw.Wrap("  "+line.MarketAt.UTC().Format("15:04:05")+"  ",
+		fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), show.Words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.Columns()))
+	if line.Refused != "" {
+		b.WriteString(draw.Wrap(aside, "since it was refused: "+show.Clean(line.Refused), p.Columns()))
+	}
+	if cannot != "" {
+		b.WriteString(draw.Wrap(aside, cannot, p.Columns()))
+	}
+	if d.Expect != nil {
+		b.WriteString(draw.Wrap(aside, expected(*d.Expect), p.Columns()))
+	}
+	if w := d.Budget; w != nil {
+		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s left, the remaining work needs %s on %s",
+			money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.Columns()))
+	}
+	for _, r := range d.Rejected {
+		price := "unknown price"
+		if r.Priced {
+			price = show.PerHour(r.Rate, c)
+		}
+		b.WriteString(draw.Wrap(aside, fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, show.Words(r.Why),
+			ofZone(d.Expect, r.Offer)), p.Columns()))
+	}
+	if len(d.Counts) > 0 {
+		b.WriteString(draw.Wrap(aside, "rejected in all: "+counted(d.Counts), p.Columns()))
+	}
+}
+
+// counted says how many offers were rejected for each reason.
+func counted(list []plan.ReasonCount) string {
+	parts := make([]string, 0, len(list))
+	for _, n := range list {
+		parts = append(parts, fmt.Sprintf("%d %s", n.Count, show.Words(n.Why)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// soonest stands for plan.SlackGone where nothing is in time any more.
+const soonest plan.Reason = "slack gone: on-demand finishes soonest"
+
+// kept says that a deadline cannot be met, or not with the promised probability.
+func kept(d plan.Decision) string {
+	switch {
+	case !d.HasSlack:
+	case d.Slack < 0:
+		return "the deadline will be missed by " + draw.Span(-d.Slack) + " or more"
+	case d.Slack < d.Margin:
+		return "at risk: the job meets its deadline only if the work takes no longer than expected"
+	}
+	return ""
+}
+
+// onTrack says that the deadline holds with its margin.
+func onTrack(d plan.Decision) string {
+	if d.Slack < 0 || d.Slack < d.Margin {
+		return ""
+	}
+	return "on track, "
+}
+
+// expected says what each choice was expected to cost, and how likely spot is.
+func expected(e plan.Expect) string {
+	var parts []string
+	for _, c := range []struct {
+		name string
+		usd  *float64
+	}{{"waiting", e.Wait}, {"spot", e.Spot}, {"on-demand", e.OnDemand}} {
+		if c.usd != nil {
+			parts = append(parts, c.name+" "+show.USD(*c.usd))
+		}
+	}
+	if len(e.Zones) > 0 { // each zone's chance stands with it
+		return fmt.Sprintf("expected cost to completion: %s", strings.Join(parts, ", "))
+	}
+	spot := "is back within"
+	if e.Up {
+		spot = "survives"
+	}
+	return fmt.Sprintf("expected cost to completion: %s; %.0f %% chance that spot %s %s", strings.Join(parts, ", "),
+		100*e.Chance, spot, draw.Span(e.NextPoll))
+}
+
+// ofZone says what was expected of a zone's spot, where several were weighed.
+func ofZone(e *plan.Expect, offer market.OfferID) string {
+	if e == nil {
+		return ""
+	}
+	for _, z := range e.Zones {
+		if z.Offer != offer {
+			continue
+		}
+		text, what := "; ", ""
+		if z.USD != nil {
+			text += "expected " + show.USD(*z.USD) + " to completion, "
+		}
+		switch {
+		case z.Up:
+			what = "it survives the next hour"
+		case z.Tried:
+			what = "it is back within an hour"
+		default:
+			what = "it is available (not probed)"
+		}
+		return text + fmt.Sprintf("%.0f %% chance that %s", 100*z.Chance, what)
+	}
+	return ""
+}
+
+// reasons say why an option was taken, or none.
+var reasons = map[plan.Reason]string{
+	plan.Cheapest:   "cheapest",
+	plan.Stays:      "stays: a move would not pay for itself",
+	plan.SlackGone:  "slack gone: only on-demand meets the deadline",
+	plan.Uncounted:  "what is left is unknown, so that nobody can say whether there is time to wait for spot",
+	plan.BehindPace: "behind schedule: waiting for spot would use up the slack",
+	plan.WaitsMore:  "waiting for spot is expected to cost more",
+	plan.ByRule:     "required by the job or its policy",
+	plan.Prepaid:    "reserved: already paid, and free",
+	plan.Beside:     "shared: a machine of the same user or team has room",
+	plan.Warm:       "warm: an idle machine of the same user is ready",
+	plan.Cleaning:   "waits: its machine is being cleaned after the last task",
+	plan.NextRound:  "waits: the next round assigns the reserved and free machines",
+	plan.Probing:    "probes whether the offer has capacity",
+	plan.Weighing:   "waits: the table of its policy is being computed",
+	plan.TimeGone:   "the wall-clock budget is used up",
+	plan.HoursGone:  "the GPU-hour budget is used up",
+	plan.WaitsSpot:  "waits: spot is expected in time",
+	plan.NoOffer:    "no matching offers",
+	plan.NoCapacity: "no capacity: every matching offer is unavailable",
+	plan.SavesNone:  "no checkpoints: an interruption would repeat all the work",
+	plan.BudgetGone: "budget exhausted: the job can start on no offer within it",
+	plan.BudgetWait: "waits: no available offer finishes within the budget, a cheaper one would",
+	plan.OutOfMoney: "budget too small: not even the cheapest offer finishes within it",
+}
+
+// why says in words why an option was taken, or none.
+func why(r plan.Reason) string {
+	if text, ok := reasons[r]; ok {
+		return text
+	}
+	return show.Words(r)
+}

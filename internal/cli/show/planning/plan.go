@@ -1,0 +1,259 @@
+// Package planning writes what a job would cost and when it would finish, and what was decided about it and why.
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// Plan is a job played forward through the core: what it would cost, when it
+// would be done, and why. Amounts are estimates; unknown is null.
+type Plan struct {
+	Name     string      `json:"name"`
+	Feasible bool        `json:"feasible"`
+	Known    bool        `json:"known"`               // whether the work is known
+	WorkS    *float64    `json:"work_s"`              // of an uninterrupted run on speed 1, market seconds
+	WorkFrom string      `json:"work_from,omitempty"` // what says so; "": the job file
+	Market   string      `json:"market"`
+	Speed    float64     `json:"market_speed"`
+	Runs     int         `json:"runs"` // how many runs were simulated; 0: none
+	Take     string      `json:"take"`
+	Why      string      `json:"why"`
+	Rejected []Rejected  `json:"rejected"`
+	CostUSD  *[3]float64 `json:"cost_usd"` // 10 %, median, 90 %
+	// MarginalUSD is the same without what is paid for machines of one's own whether the job runs or not: decisions
+	// go by it.
+	MarginalUSD *[3]float64 `json:"marginal_usd"`
+	FinishS     *[3]float64 `json:"finish_s"`      // the same, market seconds
+	InTime      *float64    `json:"odds"`          // of the deadline
+	Interrupts  *float64    `json:"interruptions"` // expected
+	Nodes       int         `json:"nodes"`         // machines at once, as it would begin
+	OnDemandUSD *float64    `json:"on_demand_usd"` // the same work there, as it would be done
+	// OnDemandOffer is on which; "": none that could do it is for sale.
+	OnDemandOffer string   `json:"on_demand_offer"`
+	WorstUSD      *float64 `json:"worst_usd"` // what the budget lets it cost at most
+	Reasons       []string `json:"reasons"`
+	Unsold        bool     `json:"unsold,omitempty"` // nothing for sale has the accelerator
+	RateUSD       *float64 `json:"rate_usd"`         // an hour of what is taken now, of one machine
+	Spot          bool     `json:"-"`                // some of what is for sale may be interrupted
+	// WaitsFor is the reserved offer that the job waits for, of which InUse machines are in use, and BeginS in how
+	// many market seconds it is expected to have one; null: nobody knows.
+	WaitsFor string   `json:"waits_for,omitempty"`
+	InUse    int      `json:"in_use,omitempty"`
+	BeginS   *float64 `json:"begin_s,omitempty"`
+	// Engines is how the job would go on each engine by itself, where it may run on several.
+	Engines []EnginePlan `json:"engines,omitempty"`
+	// Array is all members together, where the plan is of one of them; null: it is no array.
+	Array *ArrayPlan `json:"array,omitempty"`
+}
+
+// ArrayPlan is an array as its member's plan has it. null: not known.
+type ArrayPlan struct {
+	Members int           `json:"members"`
+	AtOnce  int           `json:"at_once"`
+	CostUSD *float64      `json:"cost_usd"` // the median of a member, so many times
+	Budget  *money.Amount `json:"budget"`   // of all together
+}
+
+// OfArray is the plan of a member with what so many come to.
+func (v Plan) OfArray(members, atOnce int, budget *money.Amount) Plan {
+	v.Array = &ArrayPlan{Members: members, AtOnce: atOnce, Budget: budget}
+	if v.Known && v.CostUSD != nil && !v.never() {
+		v.Array.CostUSD = new(float64(members) * v.CostUSD[1])
+	}
+	return v
+}
+
+func (a *ArrayPlan) text() string {
+	items := []string{draw.Count(a.Members, "member") + fmt.Sprintf(" like this one, at most %d at once", a.AtOnce)}
+	if a.CostUSD != nil {
+		items = append(items, "about "+show.USD(*a.CostUSD)+" together")
+	}
+	if a.Budget != nil {
+		items = append(items, "at most "+money.Short(*a.Budget, money.USD)+" together, from which each gets a share")
+	}
+	return strings.Join(items, "; ")
+}
+
+// EnginePlan is a job played forward on one engine, or on one zone of it. null: not known, or it cannot be done there.
+type EnginePlan struct {
+	Engine      string      `json:"engine"`
+	Feasible    bool        `json:"feasible"`
+	Why         string      `json:"why"`             // of the first decision
+	Error       string      `json:"error,omitempty"` // the engine does not answer, and nothing of it is for sale
+	CostUSD     *[3]float64 `json:"cost_usd"`
+	MarginalUSD *[3]float64 `json:"marginal_usd"`
+	FinishS     *[3]float64 `json:"finish_s"`
+	InTime      *float64    `json:"odds"`
+	WaitsFor    string      `json:"waits_for,omitempty"`
+	BeginS      *float64    `json:"begin_s,omitempty"`
+}
+
+// Rejected is an offer that would not be taken now.
+type Rejected struct {
+	Offer string `json:"offer"`
+	Why   string `json:"why"`
+}
+
+// Text is the plan for people.
+func (v Plan) Text(p show.Place) string {
+	var b strings.Builder
+	head := v.Name + " on market " + v.Market
+	if v.Speed != 1 {
+		head += ", " + draw.SimulatedClock(v.Speed)
+	}
+	if !v.Feasible {
+		head += ": NOT FEASIBLE"
+	}
+	b.WriteString(draw.Wrap("", head, p.Columns()))
+	if v.WorkS != nil && v.WorkFrom != "" {
+		p.Fact(&b, "work", "%s, %s", show.Seconds(*v.WorkS), v.WorkFrom)
+	}
+	v.costs(&b, p)
+	if !v.never() {
+		v.odds(&b, p)
+	}
+	switch {
+	case v.Take != "":
+		p.Fact(&b, "begins on", "%s: %s", show.MachinesOf(v.Nodes, v.Take), why(plan.Reason(v.Why)))
+	case v.WaitsFor != "":
+		v.waits(&b, p)
+	case v.never():
+		p.Fact(&b, "begins", "not: %s", why(plan.Reason(v.Why)))
+	default:
+		p.Fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
+	}
+	for _, r := range v.Rejected {
+		p.Fact(&b, "", "not %s: %s", r.Offer, show.Words(r.Why))
+	}
+	for _, e := range v.Engines {
+		p.Fact(&b, "on "+e.Engine, "%s", e.text())
+	}
+	if v.Array != nil {
+		p.Fact(&b, "array", "%s", v.Array.text())
+	}
+	for _, r := range v.Reasons {
+		p.Fact(&b, "note", "%s", r)
+	}
+	return b.String()
+}
+
+// OfCommand adds what somebody has to know who runs a command without a job file: what an
+// interruption costs, and where what the command writes stays.
+func (v Plan) OfCommand(folder string) Plan {
+	if v.Take == "" {
+		return v
+	}
+	notes := slices.Clone(v.Reasons)
+	if v.Spot {
+		text := fmt.Sprintf("an interruption costs what %s has done since it saved to $SCRIMP_CHECKPOINT_DIR (%s); if it "+
+			"saves nothing there it begins anew", v.Name, folder)
+		if v.RateUSD != nil {
+			text += fmt.Sprintf(", at %s for each hour that it ran", show.USD(*v.RateUSD))
+		}
+		notes = append(notes, text)
+	}
+	v.Reasons = slices.Concat(notes, []string{"scrimp keeps the files that it writes in its work folder, up to 1 GiB, " +
+		"newest first: scrimp get copies them here"})
+	return v
+}
+
+// never reports whether the job ends where it begins.
+func (v Plan) never() bool { return v.FinishS != nil && v.FinishS[2] <= 0 }
+
+// costs writes what the job is expected to cost, and at most.
+func (v Plan) costs(b *strings.Builder, p show.Place) {
+	known := v.Known && !v.never()
+	switch {
+	case v.never():
+		p.Fact(b, "cost", "nothing: the job ends before it begins")
+	case v.Known && v.CostUSD != nil:
+		cost := span(show.USD(v.CostUSD[0]), show.USD(v.CostUSD[2]))
+		if strings.Contains(cost, " to ") {
+			cost += ", median " + show.USD(v.CostUSD[1])
+		}
+		p.Fact(b, "cost", "%s", cost)
+		if m := v.MarginalUSD; m != nil && *m != *v.CostUSD {
+			p.Fact(b, "marginal", "%s: what the job adds; the rest is paid for machines of your own whether it runs or not",
+				span(show.USD(m[0]), show.USD(m[2])))
+		}
+	case v.Known:
+		p.Fact(b, "cost", "unknown: the simulated runs come to no end")
+	default:
+		p.Fact(b, "cost", "unknown until the first steps: set work.time, or measure it with scrimp profile")
+	}
+	switch {
+	case v.OnDemandUSD != nil && known:
+		p.Fact(b, "on-demand", "%s: same work on %s", show.USD(*v.OnDemandUSD), show.MachinesOf(v.Nodes, v.OnDemandOffer))
+	case known:
+		p.Fact(b, "on-demand", "unknown: no on-demand machine on offer can do this work")
+	}
+	if v.WorstUSD != nil {
+		p.Fact(b, "at most", "%s: the budget stops it, after a checkpoint", show.USD(*v.WorstUSD))
+	}
+}
+
+// waits writes when a machine of one's own comes free for the job.
+func (v Plan) waits(b *strings.Builder, p show.Place) {
+	why := "none of it is for sale now"
+	if v.InUse > 0 {
+		why = draw.Count(v.InUse, "machine") + " of it in use"
+	}
+	if v.BeginS == nil {
+		p.Fact(b, "begins", "when %s is free: %s", v.WaitsFor, why)
+		return
+	}
+	p.Fact(b, "begins", "in %s, when %s is expected to be free: %s", show.Seconds(*v.BeginS), v.WaitsFor, why)
+}
+
+// text is what the job costs on the engine, in full and without what is paid anyway, and when it is done.
+func (e EnginePlan) text() string {
+	switch {
+	case e.Error != "":
+		return "not known: the engine does not answer: " + e.Error
+	case e.CostUSD == nil:
+		return "not done there: " + why(plan.Reason(e.Why))
+	}
+	text := span(show.USD(e.CostUSD[0]), show.USD(e.CostUSD[2]))
+	if *e.CostUSD != *e.MarginalUSD {
+		text += " in full, " + span(show.USD(e.MarginalUSD[0]), show.USD(e.MarginalUSD[2])) + " marginal"
+	}
+	text += "; done in " + span(show.Seconds(e.FinishS[0]), show.Seconds(e.FinishS[2]))
+	if e.InTime != nil {
+		text += fmt.Sprintf(", in time in %.0f %%", *e.InTime*100)
+	}
+	switch {
+	case e.WaitsFor != "" && e.BeginS == nil:
+		text += ", once a machine is free"
+	case e.WaitsFor != "":
+		text += ", a machine is free in " + show.Seconds(*e.BeginS)
+	}
+	return text
+}
+
+// odds writes when the job is done, how likely in time, and after how many interruptions.
+func (v Plan) odds(b *strings.Builder, p show.Place) {
+	if v.FinishS != nil {
+		p.Fact(b, "finish", "in %s", span(show.Seconds(v.FinishS[0]), show.Seconds(v.FinishS[2])))
+	}
+	if v.InTime != nil {
+		p.Fact(b, "deadline", "met in %.0f %% of %d simulated runs", *v.InTime*100, v.Runs)
+	}
+	if v.Interrupts != nil {
+		p.Fact(b, "interruptions", "%.1f expected", *v.Interrupts)
+	}
+}
+
+// span writes a range, or one value where both ends read the same.
+func span(low, high string) string {
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}

@@ -1,0 +1,290 @@
+package purchase
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/own"
+	"scrimp/internal/work/sheet"
+)
+
+// OwnOption is what one way to run a model costs.
+type OwnOption struct {
+	Name     string                  `json:"name"`
+	Phases   map[string]money.Amount `json:"phases"`
+	Total    money.Amount            `json:"total"`
+	PerMonth money.Amount            `json:"per_month"`
+}
+
+// OwnBelow says from which month on an option has cost less than another, to the end of the life.
+type OwnBelow struct {
+	Option string `json:"option"`
+	Than   string `json:"than"`
+	Month  int    `json:"from_month"`
+}
+
+// OwnSwing is what a total becomes at the ends of a value's range.
+type OwnSwing struct {
+	Option string       `json:"option,omitempty"`
+	Value  string       `json:"value"`
+	Unit   string       `json:"unit,omitempty"`
+	Low    money.Amount `json:"low"`
+	High   money.Amount `json:"high"`
+	AtLow  money.Amount `json:"at_low"`
+	AtHigh money.Amount `json:"at_high"`
+}
+
+// OwnSwitch is an end of a value's range at which another option is the cheapest.
+type OwnSwitch struct {
+	Value string       `json:"value"`
+	At    money.Amount `json:"at"`
+	To    string       `json:"cheapest"`
+}
+
+// TCO is the answer of scrimp tco.
+type TCO struct {
+	Name     string         `json:"name"`
+	Currency money.Currency `json:"currency"`
+	Months   int            `json:"months"`
+	Options  []OwnOption    `json:"options"`
+	Cheapest string         `json:"cheapest"`
+	Below    []OwnBelow     `json:"below"`
+	Swings   []OwnSwing     `json:"sensitivity"`
+	Switches []OwnSwitch    `json:"switches"`
+	shown    string         // the option whose sensitivity is drawn
+	ties     []string       // the options that cost least
+}
+
+// amount rounds an exact sum to 1e-12 units. Files are bounded, so that every sum fits.
+func amount(v *big.Rat) money.Amount {
+	a, _ := sheet.Amount(v)
+	return a
+}
+
+func ownSwings(option string, list []own.Swing) (out []OwnSwing) {
+	for _, s := range list {
+		out = append(out, OwnSwing{option, s.Value.Name, s.Value.Unit, amount(s.Value.Low), amount(s.Value.High),
+			amount(s.Low), amount(s.High)})
+	}
+	return out
+}
+
+// TCOOf computes the answer; shown is the option whose sensitivity is drawn, "" the cheapest.
+func TCOOf(t own.TCO, shown string) TCO {
+	v := TCO{Name: t.Name, Currency: t.Currency, Months: t.Months, Cheapest: t.Options[t.Cheapest()].Name,
+		Below: []OwnBelow{}, Swings: []OwnSwing{}, Switches: []OwnSwitch{}, shown: shown, ties: t.CheapestOnes()}
+	if shown == "" {
+		v.shown = v.Cheapest
+	}
+	for _, o := range t.Options {
+		all := t.Phase(o, "")
+		line := OwnOption{Name: o.Name, Phases: map[string]money.Amount{}, Total: amount(all),
+			PerMonth: amount(new(big.Rat).Quo(all, big.NewRat(int64(t.Months), 1)))}
+		for _, p := range own.Phases {
+			line.Phases[p] = amount(t.Phase(o, p))
+		}
+		v.Options = append(v.Options, line)
+		v.Swings = append(v.Swings, ownSwings(o.Name, t.Swings(o))...)
+		for _, other := range t.Options {
+			if m := t.Below(o, other); m > 0 {
+				v.Below = append(v.Below, OwnBelow{o.Name, other.Name, m})
+			}
+		}
+	}
+	for _, s := range t.Switches() {
+		v.Switches = append(v.Switches, OwnSwitch{s.Value.Name, amount(s.At), s.To})
+	}
+	return v
+}
+
+// Text is the answer for people.
+func (v TCO) Text(p show.Place) string {
+	var b strings.Builder
+	head := fmt.Sprintf("%s: %s, %s", v.Name, draw.Count(v.Months, "month"), v.Currency)
+	b.WriteString(draw.Wrap("", head, p.Columns()) + "\n")
+	b.WriteString(v.table(p))
+	cheapest := "Cheapest: " + v.Cheapest + "."
+	if n := len(v.ties); n > 1 {
+		cheapest = "Cheapest: " + strings.Join(v.ties[:n-1], ", ") + " and " + v.ties[n-1] + ", which cost the same."
+	}
+	b.WriteString("\n" + draw.Wrap("", cheapest, p.Columns()))
+	for _, o := range v.Options {
+		var than []string
+		for _, l := range v.Below {
+			if l.Option == o.Name {
+				than = append(than, fmt.Sprintf("%s from month %d", l.Than, l.Month))
+			}
+		}
+		if len(than) > 0 {
+			text := o.Name + " costs less in all than " + strings.Join(than, ", ") + " on."
+			b.WriteString(draw.Wrap("", text, p.Columns()))
+		}
+	}
+	for _, s := range v.Switches {
+		b.WriteString(draw.Wrap("", fmt.Sprintf("%s is the cheapest if %s is %s.", s.To, s.Value, s.At), p.Columns()))
+	}
+	for _, o := range v.Options {
+		if o.Name == v.shown {
+			b.WriteString(tornado("What the total of "+o.Name+" becomes", v.Swings, o.Name, o.Total, v.Currency, p))
+		}
+	}
+	return b.String()
+}
+
+// table has a row for each option where there are more than three and their phases fit beside each other, and
+// otherwise a row for each phase.
+func (v TCO) table(p show.Place) string {
+	columns := []draw.Column{{Name: "OPTION"}}
+	for _, phase := range own.Phases {
+		columns = append(columns, draw.Column{Name: strings.ToUpper(phase), Right: true})
+	}
+	columns = append(columns, draw.Column{Name: "TOTAL", Right: true}, draw.Column{Name: "A MONTH", Right: true})
+	var rows [][]string
+	cents := func(a money.Amount) string { return money.Format(a, v.Currency, 2) }
+	for _, o := range v.Options {
+		row := []string{o.Name}
+		for _, phase := range own.Phases {
+			row = append(row, cents(o.Phases[phase]))
+		}
+		rows = append(rows, append(row, cents(o.Total), cents(o.PerMonth)))
+	}
+	if len(v.Options) > 3 {
+		if whole := draw.Grid(columns, rows, 0); draw.Fits(whole, p.Columns()) {
+			return whole
+		}
+	}
+	columns, rows = turned(columns, rows)
+	return draw.Blocks(columns, rows, p.Columns())
+}
+
+// turned makes a row of each column.
+func turned(columns []draw.Column, rows [][]string) (heads []draw.Column, out [][]string) {
+	heads = []draw.Column{{Name: "", Key: true}}
+	for _, r := range rows {
+		heads = append(heads, draw.Column{Name: r[0], Right: true})
+	}
+	for i, c := range columns[1:] {
+		row := []string{strings.ToLower(c.Name)}
+		for _, r := range rows {
+			row = append(row, r[i+1])
+		}
+		out = append(out, row)
+	}
+	return heads, out
+}
+
+// tornado draws the swings of an option, the widest first.
+func tornado(title string, list []OwnSwing, option string, total money.Amount, c money.Currency, p show.Place) string {
+	var bars []draw.Extent
+	for _, s := range list {
+		if s.Option == option && len(bars) < 15 {
+			bars = append(bars, draw.Extent{Name: fmt.Sprintf("%s %s to %s", s.Value, s.Low, s.High), Low: s.AtLow.Float(),
+				High: s.AtHigh.Float(), Ends: money.Format(s.AtLow, c, 2) + " to " + money.Format(s.AtHigh, c, 2)})
+		}
+	}
+	if len(bars) == 0 {
+		return "\n" + draw.Wrap("", "Sensitivity is unknown: no value has a range. Write low and high.", p.Columns())
+	}
+	width := 100
+	if p.Width > 0 {
+		width = p.Columns()
+	}
+	return "\n" + title + " if one value changes (|: " + money.Format(total, c, 2) + ")\n" +
+		draw.Extents(bars, total.Float(), width)
+}
+
+// ROI is the answer of scrimp roi. What is null is unknown, or never.
+type ROI struct {
+	Name       string         `json:"name"`
+	Currency   money.Currency `json:"currency"`
+	Months     int            `json:"months"`
+	Before     money.Amount   `json:"before_per_month"`
+	After      money.Amount   `json:"after_per_month"`
+	Saved      money.Amount   `json:"saved_per_month"`
+	Lost       *money.Amount  `json:"quality_lost_per_month"` // null: the file does not say
+	Net        money.Amount   `json:"net_per_month"`
+	Investment money.Amount   `json:"investment"`
+	Gain       money.Amount   `json:"gain"`
+	Payback    *float64       `json:"payback_months"` // null: never
+	Return     *float64       `json:"return"`         // gain over investment; null: nothing is invested
+	MostWorth  *money.Amount  `json:"quality_unit_worth_at_most"`
+	Pays       bool           `json:"pays"`
+	Swings     []OwnSwing     `json:"sensitivity"`
+	Metric     string         `json:"metric,omitempty"`
+}
+
+// ROIOf computes the answer.
+func ROIOf(t own.ROI) ROI {
+	c := t.Case()
+	v := ROI{Name: t.Name, Currency: t.Currency, Months: t.Months, Before: amount(c.Before), After: amount(c.After),
+		Saved: amount(c.Saved), Net: amount(c.Net), Investment: amount(c.Investment), Gain: amount(c.Gain),
+		Pays: c.Gain.Sign() > 0, Swings: append([]OwnSwing{}, ownSwings("", t.Swings())...), Metric: t.Metric}
+	if t.Quality {
+		lost := amount(c.Lost)
+		v.Lost = &lost
+	}
+	if c.MostWorth != nil {
+		if most, fits := sheet.Amount(c.MostWorth); fits { // a tiny loss of quality may be worth more than amounts hold
+			v.MostWorth = &most
+		}
+	}
+	if c.Payback != nil {
+		f, _ := c.Payback.Float64()
+		v.Payback = &f
+	}
+	if c.Return != nil {
+		f, _ := c.Return.Float64()
+		v.Return = &f
+	}
+	return v
+}
+
+// Text is the answer for people: the business case as a page.
+func (v ROI) Text(p show.Place) string {
+	var b strings.Builder
+	cents := func(a money.Amount) string { return money.Format(a, v.Currency, 2) }
+	b.WriteString(draw.Wrap("", v.Name, p.Columns()) + "\n")
+	p.Fact(&b, "before", "%s a month", cents(v.Before))
+	p.Fact(&b, "after", "%s a month", cents(v.After))
+	p.Fact(&b, "saved", "%s a month", cents(v.Saved))
+	if v.Lost != nil {
+		p.Fact(&b, "quality", "%s a month is what the %s given up is worth", cents(*v.Lost), v.Metric)
+	} else {
+		p.Fact(&b, "quality", "unknown: the file does not say what is given up, so the rest holds only if nothing is")
+	}
+	p.Fact(&b, "net", "%s a month", cents(v.Net))
+	p.Fact(&b, "investment", "%s", cents(v.Investment))
+	payback := "never: each month costs more than it saves"
+	if v.Payback != nil {
+		payback = fmt.Sprintf("%.1f months", *v.Payback)
+	} else if v.Net.IsZero() {
+		payback = "never: nothing is saved"
+	}
+	p.Fact(&b, "payback", "%s", payback)
+	gain := fmt.Sprintf("%s in %s", cents(v.Gain), draw.Count(v.Months, "month"))
+	if v.Return != nil {
+		gain += fmt.Sprintf(", %.1f %% of the investment", 100**v.Return)
+	}
+	p.Fact(&b, "gain", "%s", gain)
+	if v.MostWorth != nil {
+		p.Fact(&b, "holds until", "a unit of %s is worth %s a month", v.Metric, cents(*v.MostWorth))
+	}
+	verdict := "It pays."
+	switch {
+	case v.Pays:
+	case v.Gain.IsZero():
+		verdict = "It breaks even: the investment is paid back at the end of the last month, and nothing is gained."
+		if v.Investment.IsZero() {
+			verdict = "It neither saves nor costs money."
+		}
+	default:
+		verdict = "It does not pay."
+	}
+	b.WriteString("\n" + draw.Wrap("", verdict, p.Columns()))
+	b.WriteString(tornado("What the gain becomes", v.Swings, "", v.Gain, v.Currency, p))
+	return b.String()
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+)
+
+// Enough is the fewest of least to most machines with which the work takes no more than half of the time to
+// the deadline, so that there is room for waits and moves; the fewest where there is no deadline or nobody knows
+// the work, and the most where no number does. p counts the work on the most; speed is taken to grow with the number.
+func Enough(p policy.Progress, least, most int) int {
+	if p.Deadline.IsZero() || !p.Known {
+		return least
+	}
+	room := p.Deadline.Sub(p.Now)/2 - p.Restart
+	return least + sort.Search(most-least, func(more int) bool {
+		return float64(p.Left)*float64(most)/float64(least+more) <= float64(room)
+	})
+}
+
+// restsBeforeGrowing is for how many restarts a gang goes on before it is ended for a larger one.
+const restsBeforeGrowing = 10
+
+// MayGrow reports whether a gang that has run for so long may be ended for a larger one.
+func MayGrow(ran, restart time.Duration) bool { return ran >= restsBeforeGrowing*restart }
+
+// ShareOf is how fast so many machines are against the most that a job has.
+func ShareOf(nodes, most int) float64 {
+	if nodes == most {
+		return 1
+	}
+	return float64(nodes) / float64(most)
+}
+
+// PerMachine turns the view of a job on several machines into that of one of them: prices are those of
+// a machine, and so are budget and costs; its time is that of all together.
+func (job *Job) PerMachine(nodes, most int) {
+	if nodes == 1 && most == 1 {
+		return
+	}
+	if s := ShareOf(nodes, most); s != 1 {
+		longer := func(d time.Duration) time.Duration { return quantity.Over(d, s) }
+		job.Progress.Left, job.Progress.Done, job.Progress.Margin = longer(job.Progress.Left), longer(job.Progress.Done),
+			longer(job.Progress.Margin)
+		job.Unsaved = longer(job.Unsaved)
+	}
+	job.Left, job.EgressCost = part(job.Left, nodes), part(job.EgressCost, nodes)
+	job.Egress = slices.Clone(job.Egress)
+	for i := range job.Egress {
+		job.Egress[i].Cost = part(job.Egress[i].Cost, nodes)
+	}
+	job.DueElsewhere = part(job.DueElsewhere, nodes)
+	job.GPURoom /= nodes
+}
+
+// part is a / n, cut off.
+func part(a money.Amount, n int) money.Amount {
+	return money.Portion(a, money.Picos(1), money.Picos(int64(n)))
+}
+
+// ForAll turns a decision about one of several machines into that about all. left is what is left of the job's budget.
+func (d *Decision) ForAll(nodes, most int, left money.Amount) {
+	if s := ShareOf(nodes, most); s != 1 {
+		d.Speed = cmp.Or(max(d.Speed, 0), 1) * s
+	}
+	if nodes == 1 {
+		return
+	}
+	d.Nodes = nodes
+	if d.Budget != nil {
+		b := *d.Budget
+		b.Left, b.Needs = left, times(b.Needs, nodes)
+		d.Budget = &b
+	}
+	if d.Expect != nil {
+		e := *d.Expect
+		for _, usd := range []**float64{&e.Spot, &e.OnDemand, &e.Wait} {
+			if *usd != nil {
+				sum := **usd * float64(nodes)
+				*usd = &sum
+			}
+		}
+		e.Zones = slices.Clone(e.Zones)
+		for i := range e.Zones {
+			if usd := e.Zones[i].USD; usd != nil {
+				sum := *usd * float64(nodes)
+				e.Zones[i].USD = &sum
+			}
+		}
+		d.Expect = &e
+	}
+}
+
+// times is a · n.
+func times(a money.Amount, n int) (sum money.Amount) {
+	for range n {
+		sum = sum.Add(a)
+	}
+	return sum
+}

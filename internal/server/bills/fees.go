@@ -1,0 +1,131 @@
+// Package bills keeps what providers and vendors bill beside the log: fees that no machine has, and the lines of bills.
+package bills
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"scrimp/client"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/reply"
+)
+
+// Meta keeps small facts by name.
+type Meta interface {
+	PutMeta(ctx context.Context, key, value string) error
+	Meta(ctx context.Context, key string) (string, bool, error)
+}
+
+// Desk answers what is asked about bills.
+type Desk struct {
+	Meta    Meta
+	setting sync.Mutex // of fees
+}
+
+const (
+	feesMeta = "fees"
+	mostFees = 200
+	mostName = 80
+)
+
+func (d *Desk) fees(ctx context.Context) (list []client.Fee, err error) {
+	text, ok, err := d.Meta.Meta(ctx, feesMeta)
+	if err != nil || !ok {
+		return []client.Fee{}, err
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("read the fees: %w", err)
+	}
+	return list, nil
+}
+
+// FeesOf lists the fees of the month that begins then.
+func (d *Desk) FeesOf(ctx context.Context, month time.Time) ([]client.Fee, error) {
+	list, err := d.fees(ctx)
+	return slices.DeleteFunc(list, func(f client.Fee) bool { return !books.FeeOf(f, month) }), err
+}
+
+// Fees lists the fees.
+func (d *Desk) Fees(w http.ResponseWriter, r *http.Request) {
+	list, err := d.fees(r.Context())
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "ask again", err)
+		return
+	}
+	reply.JSON(w, list)
+}
+
+// SetFee makes, changes or removes a fee.
+func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
+	f, ok := reply.Body[client.Fee](w, r)
+	if !ok {
+		return
+	}
+	f.Name = strings.TrimSpace(f.Name)
+	if field, title, fix := checkFee(f); field != "" {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, title, fix, nil)
+		return
+	}
+	d.setting.Lock()
+	defer d.setting.Unlock()
+	list, err := d.fees(r.Context())
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "ask again", err)
+		return
+	}
+	had := len(list)
+	list = slices.DeleteFunc(list, func(o client.Fee) bool { return o.Name == f.Name })
+	switch {
+	case !f.Amount.IsZero():
+		list = append(list, f)
+	case len(list) == had:
+		reply.FieldProblem(w, http.StatusNotFound, "name", "there is no such fee", "scrimp chargeback fees lists them", nil)
+		return
+	}
+	if len(list) > mostFees {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "there are 200 fees", "remove one first", nil)
+		return
+	}
+	slices.SortFunc(list, func(a, b client.Fee) int { return strings.Compare(a.Name, b.Name) })
+	text, err := json.Marshal(list)
+	if err == nil {
+		err = d.Meta.PutMeta(r.Context(), feesMeta, string(text))
+	}
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// checkFee says what is wrong with a fee.
+func checkFee(f client.Fee) (field, title, fix string) {
+	first, _ := utf8.DecodeRuneInString(f.Name)
+	switch {
+	case len(f.Name) > mostName || !unicode.IsLetter(first) || strings.ContainsFunc(f.Name, unicode.IsControl):
+		return "name", "this is no name of a fee", "write up to 80 letters, the first of a to z"
+	case f.Amount.Sign() < 0:
+		return "amount", "the amount is below zero", "write what a month costs"
+	case f.Amount.IsZero():
+		return "", "", ""
+	case !f.Currency.Valid():
+		return "currency", "this is no currency", "write its code of three letters, such as USD"
+	}
+	for field, text := range map[string]string{"since": f.Since, "until": f.Until} {
+		if at, err := time.Parse("2006-01", text); text != "" && (err != nil || at.Year() < 1970) {
+			return field, "this is no month", "write a month such as 2026-10"
+		}
+	}
+	if f.Until != "" && f.Until < f.Since {
+		return "until", "the last month is before the first", "write a later month, or leave it out"
+	}
+	return "", "", ""
+}

@@ -1,0 +1,94 @@
+package pages
+
+import (
+	"encoding/csv"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"scrimp/client"
+)
+
+// chargebackPage is what a month cost each team.
+type chargebackPage struct {
+	client.Chargeback
+	Months []option
+	Rules  []option
+	CSV    string
+	Empty  bool // there are no costs in the month
+	asked  string
+	flags  url.Values
+}
+
+func (p *chargebackPage) twin() string { return p.asked }
+
+// command is scrimp chargeback with what the page was asked for.
+func (p *chargebackPage) command() string {
+	return commandOf("scrimp chargeback", p.flags, "month", "rule")
+}
+
+// months is how many a page offers.
+const months = 13
+
+func chargebackOf(v *visit) (any, error) {
+	p := &chargebackPage{}
+	err := p.read(v)
+	return p, err
+}
+
+// read asks for what the address says.
+func (p *chargebackPage) read(v *visit) error {
+	q, ask := v.r.URL.Query(), url.Values{}
+	month, rule := q.Get("month"), q.Get("rule")
+	first := time.Date(v.now.UTC().Year(), v.now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+	for i := range months {
+		text := first.AddDate(0, -i, 0).Format("2006-01")
+		o := option{Value: text, Text: text, Chosen: text == month}
+		if i == 0 {
+			o.Value, o.Text, o.Chosen = "", text+", up to now", month == "" || text == month
+		}
+		p.Months = append(p.Months, o)
+	}
+	for _, o := range []option{{Value: "", Text: "proportional to GPU-hours"}, {Value: "even", Text: "even"}} {
+		o.Chosen = o.Value == rule
+		p.Rules = append(p.Rules, o)
+	}
+	for name, value := range map[string]string{"month": month, "rule": rule} {
+		if value != "" {
+			ask.Set(name, value)
+		}
+	}
+	p.flags, p.asked, p.CSV = ask, "/v1/chargeback?"+ask.Encode(), "/chargeback.csv?"+ask.Encode()
+	err := v.get(p.asked, &p.Chargeback)
+	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound {
+		p.Empty = true
+		return nil
+	}
+	return err
+}
+
+// chargebackCSV answers with the statements in exact amounts.
+func (s *Site) chargebackCSV(w http.ResponseWriter, r *http.Request) {
+	guard(w)
+	v, err := s.visit(r)
+	p := &chargebackPage{}
+	if err == nil {
+		err = p.read(v)
+	}
+	if err != nil {
+		s.fail(w, r, v, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="scrimp-chargeback.csv"`)
+	out := csv.NewWriter(w)
+	for _, row := range p.Table() {
+		for at := range row[:client.NameColumns] {
+			row[at] = plainCell(row[at])
+		}
+		_ = out.Write(row)
+	}
+	out.Flush()
+}

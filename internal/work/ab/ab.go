@@ -1,0 +1,165 @@
+// Package ab compares two variants of a training job by runs in pairs. Both runs of a pair have one seed, so what the
+// seed does to both cancels out.
+package ab
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Error is the probability of a false "no worse" that a comparison has at most, and of a false "worse".
+const Error = 0.05
+
+// level is the part of Error that each of the two tests spends. It is exact where the noise of both arms has one shape.
+// The rest is held back for arms whose noise is skewed in opposite ways.
+func level(pairs int) float64 {
+	if pairs > 8 {
+		return 1.0 / 80
+	}
+	return 1.0 / 64 // MinPairs can reach it
+}
+
+// The bounds of comparisons.
+const (
+	MinPairs = 6 // with fewer, equal signs alone are too likely: 2^-6 is 1.6 %, 2^-5 is 3.1 %
+	MaxPairs = 50
+)
+
+// Design is what a comparison is to show. It is fixed before the first run.
+type Design struct {
+	Metric   string `json:"metric,omitempty"` // that the runs report; "": nothing is judged
+	Maximize bool   `json:"maximize,omitempty"`
+	// Tolerance is how much worse than the baseline the change may be: in units of the metric, or, if Relative, as a
+	// share of the baseline's value.
+	Tolerance float64  `json:"tolerance,omitempty"`
+	Relative  bool     `json:"relative,omitempty"`
+	Pairs     int      `json:"pairs"`
+	First     int      `json:"first_seed"` // the seeds are First, First+1 and so on
+	Set       []string `json:"set"`        // FIELD=VALUE of the changed arm
+}
+
+// ParseTolerance reads [METRIC=]NUMBER[%]: the metric, the tolerance and whether it is a share of the baseline's value.
+func ParseTolerance(text string) (metric string, tolerance float64, relative bool, err error) {
+	number := text
+	if at := strings.LastIndexByte(text, '='); at >= 0 {
+		if metric, number = strings.TrimSpace(text[:at]), text[at+1:]; metric == "" {
+			return "", 0, false, fmt.Errorf("%q names no metric before =: write it as accuracy=0.2%%", text)
+		}
+	}
+	if number, relative = strings.CutSuffix(strings.TrimSpace(number), "%"); relative {
+		number = strings.TrimSpace(number)
+	}
+	tolerance, no := strconv.ParseFloat(number, 64)
+	if no != nil || math.IsNaN(tolerance) || math.IsInf(tolerance, 0) || tolerance < 0 {
+		return "", 0, false, fmt.Errorf("%q is no tolerance: write accuracy=0.2%% for a share of the baseline's value, or "+
+			"accuracy=0.002 in its units", text)
+	}
+	if relative {
+		tolerance /= 100
+	}
+	return metric, tolerance, relative, nil
+}
+
+// Check says what is wrong with a design.
+func (d *Design) Check() error {
+	switch {
+	case d.Pairs < 1 || d.Pairs > MaxPairs:
+		return fmt.Errorf("%d seeds: give 1 to %d", d.Pairs, MaxPairs)
+	case d.First < 0 || d.First > math.MaxInt32-MaxPairs:
+		return fmt.Errorf("the first seed is %d: give one from 0 to 2,000,000,000", d.First)
+	case d.Metric == "" && d.Tolerance > 0:
+		return errors.New("a tolerance needs a metric")
+	}
+	return nil
+}
+
+// lower and higher are words in names of metrics of which less, or more, is better.
+var (
+	lower  = []string{"loss", "error", "err", "perplexity", "ppl", "mse", "rmse", "mae", "wer", "cer", "nll", "fid"}
+	higher = []string{"accuracy", "acc", "f1", "auc", "bleu", "precision", "recall", "iou", "map", "reward", "score"}
+)
+
+// Goal guesses from a metric's name whether more of it is better; false: the name does not say.
+func Goal(metric string) (maximize, known bool) {
+	split := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	for _, word := range strings.FieldsFunc(strings.ToLower(metric), split) {
+		for i, list := range [][]string{lower, higher} {
+			for _, w := range list {
+				if word == w {
+					if known && maximize != (i == 1) { // accuracy_loss
+						return false, false
+					}
+					maximize, known = i == 1, true
+				}
+			}
+		}
+	}
+	return maximize, known
+}
+
+// Pair is what both runs of one seed reported at their ends.
+type Pair struct {
+	Seed  int
+	Base  float64
+	Other float64
+}
+
+// gain is how much better than the baseline the change was.
+func (d *Design) gain(p Pair) float64 {
+	if d.Maximize {
+		return p.Other - p.Base
+	}
+	return p.Base - p.Other
+}
+
+// allowed is how much worse the change of a pair may be.
+func (d *Design) allowed(p Pair) float64 {
+	if d.Relative {
+		return d.Tolerance * math.Abs(p.Base)
+	}
+	return d.Tolerance
+}
+
+// reach is how large the allowed loss has to be, in standard deviations of the pairs' differences, so that two equal
+// arms are found "no worse" with a probability of 80 %, by pairs. TestReach_IsThePowerAsStated computes it anew.
+var reach = []struct {
+	pairs int
+	ratio float64
+}{{6, 1.80}, {7, 1.50}, {8, 1.39}, {9, 1.34}, {10, 1.28}, {12, 1.13}, {15, 0.98}, {20, 0.83}, {30, 0.65}, {50, 0.49}}
+
+// Reach is that for a number of pairs; false: so few pairs never tell.
+func Reach(pairs int) (ratio float64, ok bool) {
+	if pairs < MinPairs {
+		return 0, false
+	}
+	for i := len(reach) - 1; i >= 0; i-- {
+		at := reach[i]
+		if pairs < at.pairs {
+			continue
+		}
+		if i == len(reach)-1 {
+			return at.ratio * math.Sqrt(float64(at.pairs)/float64(pairs)), true
+		}
+		next := reach[i+1] // a straight line between two entries
+		part := float64(pairs-at.pairs) / float64(next.pairs-at.pairs)
+		return at.ratio + part*(next.ratio-at.ratio), true
+	}
+	return 0, false
+}
+
+// mostNeeded is the largest comparison that is proposed.
+const mostNeeded = 1000
+
+// needed is how many pairs tell with a probability of 80 % if the mean lies so many standard deviations off the limit;
+// 0: more than mostNeeded.
+func needed(ratio float64) int {
+	for n := MinPairs; n <= mostNeeded; n++ {
+		if r, _ := Reach(n); r <= ratio {
+			return n
+		}
+	}
+	return 0
+}

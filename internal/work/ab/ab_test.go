@@ -1,0 +1,383 @@
+package ab
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/lane"
+)
+
+// noises are what runs differ by from one to the next; means are 0.
+var noises = []struct {
+	name        string
+	base, other func(*rand.Rand) float64
+}{ // the last two have no differences that are symmetric around their mean
+	{"normal", (*rand.Rand).NormFloat64, (*rand.Rand).NormFloat64},
+	{"heavy-tailed", heavy, heavy},
+	{"skewed", skewed, skewed},
+	{"one arm is constant", func(*rand.Rand) float64 { return 0 }, (*rand.Rand).NormFloat64},
+	{"in steps, with ties", coarse, coarse},
+	{"one arm is skewed", (*rand.Rand).NormFloat64, func(r *rand.Rand) float64 { return -skewed(r) }},
+	{"arms are skewed against each other", skewed, func(r *rand.Rand) float64 { return -skewed(r) }},
+}
+
+// heavy is Student's t with two degrees of freedom, whose variance is without end.
+func heavy(r *rand.Rand) float64 { return r.NormFloat64() / math.Sqrt(r.ExpFloat64()) }
+
+func skewed(r *rand.Rand) float64 { return r.ExpFloat64() - 1 }
+
+func coarse(r *rand.Rand) float64 { return math.Round(r.NormFloat64()) / 2 }
+
+// compare simulates a comparison in which the change is better by so much, looked at after each pair, until it is decided.
+func compare(r *rand.Rand, d Design, base, other func(*rand.Rand) float64, better float64) Result {
+	if !d.Maximize {
+		better = -better
+	}
+	var pairs []Pair
+	for i := range d.Pairs {
+		level := 100 + 3*r.NormFloat64() // what the seed does to both
+		pairs = append(pairs, Pair{Seed: i, Base: level + base(r), Other: level + better + other(r)})
+		if d.Pairs > 8 && i+1 < d.Pairs { // the last look gives the first verdict
+			continue
+		}
+		if got, _ := decide(d, pairs); got.Over {
+			return got
+		}
+	}
+	got, _ := decide(d, pairs)
+	return got
+}
+
+// Of comparisons whose change is exactly as bad as the tolerance allows, at most 5 % say "no worse", at most 5 % "worse",
+// and of equal arms at most 5 % say "better" or "worse", with a look after each pair.
+func TestJudge_ErrsInAtMostFivePercent(t *testing.T) {
+	t.Parallel()
+	simulated, sizes := lane.Pick(100, 2000), []int{3, 6, 8, 5, 7, 10, 12, 20}
+	for i, noise := range noises {
+		most := float64(simulated) * 5 / 100
+		if i >= len(noises)-2 || simulated < 2000 { // 5 % in truth, so now and then a little more
+			most += 3 * math.Sqrt(most*0.95)
+		}
+		for _, n := range sizes[:lane.Pick(3, len(sizes))] {
+			for _, relative := range []bool{false, true} {
+				if relative && n > 8 {
+					continue // it takes long, and says the same
+				}
+				d := Design{Metric: "m", Maximize: n%2 == 0, Tolerance: 1.5, Pairs: n, Relative: relative}
+				if relative {
+					d.Tolerance = 0.015 // of 100
+				}
+				r := rand.New(rand.NewPCG(uint64(n), 7))
+				count := map[Verdict]int{}
+				better := 0
+				for range simulated {
+					count[compare(r, d, noise.base, noise.other, -1.5).Verdict]++
+					if compare(r, d, noise.base, noise.other, 0).Verdict == Better {
+						better++
+					}
+				}
+				t.Logf("%s, %d pairs: %v, better %d of %d", noise.name, n, count, better, simulated)
+				if worst := max(count[NoWorse]+count[Better], count[Worse], better); float64(worst) > most {
+					t.Errorf("%s, %d pairs, relative %v: of %d at the limit %v; of equal arms %d better", noise.name, n, relative,
+						simulated, count, better)
+				}
+				if n < MinPairs && count[CannotTell] != simulated {
+					t.Errorf("%d pairs tell: %v", n, count)
+				}
+			}
+		}
+	}
+}
+
+// Two equal arms are found no worse as often as Reach says: 80 %, where the allowed loss is so many standard deviations.
+func TestReach_IsThePowerAsStated(t *testing.T) {
+	t.Parallel()
+	simulated := lane.Pick(200, 2000)
+	all := []int{6, 7, 8, 12, 9, 10, 15, 18, 20, 30, 50}
+	for _, n := range all[:lane.Pick(4, len(all))] {
+		ratio, _ := Reach(n)
+		r := rand.New(rand.NewPCG(uint64(n), 9))
+		d := Design{Metric: "m", Maximize: true, Tolerance: ratio * math.Sqrt2, Pairs: n}
+		shown := 0
+		for range simulated {
+			if v := compare(r, d, (*rand.Rand).NormFloat64, (*rand.Rand).NormFloat64, 0).Verdict; v == NoWorse || v == Better {
+				shown++
+			}
+		}
+		power := float64(shown) / float64(simulated)
+		t.Logf("%d pairs, %.2f deviations: %.1f %%", n, ratio, 100*power)
+		if slack := 3 * math.Sqrt(0.16/float64(simulated)); power < 0.8-slack || power > 0.83+slack {
+			t.Errorf("%d pairs show it in %.1f %%, and Reach says 80 %%", n, 100*power)
+		}
+	}
+	if math.Pow(0.5*math.Erfc(-1.80/math.Sqrt2), 6) < 0.8 { // six pairs: each has to be positive
+		t.Error("six pairs at 1.80 deviations have less than 80 %")
+	}
+}
+
+// plainly is positive once more, as its comment says it: all combinations of signs in a list, sorted anew at each look.
+func plainly(differences []float64, n int) int {
+	type way struct {
+		signs []float64
+		gone  bool
+	}
+	ways := []*way{{}}
+	for range n {
+		var longer []*way
+		for _, w := range ways {
+			for _, s := range []float64{1, -1} {
+				longer = append(longer, &way{signs: append(slices.Clone(w.signs), s)})
+			}
+		}
+		ways = longer
+	}
+	for k := range differences {
+		sum := func(w *way) (s float64) {
+			for i := range k + 1 {
+				s += w.signs[i] * differences[i]
+			}
+			return s
+		}
+		gone := 0
+		var rest []*way
+		for _, w := range ways {
+			if w.gone {
+				gone++
+			} else {
+				rest = append(rest, w)
+			}
+		}
+		slices.SortStableFunc(rest, func(a, b *way) int {
+			switch x, y := sum(a), sum(b); {
+			case x > y:
+				return -1
+			case x < y:
+				return 1
+			}
+			return 0
+		})
+		for i := 0; i < len(rest); {
+			to := i + 1
+			for to < len(rest) && math.Abs(sum(rest[to])-sum(rest[i])) < 1e-9 {
+				to++
+			}
+			if float64(gone+to) > level(n)*math.Pow(float64(k+1)/float64(n), 2)*float64(len(ways))+1e-9 {
+				break
+			}
+			for ; i < to; i++ {
+				rest[i].gone = true
+			}
+		}
+		if ways[0].gone {
+			return k + 1
+		}
+	}
+	return 0
+}
+
+func TestPositive_IsWhatAPlainCountSays(t *testing.T) {
+	t.Parallel()
+	r, shown := rand.New(rand.NewPCG(3, 4)), 0
+	for range lane.Pick(150, 1500) {
+		n := 3 + r.IntN(7)
+		var list []float64
+		for range 1 + r.IntN(n) {
+			list = append(list, math.Round(4*(r.NormFloat64()+1.6))/4)
+		}
+		got, want := positive(list, n), plainly(list, n)
+		if got != want {
+			t.Fatalf("%v of %d: shown after %d, and a plain count says %d", list, n, got, want)
+		}
+		if got > 0 {
+			shown++
+		}
+		atMost := 0
+		for g := range 1 << len(list) { // once more without bits of a group
+			sum, seen := 0.0, 0.0
+			for i, v := range list {
+				seen += v
+				if g>>i&1 == 0 {
+					sum += v
+				} else {
+					sum -= v
+				}
+			}
+			if sum >= seen-1e-9 {
+				atMost++
+			}
+		}
+		if got, want := atLeast(list), float64(atMost)/float64(int(1)<<len(list)); got != want {
+			t.Fatalf("%v: a share of %g is at least the sum seen, and a plain count says %g", list, got, want)
+		}
+	}
+	if shown < 10 {
+		t.Errorf("only %d lists show anything", shown)
+	}
+}
+
+// Of more pairs than every combination is weighed for, the combinations are closed under exclusive or.
+func TestSigns_AreAGroup(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 5, 12, 13, 30, 50} {
+		list := signs(n)
+		have := map[uint64]bool{}
+		for _, g := range list {
+			have[g] = true
+		}
+		if list[0] != 0 || len(have) != 1<<min(n, exactPairs) {
+			t.Errorf("%d pairs: %d combinations, the first %x", n, len(have), list[0])
+		}
+		for i, g := range list {
+			if !have[g^list[(i*7919+13)%len(list)]] {
+				t.Fatalf("%d pairs: two combinations together are none", n)
+			}
+		}
+		for k := range n { // each difference is turned by half of them
+			turned := 0
+			for _, g := range list {
+				turned += int(g >> k & 1)
+			}
+			if turned != len(list)/2 {
+				t.Errorf("%d pairs: difference %d is turned by %d of %d", n, k, turned, len(list))
+			}
+		}
+	}
+}
+
+// The interval has the values that the test does not refuse, and the mean of the pairs.
+func TestJudge_BoundsTheDifference(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(lane.Pick(6, 60)) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		d := Design{Metric: "m", Maximize: seed%2 == 0, Tolerance: 0.1, Pairs: 7}
+		var pairs []Pair
+		mean := 0.0
+		for i := range d.Pairs {
+			p := Pair{Seed: i, Base: r.NormFloat64(), Other: r.NormFloat64()}
+			pairs, mean = append(pairs, p), mean+(p.Other-p.Base)/float64(d.Pairs)
+		}
+		got := Judge(d, pairs)
+		if got.Pairs < d.Pairs {
+			continue
+		}
+		if math.Abs(got.Difference-mean) > 1e-12 || got.Low == nil || got.High == nil || *got.Low > mean || *got.High < mean {
+			t.Fatalf("the mean is %g: %+v", mean, got)
+		}
+		for x := -6.0; x <= 6; x += 0.05 {
+			var up, down []float64
+			for _, p := range pairs {
+				up, down = append(up, p.Other-p.Base-x), append(down, x-(p.Other-p.Base))
+			}
+			inside := plainly(up, 7) == 0 && plainly(down, 7) == 0
+			if near := math.Min(math.Abs(x-*got.Low), math.Abs(x-*got.High)); near > 1e-6 && inside != (*got.Low < x && x < *got.High) {
+				t.Errorf("seed %d: %.2f is inside: %v, and the interval is %g to %g", seed, x, inside, *got.Low, *got.High)
+			}
+		}
+	}
+}
+
+func pairsOf(gains ...float64) (list []Pair) {
+	for i, g := range gains {
+		list = append(list, Pair{Seed: i, Base: 10 + float64(i), Other: 10 + float64(i) + g})
+	}
+	return list
+}
+
+func TestJudge_SaysWhatItCannotTell(t *testing.T) {
+	t.Parallel()
+	d := Design{Metric: "accuracy", Maximize: true, Tolerance: 1, Pairs: 6}
+	short := d
+	short.Pairs = 3
+	for _, c := range []struct {
+		what  string
+		d     Design
+		pairs []Pair
+		want  Verdict
+		over  bool
+		why   string
+	}{
+		{"no pair", d, nil, CannotTell, false, "no pair"},
+		{"no metric", Design{Pairs: 3}, pairsOf(1, 2), Unjudged, false, "not judged"},
+		{"three pairs", short, pairsOf(1, 2, 3), CannotTell, true, "3 pairs never tell with an error of at most 5 %, whatever they report: 6 can"},
+		{"five of six", d, pairsOf(-.1, .2, .3, .1, 0), CannotTell, false, "5 of 6 pairs"},
+		{"six", d, pairsOf(-.1, .2, .3, .1, 0, -.5), NoWorse, true, "not worse"},
+		{"six better", d, pairsOf(.1, .2, .3, .1, .5, .6), Better, true, "better"},
+		{"six worse", d, pairsOf(-2, -3, -4, -2, -3, -1.1), Worse, true, "worse than"},
+		{"one each way of six", d, pairsOf(-2, .5), CannotTell, true, "whatever the last 4 pairs report"},
+		{"a seed that nobody reads", d, []Pair{{1, 5, 5}, {2, 5, 5}, {3, 5, 5}}, CannotTell, true, "SCRIMP_SEED"},
+	} {
+		got := Judge(c.d, c.pairs)
+		if got.Verdict != c.want || got.Over != c.over || !strings.Contains(got.Why, c.why) {
+			t.Errorf("%s: %+v", c.what, got)
+		}
+	}
+	if got := Judge(d, pairsOf(-2, .5)); got.More == 0 {
+		t.Errorf("it proposes no more pairs: %+v", got)
+	}
+	if got := Judge(d, pairsOf(-1.1, -0.9)); got.More != 0 { // a mean at the limit
+		t.Errorf("it proposes %d pairs at the limit itself", got.More)
+	}
+}
+
+// What Judge calls hopeless is: however the pairs that are left go, they do not decide it.
+func TestJudge_GivesUpOnlyWhatIsHopeless(t *testing.T) {
+	t.Parallel()
+	r, over := rand.New(rand.NewPCG(1, 1)), 0
+	for range lane.Pick(200, 2000) {
+		d := Design{Metric: "m", Maximize: true, Tolerance: 0, Pairs: 6 + r.IntN(4)}
+		var gains []float64
+		for range 1 + r.IntN(d.Pairs-1) {
+			gains = append(gains, r.NormFloat64())
+		}
+		got := Judge(d, pairsOf(gains...))
+		if got.Verdict != CannotTell || !got.Over {
+			continue
+		}
+		over++
+		for _, last := range []float64{1e-6, 1, 1e6, -1e-6, -1, -1e6} {
+			all := slices.Clone(gains)
+			for len(all) < d.Pairs {
+				all = append(all, last*(1+float64(len(all))/100))
+			}
+			if late := Judge(d, pairsOf(all...)); late.Verdict != CannotTell {
+				t.Errorf("%v is hopeless, and with %g it is %s", gains, last, late.Verdict)
+			}
+		}
+	}
+	if over < 20 {
+		t.Errorf("only %d were given up", over)
+	}
+}
+
+func TestParseTolerance(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"accuracy=0.2%": "accuracy 0.002 true", "val/loss=0.01": "val/loss 0.01 false", "1%": " 0.01 true", "a=b=0": "a=b 0 false",
+		"acc= 2 %": "acc 0.02 true", "0.5": " 0.5 false",
+	} {
+		metric, tolerance, relative, err := ParseTolerance(text)
+		if got := fmt.Sprint(metric, " ", tolerance, " ", relative); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "accuracy", "=1%", "accuracy=", "accuracy=-1", "accuracy=NaN", "a=inf", "a=1%%", "a=1 percent"} {
+		if _, _, _, err := ParseTolerance(text); err == nil {
+			t.Errorf("%q is a tolerance", text)
+		}
+	}
+}
+
+func TestGoal(t *testing.T) {
+	t.Parallel()
+	for metric, want := range map[string]string{"accuracy": "true true", "val_loss": "false true", "eval/F1": "true true",
+		"throughput": "false false", "glossary": "false false", "accuracy_loss": "false false", "test-error": "false true"} {
+		maximize, known := Goal(metric)
+		if got := fmt.Sprint(maximize, known); got != want {
+			t.Errorf("%s: %s", metric, got)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package ab
+
+import (
+	"math/bits"
+	"slices"
+
+	"scrimp/internal/work/tune"
+)
+
+// exactPairs is up to how many pairs every combination of signs is weighed; with more, a group of 2^exactPairs of them.
+const exactPairs = 12
+
+// signs are combinations of signs of n differences, as bits: 1 turns a sign. They are closed under exclusive or, so the
+// combination that was seen is as likely as each other if differences are symmetric around 0: the test is exact. The
+// first is that which was seen.
+func signs(n int) []uint64 {
+	free := min(n, exactPairs)
+	columns := make([]uint64, n) // which of the free bits turn a difference
+	for i := range free {
+		columns[i] = 1 << i
+	}
+	for i, chance := free, tune.NewChance(1); i < n; {
+		c := chance.Next() & (1<<exactPairs - 1)
+		if bits.OnesCount64(c) >= 4 && !slices.Contains(columns[:i], c) {
+			columns[i] = c
+			i++
+		}
+	}
+	list := make([]uint64, 1<<free)
+	for g := range list {
+		for i, c := range columns {
+			if bits.OnesCount64(uint64(g)&c)%2 == 1 {
+				list[g] |= 1 << i
+			}
+		}
+	}
+	return list
+}
+
+// positive tests after each pair whether the mean of all differences is above 0, and returns after how many pairs that
+// is shown; 0: it is not. After k of n pairs at most (k/n)² × level(n) of the combinations are taken for proof, those
+// with the largest sums first. A combination that was taken once counts as spent, so looking after each pair costs no
+// error. The square spends little on the first pairs, in which one side of skewed noise is easily missed.
+func positive(differences []float64, n int) int {
+	group := signs(n)
+	sums, taken, spent := make([]float64, len(group)), make([]bool, len(group)), 0
+	for k, d := range differences {
+		for g, turned := range group {
+			if turned>>k&1 == 1 {
+				sums[g] -= d
+			} else {
+				sums[g] += d
+			}
+		}
+		part := float64(k+1) / float64(n)
+		may := int(level(n)*float64(part*part)*float64(len(group))+1e-9) - spent
+		top := largest(sums, taken, may)
+		for _, g := range top {
+			taken[g] = true
+		}
+		if spent += len(top); taken[0] {
+			return k + 1
+		}
+	}
+	return 0
+}
+
+// largest are the indexes of at most that many of the largest sums that were not taken yet. Of equal sums it
+// returns all or none.
+func largest(sums []float64, taken []bool, most int) []int {
+	if most <= 0 {
+		return nil
+	}
+	top := make([]int, 0, most+2) // one more than wanted, in falling order
+	for g, s := range sums {
+		if taken[g] || len(top) > most && s <= sums[top[most]] {
+			continue
+		}
+		at := len(top)
+		for top = append(top, g); at > 0 && sums[top[at-1]] < s; at-- {
+			top[at-1], top[at] = top[at], top[at-1]
+		}
+		top = top[:min(len(top), most+1)]
+	}
+	if len(top) <= most {
+		return top
+	}
+	next := sums[top[most]]
+	for top = top[:most]; len(top) > 0 && same(sums[top[len(top)-1]], next); {
+		top = top[:len(top)-1]
+	}
+	return top
+}
+
+// same reports whether two sums differ by no more than rounding.
+func same(a, b float64) bool {
+	return a == b || a-b < 1e-12*max(a, -a, b, -b) && b-a < 1e-12*max(a, -a, b, -b)
+}
+
+// atLeast is which share of all combinations of signs has a sum that is at least the one seen.
+func atLeast(differences []float64) float64 {
+	group, count := signs(len(differences)), 0
+	sum := func(g uint64) (s float64) {
+		for k, d := range differences {
+			if g>>k&1 == 1 {
+				d = -d
+			}
+			s += d
+		}
+		return s
+	}
+	seen := sum(0)
+	for _, g := range group {
+		if s := sum(g); s > seen || same(s, seen) {
+			count++
+		}
+	}
+	return float64(count) / float64(len(group))
+}

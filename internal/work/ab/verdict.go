@@ -1,0 +1,186 @@
+package ab
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Verdict is what a comparison has shown.
+type Verdict string
+
+// The verdicts.
+const (
+	NoWorse    Verdict = "no_worse" // by more than the tolerance
+	Better     Verdict = "better"   // and so no worse
+	Worse      Verdict = "worse"    // by more than the tolerance
+	CannotTell Verdict = "cannot_tell"
+	Unjudged   Verdict = "" // no metric was named
+)
+
+// Result is what pairs have shown.
+type Result struct {
+	Verdict Verdict
+	Why     string // a sentence
+	Over    bool   // no further pair can change the verdict
+	Pairs   int    // that the verdict is of
+	// Difference is the mean of the change less the baseline, in units of the metric.
+	Difference float64
+	// Low and High bound the difference, with an error of at most Error together; nil: so few pairs bound it on no side.
+	Low, High *float64
+	Allowed   float64 // mean of how much worse the change may be
+	// More is how many further pairs would probably tell, as a comparison of its own; 0: nobody knows, or more than 1,000.
+	More int
+}
+
+// Judge judges the pairs that are complete, in the order of their seeds. Whoever looks after each pair and stops at the
+// first verdict makes no more errors than who looks once.
+func Judge(d Design, pairs []Pair) Result {
+	if d.Metric == "" {
+		return Result{Pairs: len(pairs), Why: "no tolerance was given, so quality is not judged"}
+	}
+	if len(pairs) == 0 {
+		return Result{Verdict: CannotTell, Why: "no pair of runs is complete yet", More: max(d.Pairs, MinPairs)}
+	}
+	r, gains := decide(d, pairs)
+	for _, p := range pairs[:r.Pairs] {
+		r.Difference += (p.Other - p.Base) / float64(r.Pairs)
+		r.Allowed += d.allowed(p) / float64(r.Pairs)
+	}
+	if !ignored(pairs[:r.Pairs]) {
+		r.Low, r.High = interval(d, gains)
+	}
+	return r
+}
+
+// decide finds the verdict, and returns the gains of the pairs that it is of.
+func decide(d Design, pairs []Pair) (r Result, gains []float64) {
+	margins := make([]float64, len(pairs))
+	for i, p := range pairs {
+		gains = append(gains, d.gain(p))
+		margins[i] = gains[i] + d.allowed(p)
+	}
+	up, down := positive(margins, d.Pairs), positive(negated(margins), d.Pairs)
+	r = Result{Verdict: CannotTell, Pairs: len(pairs)}
+	if first := earlier(up, down); first > 0 {
+		r.Pairs, r.Over = first, true
+	}
+	pairs, margins, gains = pairs[:r.Pairs], margins[:r.Pairs], gains[:r.Pairs]
+	switch {
+	case ignored(pairs): // repeats of one run are no evidence
+		r.Over = true
+		r.Why = fmt.Sprintf("the first %d pairs report the same values to the last digit: the program seems not to read "+
+			"SCRIMP_SEED, so they count as one", len(pairs))
+	case !r.Over:
+		r.undecided(d, margins)
+	case up == 0 || down > 0 && down < up:
+		r.Verdict, r.Why = Worse, "it is worse than the tolerance allows"
+	case positive(gains, d.Pairs) > 0:
+		r.Verdict, r.Why = Better, "it is better than the baseline"
+	default:
+		r.Verdict, r.Why = NoWorse, "it is not worse than the tolerance allows"
+	}
+	return r, gains
+}
+
+// earlier is the earlier of two looks, where 0 is none.
+func earlier(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// undecided fills in why pairs do not tell, and how many more probably would.
+func (r *Result) undecided(d Design, margins []float64) {
+	left := d.Pairs - len(margins)
+	best := math.Ldexp(1, -left) // what is left may all go one way
+	switch {
+	case d.Pairs < MinPairs:
+		r.Why = fmt.Sprintf("%d pairs never tell with an error of at most %g %%, whatever they report: %d can",
+			d.Pairs, 100*Error, MinPairs)
+		r.Over = left == 0
+	case left == 0:
+		r.Why, r.Over = "the differences between the pairs are too large for so few", true
+	case atLeast(margins)*best > level(d.Pairs) && atLeast(negated(margins))*best > level(d.Pairs):
+		r.Why, r.Over = fmt.Sprintf("whatever the last %d pairs report, they cannot decide it any more", left), true
+	default:
+		r.Why = fmt.Sprintf("%d of %d pairs are complete", len(margins), d.Pairs)
+	}
+	if len(margins) < 2 {
+		r.More = MinPairs
+		return
+	}
+	mean, deviation := moments(margins)
+	if r.More = MinPairs; deviation > 0 {
+		r.More = needed(math.Abs(mean) / deviation)
+	}
+}
+
+// ignored reports whether all of at least three pairs have the same values.
+func ignored(pairs []Pair) bool {
+	differs := func(p Pair) bool { return p.Base != pairs[0].Base || p.Other != pairs[0].Other }
+	return len(pairs) > 2 && !slices.ContainsFunc(pairs, differs)
+}
+
+func negated(list []float64) []float64 {
+	out := make([]float64, len(list))
+	for i, v := range list {
+		out[i] = -v
+	}
+	return out
+}
+
+// moments are mean and standard deviation of a sample of two or more.
+func moments(list []float64) (mean, deviation float64) {
+	for _, v := range list {
+		mean += v / float64(len(list))
+	}
+	for _, v := range list {
+		deviation += float64((v-mean)*(v-mean)) / float64(len(list)-1)
+	}
+	return mean, math.Sqrt(deviation)
+}
+
+// interval bounds the difference of the change less the baseline by the test itself: it holds each value that the looks
+// so far do not refuse.
+func interval(d Design, gains []float64) (low, high *float64) {
+	low, high = bound(d, gains), minus(bound(d, negated(gains)))
+	if !d.Maximize {
+		low, high = minus(high), minus(low)
+	}
+	return low, high
+}
+
+func minus(v *float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(-*v)
+}
+
+// bound is the lower bound of the mean of values; nil: there is none.
+func bound(d Design, values []float64) *float64 {
+	spread := slices.Max(values) - slices.Min(values)
+	proved := func(than float64) bool {
+		shifted := make([]float64, len(values))
+		for i, v := range values {
+			shifted[i] = v - than
+		}
+		return positive(shifted, d.Pairs) > 0
+	}
+	no := slices.Max(values)
+	yes := slices.Min(values) - 64*spread - 1e-9*math.Max(1, math.Abs(no))
+	if !proved(yes) {
+		return nil
+	}
+	for range 50 {
+		middle := yes + (no-yes)/2
+		if proved(middle) {
+			yes = middle
+		} else {
+			no = middle
+		}
+	}
+	return &yes
+}

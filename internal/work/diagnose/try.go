@@ -1,0 +1,135 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"scrimp/internal/wire/telemetry"
+)
+
+// trial is the command that compares a job with the same job with some fields set; nil: nobody knows the job.
+func trial(in *Input, fields ...string) *string {
+	if in.Job == "" {
+		return nil
+	}
+	s := "scrimp ab " + in.Job
+	for _, f := range fields {
+		s += " --set " + f
+	}
+	return &s
+}
+
+// threads tries as many threads as there are cores.
+func threads(in *Input) *string {
+	if n := coresOf(in); n > 0 {
+		return trial(in, fmt.Sprintf("env.OMP_NUM_THREADS=%d", n), fmt.Sprintf("env.MKL_NUM_THREADS=%d", n))
+	}
+	return nil
+}
+
+// fewerCores tries as many cores as the program has used at most, and one more.
+func fewerCores(in *Input) *string {
+	n := int(math.Ceil(peak(in, telemetry.TaskCPU))) + 1
+	if n > 1 && n < coresOf(in) {
+		return trial(in, fmt.Sprintf("resources.cpus=%d", n))
+	}
+	return nil
+}
+
+// lessMemory tries a quarter more than the program has used at most.
+func lessMemory(in *Input) *string {
+	n := gibibytes(1.25 * peak(in, telemetry.TaskMemory))
+	if n > 0 && (in.Account.Requested == 0 || n < gibibytes(float64(in.Account.Requested))) {
+		return trial(in, fmt.Sprintf("resources.memory=%dGiB", n))
+	}
+	return nil
+}
+
+// moreMemory tries twice the memory of the machine.
+func moreMemory(in *Input) *string {
+	most := int64(0)
+	for _, n := range in.Nodes {
+		most = max(most, n.Head.Memory)
+	}
+	if most == 0 {
+		return nil
+	}
+	return trial(in, fmt.Sprintf("resources.memory=%dGiB", gibibytes(2*float64(most))))
+}
+
+func idleStop(in *Input) *string { return trial(in, "idle=10m") }
+
+// accelerators are names of GPUs as job files have them, with one that is smaller; "": none is tried. A driver's
+// name has one of them as a word.
+var accelerators = []struct{ name, smaller string }{
+	{"H200", "H100"}, {"H100", "A100"}, {"A100", "L4"}, {"L40S", "L4"}, {"A10G", "T4"}, {"V100", "T4"},
+	{"L4", "T4"}, {"T4", ""},
+}
+
+// named is the GPU of the machines as job files call it, and how many a machine has; 0: there is none that is known.
+func named(in *Input) (at, count int) {
+	if len(in.Nodes) != 1 || len(in.Nodes[0].Head.GPUs) == 0 {
+		return 0, 0
+	}
+	gpus := in.Nodes[0].Head.GPUs
+	for at, a := range accelerators {
+		for word := range strings.FieldsFuncSeq(gpus[0].Name, func(r rune) bool { return r == ' ' || r == '-' }) {
+			if word == a.name {
+				return at, len(gpus)
+			}
+		}
+	}
+	return 0, 0
+}
+
+// smallerGPU tries the next smaller kind, as many of them.
+func smallerGPU(in *Input) *string {
+	at, n := named(in)
+	if n == 0 || accelerators[at].smaller == "" {
+		return nil
+	}
+	return trial(in, fmt.Sprintf("resources.accelerator=%s:%d", accelerators[at].smaller, n))
+}
+
+// fewerGPUs tries as many as are used.
+func fewerGPUs(in *Input) *string {
+	at, n := named(in)
+	used := map[int]bool{}
+	for _, node := range in.Nodes {
+		for _, b := range node.Buckets {
+			for i, v := range b.V[telemetry.GPU] {
+				if v.Mean > atWork { // unknown is no more than that
+					used[i] = true
+				}
+			}
+		}
+	}
+	if len(used) == 0 || len(used) >= n {
+		return nil
+	}
+	return trial(in, fmt.Sprintf("resources.accelerator=%s:%d", accelerators[at].name, len(used)))
+}
+
+func coresOf(in *Input) (cores int) {
+	for _, n := range in.Nodes {
+		cores = max(cores, n.Head.Cores)
+	}
+	return cores
+}
+
+// peak is the most that was measured of something on one machine; 0: nothing was.
+func peak(in *Input, m telemetry.Metric) (most float64) {
+	for _, n := range in.Nodes {
+		for _, b := range n.Buckets {
+			for _, v := range b.V[m] {
+				if v.Max > most {
+					most = v.Max
+				}
+			}
+		}
+	}
+	return most
+}
+
+func gibibytes(n float64) int { return int(math.Ceil(n / (1 << 30))) }

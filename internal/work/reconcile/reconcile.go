@@ -1,0 +1,319 @@
+// Package reconcile compares a provider's bill with what scrimp accounted for: it finds the machine of each line,
+// splits the gap of each machine into parts that add up to it exactly, and lists what has no partner on either side.
+package reconcile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/decimal"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/bill"
+)
+
+// Part is why a bill differs.
+type Part string
+
+// The parts of a gap.
+const (
+	Price      Part = "price"    // an hour costs more or less than scrimp reckoned with
+	Time       Part = "time"     // more or fewer hours are billed, at scrimp's price
+	Rounding   Part = "rounding" // less than half the last decimal of the bill, for each line
+	Tax        Part = "tax"
+	Credit     Part = "credit"     // and refunds
+	Commitment Part = "commitment" // reservations and savings plans
+	Other      Part = "other"      // what is no machine time: disks, addresses, transfer
+	Duplicate  Part = "duplicate"  // lines that say the same as one before
+)
+
+// Parts are all of them, in the order of tables.
+var Parts = []Part{Price, Time, Rounding, Tax, Credit, Commitment, Other, Duplicate}
+
+// mostListed bounds each list of an answer; what is beyond is counted and summed.
+const mostListed = 1000
+
+// mostLines bounds the lines that are remembered to find duplicates.
+const mostLines = 2_000_000
+
+// Machine is what scrimp accounted for an instance in one currency.
+type Machine struct {
+	Instance, Job, Attempt, Type, Region string
+	Currency                             money.Currency
+	Cost                                 decimal.Decimal // of machine time
+	OtherCost                            decimal.Decimal
+	Hours                                decimal.Decimal
+	Begin, End                           time.Time
+}
+
+// Gap is a machine with its bill. Parts add up to Gap, which is Billed less Ours.
+type Gap struct {
+	Instance string                   `json:"instance"`
+	Job      string                   `json:"job"`
+	Currency money.Currency           `json:"currency"`
+	Ours     decimal.Decimal          `json:"ours"`
+	Billed   decimal.Decimal          `json:"billed"`
+	Gap      decimal.Decimal          `json:"gap"`
+	Parts    map[Part]decimal.Decimal `json:"parts"`
+	Lines    int                      `json:"lines"`
+	By       string                   `json:"by"` // how its lines were found: id, tag, time
+	Notes    []string                 `json:"notes,omitempty"`
+}
+
+// Alone is a line, or a machine, without a partner.
+type Alone struct {
+	Line     int             `json:"line,omitempty"` // of the bill
+	Resource string          `json:"resource"`
+	Job      string          `json:"job,omitempty"`
+	Amount   decimal.Decimal `json:"amount"`
+	Currency money.Currency  `json:"currency"`
+	Why      string          `json:"why"`
+}
+
+// Sum is how much of a currency, and of how many.
+type Sum struct {
+	Count  int             `json:"count"`
+	Amount decimal.Decimal `json:"amount"`
+}
+
+func (s *Sum) add(a decimal.Decimal) { s.Count, s.Amount = s.Count+1, s.Amount.Add(a) }
+
+// Total is the bill in one currency. File is Matched, NeverOurs, NotOurs, OtherMonths and Unread together.
+type Total struct {
+	Currency    money.Currency           `json:"currency"`
+	File        decimal.Decimal          `json:"file_total"`
+	Matched     Sum                      `json:"matched"`
+	NeverOurs   Sum                      `json:"billed_but_never_ours"`
+	NotOurs     Sum                      `json:"not_scrimps"`
+	OtherMonths Sum                      `json:"of_other_months"`
+	Unread      Sum                      `json:"not_read"`
+	Ours        decimal.Decimal          `json:"ours"`
+	NotBilled   Sum                      `json:"ours_not_billed_yet"`
+	Gap         decimal.Decimal          `json:"gap"` // of the machines that have a bill
+	Parts       map[Part]decimal.Decimal `json:"parts"`
+}
+
+// Answer is what came out.
+type Answer struct {
+	Month     string  `json:"month,omitempty"`
+	Totals    []Total `json:"totals"`
+	Gaps      []Gap   `json:"gaps"`                  // the largest first
+	NeverOurs []Alone `json:"billed_but_never_ours"` // in the order of the bill, the first 1,000
+	NotBilled []Alone `json:"ours_not_billed_yet"`
+	Others    []Alone `json:"of_other_months"`
+	Unread    int     `json:"rows_without_amount"`
+}
+
+type key struct {
+	instance string
+	currency money.Currency
+}
+
+// found is a machine with what of the bill is its own.
+type found struct {
+	Machine
+	lines   int
+	usage   decimal.Decimal
+	hours   decimal.Decimal
+	timed   bool
+	parts   map[Part]decimal.Decimal
+	by      map[string]bool
+	notes   []string
+	billed  decimal.Decimal
+	untimed int
+}
+
+// Books collect both sides.
+type Books struct {
+	since, until time.Time // of the month; zero: any time
+	machines     map[key]*found
+	instances    map[string]bool
+	jobs         map[string][]*found // by job, and by attempt
+	types        map[string][]*found
+	seen         map[string]int
+	places       int
+	answer       Answer
+	totals       map[money.Currency]*Total
+}
+
+// New compares what is of the span; zero times are of any time.
+func New(since, until time.Time) *Books {
+	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{},
+		jobs: map[string][]*found{}, types: map[string][]*found{}, seen: map[string]int{}, places: 2,
+		totals: map[money.Currency]*Total{}}
+	b.answer = Answer{Totals: []Total{}, Gaps: []Gap{}, NeverOurs: []Alone{}, NotBilled: []Alone{},
+		Others: []Alone{}}
+	if !since.IsZero() {
+		b.answer.Month = since.Format("2006-01")
+	}
+	return b
+}
+
+func (b *Books) total(c money.Currency) *Total {
+	if b.totals[c] == nil {
+		b.totals[c] = &Total{Currency: c, Parts: map[Part]decimal.Decimal{}}
+	}
+	return b.totals[c]
+}
+
+// Own adds what scrimp accounted. All of it comes before the bill.
+func (b *Books) Own(m Machine) {
+	b.total(m.Currency).Ours = b.total(m.Currency).Ours.Add(m.Cost).Add(m.OtherCost)
+	k := key{m.Instance, m.Currency}
+	f := b.machines[k]
+	if f == nil {
+		f = &found{Machine: Machine{Instance: m.Instance, Currency: m.Currency, Begin: m.Begin, End: m.End},
+			parts: map[Part]decimal.Decimal{}, by: map[string]bool{}}
+		b.machines[k] = f
+		b.instances[m.Instance] = true
+	}
+	f.Cost, f.OtherCost, f.Hours = f.Cost.Add(m.Cost), f.OtherCost.Add(m.OtherCost), f.Hours.Add(m.Hours)
+	f.Job, f.Type, f.Region = cmp.Or(f.Job, m.Job), cmp.Or(f.Type, m.Type), cmp.Or(f.Region, m.Region)
+	if m.Begin.Before(f.Begin) {
+		f.Begin = m.Begin
+	}
+	if m.End.After(f.End) {
+		f.End = m.End
+	}
+	for _, name := range []string{m.Job, m.Attempt} {
+		if name != "" && !slices.Contains(b.jobs[name], f) {
+			b.jobs[name] = append(b.jobs[name], f)
+		}
+	}
+	if t := strings.ToLower(m.Type); t != "" && !slices.Contains(b.types[t], f) {
+		b.types[t] = append(b.types[t], f)
+	}
+}
+
+// Row adds a row of the bill.
+func (b *Books) Row(r bill.Row) {
+	if p := r.Problem; p != nil {
+		if !p.Amount.Known {
+			b.answer.Unread++
+			return
+		}
+		t := b.total(p.Currency)
+		t.Unread.add(p.Amount.Value)
+		t.File = t.File.Add(p.Amount.Value)
+	}
+	for i := range r.Lines {
+		b.line(&r.Lines[i])
+	}
+}
+
+func alone(l *bill.Line, why string) Alone {
+	return Alone{Line: l.At, Resource: cmp.Or(l.Resource, l.Description), Job: l.Job, Amount: l.Billed,
+		Currency: l.Currency, Why: why}
+}
+
+func listed(list []Alone, a Alone) []Alone {
+	if len(list) < mostListed {
+		list = append(list, a)
+	}
+	return list
+}
+
+func (b *Books) line(l *bill.Line) {
+	t := b.total(l.Currency)
+	t.File = t.File.Add(l.Billed)
+	if _, part, ok := strings.Cut(l.Billed.String(), "."); ok {
+		b.places = max(b.places, len(strings.TrimRight(part, "0")))
+	}
+	f, by, why := b.partner(l)
+	ours := f != nil || why != ""
+	if !b.since.IsZero() && (l.Start.Before(b.since) || !l.Start.Before(b.until)) {
+		t.OtherMonths.add(l.Billed)
+		if ours {
+			why = "late or early: the charge is of " + l.Start.Format("2006-01")
+			b.answer.Others = listed(b.answer.Others, alone(l, why))
+		}
+		return
+	}
+	switch {
+	case f != nil:
+		t.Matched.add(l.Billed)
+		b.match(f, l, by)
+	case ours:
+		t.NeverOurs.add(l.Billed)
+		b.answer.NeverOurs = listed(b.answer.NeverOurs, alone(l, why))
+	default:
+		t.NotOurs.add(l.Billed)
+	}
+}
+
+func (b *Books) match(f *found, l *bill.Line, by string) {
+	f.lines, f.billed, f.by[by] = f.lines+1, f.billed.Add(l.Billed), true
+	add := func(p Part) { f.parts[p] = f.parts[p].Add(l.Billed) }
+	same := fmt.Sprint(f.Instance, l.Category, l.SKU, l.Description, l.Start.Unix(), l.End.Unix(), l.Quantity, l.Billed)
+	if at := b.seen[same]; at > 0 && l.Billed.Sign() != 0 {
+		add(Duplicate)
+		if len(f.notes) < 10 {
+			f.notes = append(f.notes, fmt.Sprintf("line %d says the same as line %d", l.At, at))
+		}
+		return
+	}
+	if len(b.seen) < mostLines {
+		b.seen[same] = l.At
+	}
+	switch l.Category {
+	case bill.Tax:
+		add(Tax)
+	case bill.Credit, bill.Refund:
+		add(Credit)
+	case bill.Commitment:
+		add(Commitment)
+	case bill.Compute:
+		f.usage = f.usage.Add(l.Billed)
+		if l.Quantity.Known && hourly(l.Unit) {
+			f.hours, f.timed = f.hours.Add(l.Quantity.Value), true
+		} else {
+			f.untimed++
+		}
+	default:
+		add(Other)
+	}
+}
+
+// hourly reports whether a quantity counts hours: Hrs, Hours, 1 Hour, h.
+func hourly(unit string) bool {
+	unit = strings.ToLower(unit)
+	return unit == "h" || strings.Contains(unit, "hr") || strings.Contains(unit, "hour")
+}
+
+// Finish compares.
+func (b *Books) Finish() Answer {
+	for _, f := range slices.SortedFunc(maps.Values(b.machines), func(x, y *found) int {
+		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Currency, y.Currency))
+	}) {
+		t, ours := b.total(f.Currency), f.Cost.Add(f.OtherCost)
+		if f.lines == 0 {
+			if ours.Sign() != 0 {
+				t.NotBilled.add(ours)
+				b.answer.NotBilled = listed(b.answer.NotBilled, Alone{Resource: f.Instance, Job: f.Job, Amount: ours,
+					Currency: f.Currency, Why: "no line of the bill is of this machine"})
+			}
+			continue
+		}
+		g := b.gap(f, ours)
+		for p, a := range g.Parts {
+			t.Parts[p] = t.Parts[p].Add(a)
+		}
+		t.Gap = t.Gap.Add(g.Gap)
+		b.answer.Gaps = append(b.answer.Gaps, g)
+	}
+	slices.SortStableFunc(b.answer.Gaps, func(x, y Gap) int { return size(y.Gap).Cmp(size(x.Gap)) })
+	for _, c := range slices.Sorted(maps.Keys(b.totals)) {
+		b.answer.Totals = append(b.answer.Totals, *b.totals[c])
+	}
+	return b.answer
+}
+
+func size(d decimal.Decimal) decimal.Decimal {
+	if d.Sign() < 0 {
+		return d.Neg()
+	}
+	return d
+}
