@@ -104,10 +104,9 @@ func (c *Client) Fees(ctx context.Context) ([]Fee, error) {
 	return ask[[]Fee](ctx, c, http.MethodGet, "/v1/chargeback/fees", nil)
 }
 
-// SetFee makes, changes or removes a fee.
+// SetFee makes, changes or removes a fee from its first month on.
 func (c *Client) SetFee(ctx context.Context, f Fee) error {
-	_, err := ask[any](ctx, c, http.MethodPut, "/v1/chargeback/fees", f)
-	return err
+	return c.Do(ctx, http.MethodPut, "/v1/chargeback/fees", f, nil)
 }
 
 // NameColumns is how many columns of a Table have names, which a spreadsheet may take for something else.

@@ -48,6 +48,7 @@ func TestChargeback_AddsUpToTheExport(t *testing.T) {
 		}
 		byTeam[team].Add(byTeam[team], cost)
 	}
+	w.must("PUT", "/v1/teams/team-9", api.SetTeam{}, nil)
 	for _, rule := range []string{"", "even", "fixed&share=team-0=1&share=team-9=2"} {
 		var v client.Chargeback
 		w.must("GET", "/v1/chargeback?month="+month+"&rule="+rule, nil, &v)
@@ -137,7 +138,7 @@ func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
 		t.Errorf("a viewer sets a fee: %d", rec.Code)
 	}
 	for bad, field := range map[string]string{"month=2026": "month", "month=2999-01": "month", "month=2026-13": "month", "rule=spin": "rule",
-		"rule=fixed": "rule", "rule=even&share=a=1": "share", "rule=fixed&share=a=x": "share"} {
+		"rule=fixed": "rule", "rule=even&share=a=1": "share", "rule=fixed&share=ghost=1": "share", "rule=fixed&share=a=x": "share"} {
 		if rec, p := w.ask("GET", "/v1/chargeback?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != field || p.Fix == "" {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)
 		}
@@ -148,6 +149,16 @@ func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
 		if rec, p := w.ask("PUT", "/v1/chargeback/fees", auth.OwnerName, bad); rec.Code != 422 || p.Field != field || p.Fix == "" {
 			t.Errorf("%+v: %d %+v", bad, rec.Code, p)
 		}
+	}
+	if rec, p := w.ask("GET", "/v1/chargeback?rule=fixed&share=team-0=1", ann, nil); rec.Code != 403 || p.Field != "rule" {
+		t.Errorf("a viewer of one team divides by a rule of their own: %d %+v", rec.Code, p)
+	}
+	// A new price from a month on leaves the months before as they were.
+	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "tracking", Amount: fee.Add(fee), Currency: money.USD, Since: "2999-03"}, nil)
+	var fees []client.Fee
+	w.must("GET", "/v1/chargeback/fees", nil, &fees)
+	if len(fees) != 2 || fees[0].Until != "2999-02" || fees[0].Amount != fee || fees[1].Amount != fee.Add(fee) {
+		t.Errorf("%+v", fees)
 	}
 	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "tracking"}, nil)
 	if rec, p := w.ask("PUT", "/v1/chargeback/fees", auth.OwnerName, client.Fee{Name: "tracking"}); rec.Code != 404 {

@@ -32,7 +32,8 @@ func (a *app) reconcileCmd() *cobra.Command {
 			"scrimp's tags, then by time and type), and compares what each machine was billed with what scrimp " +
 			"accounted for in the month. Each gap is split into price, time, rounding, tax, credit, commitment, other " +
 			"(disks, addresses, transfer) and duplicate lines; the parts add up to it exactly. What has no partner " +
-			"is listed on both sides. Currencies are never added up. Nothing is sent or booked." +
+			"is listed on both sides. Currencies are never added up. Machines of teams that you may not see count as not " +
+			"scrimp's. Nothing is sent or booked." +
 			"\n\nExit status: 0 compared, 1 error, or a row could not be read.",
 		Example: "  scrimp reconcile --month 2026-10 cur-00001.csv.gz\n" +
 			"  scrimp reconcile --month 2026-10 --json october-*.csv",
@@ -61,7 +62,7 @@ func (a *app) reconcileCmd() *cobra.Command {
 func (a *app) reconcile(ctx context.Context, c *command.Client, month string, files []string) (v reconcile.Answer,
 	unread int, err error) {
 	if month == "" {
-		month = charge.Month(charge.Month(a.Place().Now).Add(-time.Hour)).Format("2006-01")
+		month = charge.Month(charge.Month(a.Now().UTC()).Add(-time.Hour)).Format("2006-01")
 	}
 	since, err := time.Parse("2006-01", month)
 	if err != nil {
@@ -153,6 +154,9 @@ func owned(in io.Reader, f func(reconcile.Machine)) error {
 		}
 		if m.OtherCost = cost; ledger.Category(text("category")) == ledger.Compute {
 			m.Cost, m.OtherCost = cost, decimal.Decimal{}
+			if text("hours") != "" {
+				m.Plain = cost
+			}
 		}
 		if hours := text("hours"); hours != "" {
 			if m.Hours, err = decimal.Parse(hours); err != nil {

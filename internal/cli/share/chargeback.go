@@ -133,10 +133,11 @@ func (a *app) feeCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "fee NAME AMOUNT", Short: "Make, change or remove a shared cost of every month",
 		Args: command.Takes("NAME", "AMOUNT"),
 		Long: "Sets what a subscription or another fee costs a month. scrimp chargeback divides it among teams by the rule " +
-			"of the statement. The amount 0 removes it." + command.PlainExit,
+			"of the statement. With --since, months before keep what it cost then; without, all months change. The amount " +
+			"0 ends it." + command.PlainExit,
 		Example: "  scrimp chargeback fee tracking 450\n" +
 			"  scrimp chargeback fee support 99.50 --currency EUR --since 2026-10 --until 2027-09\n" +
-			"  scrimp chargeback fee tracking 0",
+			"  scrimp chargeback fee tracking 0 --since 2027-01",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			amount, err := money.Parse(args[1])
 			if err != nil {
@@ -146,9 +147,14 @@ func (a *app) feeCmd() *cobra.Command {
 			if err := c.SetFee(ctx, f); err != nil {
 				return c.Said(ctx, err)
 			}
-			done := "Fee " + args[0] + " is set."
+			done := "Fee " + args[0] + " is set"
 			if amount.IsZero() {
-				done = "Fee " + args[0] + " is removed."
+				done = "Fee " + args[0] + " has ended"
+			}
+			if since == "" {
+				done += " in all months, those that are over with them."
+			} else {
+				done += " from " + since + " on."
 			}
 			if a.JSON {
 				return a.Print(map[string]string{"done": done})

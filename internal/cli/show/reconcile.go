@@ -28,7 +28,7 @@ func Reconcile(v reconcile.Answer, p Place) string {
 		}
 		p.Fact(&s, "bill", "%s in %s", billed(t.File, c), c)
 		part("matched", t.Matched, "line")
-		part("never ours", t.NeverOurs, "line")
+		part("no machine", t.NeverOurs, "line")
 		part("not scrimp's", t.NotOurs, "line")
 		part("other months", t.OtherMonths, "line")
 		part("not read", t.Unread, "row")
@@ -48,13 +48,13 @@ func Reconcile(v reconcile.Answer, p Place) string {
 	}
 	if len(rows) > 0 {
 		s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "MACHINE", Key: true}, {Name: "OURS", Right: true},
-			{Name: "BILLED", Right: true}, {Name: "GAP", Right: true}, {Name: "BY", Leaves: 1}, {Name: "WHY"}}, rows,
+			{Name: "BILLED", Right: true}, {Name: "GAP", Right: true}, {Name: "BY", Leaves: 1}, {Name: "WHY", Least: 24}}, rows,
 			p.Columns()))
 	}
 	lists := []struct {
 		name string
 		of   []reconcile.Alone
-	}{{"BILLED, BUT NEVER OURS", v.NeverOurs}, {"OURS, NOT BILLED YET", v.NotBilled}, {"OF OTHER MONTHS", v.Others}}
+	}{{"BILLED, WITHOUT A MACHINE", v.NeverOurs}, {"OURS, NOT BILLED YET", v.NotBilled}, {"OF OTHER MONTHS", v.Others}}
 	for _, l := range lists {
 		var rows [][]string
 		for _, a := range l.of[:min(len(l.of), mostGaps)] {
@@ -66,7 +66,10 @@ func Reconcile(v reconcile.Answer, p Place) string {
 		}
 		if len(rows) > 0 {
 			s.WriteString("\n" + draw.Grid([]draw.Column{{Name: l.name, Key: true}, {Name: "LINE", Right: true, Leaves: 1},
-				{Name: "AMOUNT", Right: true}, {Name: "WHY"}}, rows, p.Columns()))
+				{Name: "AMOUNT", Right: true}, {Name: "WHY", Least: 30}}, rows, p.Columns()))
+			if n := len(l.of) - len(rows); n > 0 {
+				fmt.Fprintf(&s, "and %d more: --json lists them\n", n)
+			}
 		}
 	}
 	return s.String()

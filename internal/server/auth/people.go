@@ -52,6 +52,12 @@ func (p *People) Read(f func(*identity.Book)) {
 	f(p.book)
 }
 
+// HasTeam reports whether somebody made the team.
+func (p *People) HasTeam(name string) (has bool) {
+	p.Read(func(b *identity.Book) { _, has = b.Team(name) })
+	return has
+}
+
 // Change takes a change into the book once it is written. A change that the book does not
 // allow is wrong, and not written.
 func (p *People) Change(c identity.Change, write func() error) (wrong, err error) {

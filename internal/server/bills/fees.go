@@ -2,6 +2,7 @@
 package bills
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,12 +82,8 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "ask again", err)
 		return
 	}
-	had := len(list)
-	list = slices.DeleteFunc(list, func(o client.Fee) bool { return o.Name == f.Name })
-	switch {
-	case !f.Amount.IsZero():
-		list = append(list, f)
-	case len(list) == had:
+	list, found := from(list, f)
+	if f.Amount.IsZero() && !found {
 		reply.FieldProblem(w, http.StatusNotFound, "name", "there is no such fee", "scrimp chargeback fees lists them", nil)
 		return
 	}
@@ -94,7 +91,9 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "there are 200 fees", "remove one first", nil)
 		return
 	}
-	slices.SortFunc(list, func(a, b client.Fee) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b client.Fee) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Since, b.Since))
+	})
 	text, err := json.Marshal(list)
 	if err == nil {
 		err = d.Meta.PutMeta(r.Context(), feesMeta, string(text))
@@ -106,17 +105,43 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// from has a fee cost what f says from f's first month on; what it cost before stays, so that months that are over
+// keep their statements. found reports whether there was one then or later.
+func from(list []client.Fee, f client.Fee) (changed []client.Fee, found bool) {
+	for _, o := range list {
+		switch {
+		case o.Name != f.Name || o.Until != "" && o.Until < f.Since: // another, or over by then
+			changed = append(changed, o)
+		case o.Since < f.Since:
+			o.Until, found = monthBefore(f.Since), true
+			changed = append(changed, o)
+		default:
+			found = true
+		}
+	}
+	if !f.Amount.IsZero() {
+		changed = append(changed, f)
+	}
+	return changed, found
+}
+
+func monthBefore(month string) string {
+	t, err := time.Parse("2006-01", month)
+	if err != nil {
+		return month // checkFee refuses it
+	}
+	return t.AddDate(0, -1, 0).Format("2006-01")
+}
+
 // checkFee says what is wrong with a fee.
 func checkFee(f client.Fee) (field, title, fix string) {
 	first, _ := utf8.DecodeRuneInString(f.Name)
 	switch {
 	case len(f.Name) > mostName || !unicode.IsLetter(first) || strings.ContainsFunc(f.Name, unicode.IsControl):
-		return "name", "this is no name of a fee", "write up to 80 letters, the first of a to z"
+		return "name", "this is no name of a fee", "write up to 80 letters, the first a letter"
 	case f.Amount.Sign() < 0:
 		return "amount", "the amount is below zero", "write what a month costs"
-	case f.Amount.IsZero():
-		return "", "", ""
-	case !f.Currency.Valid():
+	case !f.Amount.IsZero() && !f.Currency.Valid():
 		return "currency", "this is no currency", "write its code of three letters, such as USD"
 	}
 	for field, text := range map[string]string{"since": f.Since, "until": f.Until} {

@@ -40,6 +40,8 @@ type Books struct {
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
 	// Fees are the shared costs of the month that begins then which are no charges of the ledger.
 	Fees func(ctx context.Context, month time.Time) ([]client.Fee, error)
+	// HasTeam reports whether somebody made the team.
+	HasTeam func(name string) bool
 
 	spent spent
 }

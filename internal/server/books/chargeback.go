@@ -2,6 +2,8 @@ package books
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"math/big"
 	"net/http"
@@ -56,7 +58,17 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 			"write proportional, even, or fixed with a share=TEAM=WEIGHT for each team", err)
 		return
 	}
+	if rule.Kind == chargeback.Fixed && auth.CallerOf(r).Role(identity.Everywhere) < identity.Viewer {
+		reply.FieldProblem(w, http.StatusForbidden, "rule", "a rule of your own needs the role viewer of all teams",
+			"leave --rule out: you see your teams by the usual rule", nil)
+		return
+	}
 	v, err := b.chargeback(r.Context(), auth.CallerOf(r), span, rule)
+	if errors.Is(err, errNoTeam) {
+		reply.FieldProblem(w, http.StatusBadRequest, "share", "shared cost is not divided by that",
+			"scrimp teams lists the teams", err)
+		return
+	}
 	if err != nil {
 		unread(w, "the ledger was not read", err)
 		return
@@ -93,6 +105,9 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 	for _, f := range fees {
 		m.AddFee(f.Name, f.Amount, f.Currency)
 	}
+	if err := b.knowsTeams(m, rule); err != nil {
+		return v, err
+	}
 	shares := map[lineKey][]client.ChargebackShare{}
 	for _, d := range m.Divide(rule) {
 		for _, p := range d.Parts {
@@ -118,6 +133,19 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 		v.Totals = totalsOf(&v)
 	}
 	return v, nil
+}
+
+var errNoTeam = errors.New("there is no such team, and it had no cost in the month")
+
+// knowsTeams refuses a share of a team that nobody knows: a slip of the pen would take the money.
+func (b *Books) knowsTeams(m *chargeback.Month, rule chargeback.Rule) error {
+	for _, s := range rule.Shares {
+		had := slices.ContainsFunc(m.Teams(), func(a *chargeback.Account) bool { return a.Name == s.Team })
+		if !had && !b.HasTeam(s.Team) {
+			return fmt.Errorf("%.60s: %w", s.Team, errNoTeam)
+		}
+	}
+	return nil
 }
 
 // everyone sees all teams: what one pays of shared cost depends on what the others had.

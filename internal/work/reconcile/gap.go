@@ -19,9 +19,9 @@ func (b *Books) gap(f *found, ours decimal.Decimal) Gap {
 		g.Parts[Other] = g.Parts[Other].Sub(f.OtherCost)
 	}
 	left := f.usage.Sub(f.Cost)
-	if f.timed && f.untimed == 0 && f.Hours.Sign() > 0 {
-		long := f.hours.Sub(f.Hours)
-		if at := times(long, f.Cost, f.Hours); size(at).Cmp(b.least(f.lines)) > 0 {
+	if f.timed && f.untimed == 0 && f.Hours.Sign() > 0 && f.Plain.Sign() > 0 {
+		// The hours of the bill have what a minimum charge adds, and so has the cost.
+		if at := times(f.hours, f.Plain, f.Hours).Sub(f.Cost); size(at).Cmp(b.least(f.lines)) > 0 {
 			g.Parts[Time], left = at, left.Sub(at)
 		}
 	}
@@ -40,7 +40,7 @@ func (b *Books) gap(f *found, ours decimal.Decimal) Gap {
 
 // least is half of the last decimal that the bill has, for each line.
 func (b *Books) least(lines int) decimal.Decimal {
-	d, _ := decimal.Parse(fmt.Sprintf("%de-%d", 5*lines, min(b.places, 12)+1)) // digits and an exponent
+	d, _ := decimal.Parse(fmt.Sprintf("%de-%d", 5*lines, min(b.places, 9)+1)) // digits and an exponent
 	return d
 }
 

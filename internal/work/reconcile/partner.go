@@ -19,6 +19,7 @@ func (b *Books) partner(l *bill.Line) (f *found, by, why string) {
 		if m := b.machines[key{name, l.Currency}]; m != nil {
 			return m, "id", ""
 		}
+		b.foreign[name] = l.Currency
 		return nil, "", fmt.Sprintf("scrimp accounts for this machine in another currency than %s: no rate is known",
 			l.Currency)
 	}

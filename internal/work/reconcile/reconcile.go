@@ -44,6 +44,7 @@ type Machine struct {
 	Instance, Job, Attempt, Type, Region string
 	Currency                             money.Currency
 	Cost                                 decimal.Decimal // of machine time
+	Plain                                decimal.Decimal // of that, by the hour: without minimum charges and other rules
 	OtherCost                            decimal.Decimal
 	Hours                                decimal.Decimal
 	Begin, End                           time.Time
@@ -131,6 +132,7 @@ type Books struct {
 	since, until time.Time // of the month; zero: any time
 	machines     map[key]*found
 	instances    map[string]bool
+	foreign      map[string]money.Currency // machines with lines in another currency, and in which
 	jobs         map[string][]*found // by job, and by attempt
 	types        map[string][]*found
 	seen         map[string]int
@@ -141,7 +143,7 @@ type Books struct {
 
 // New compares what is of the span; zero times are of any time.
 func New(since, until time.Time) *Books {
-	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{},
+	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{}, foreign: map[string]money.Currency{},
 		jobs: map[string][]*found{}, types: map[string][]*found{}, seen: map[string]int{}, places: 2,
 		totals: map[money.Currency]*Total{}}
 	b.answer = Answer{Totals: []Total{}, Gaps: []Gap{}, NeverOurs: []Alone{}, NotBilled: []Alone{},
@@ -170,6 +172,7 @@ func (b *Books) Own(m Machine) {
 		b.machines[k] = f
 		b.instances[m.Instance] = true
 	}
+	f.Plain = f.Plain.Add(m.Plain)
 	f.Cost, f.OtherCost, f.Hours = f.Cost.Add(m.Cost), f.OtherCost.Add(m.OtherCost), f.Hours.Add(m.Hours)
 	f.Job, f.Type, f.Region = cmp.Or(f.Job, m.Job), cmp.Or(f.Type, m.Type), cmp.Or(f.Region, m.Region)
 	if m.Begin.Before(f.Begin) {
@@ -291,9 +294,13 @@ func (b *Books) Finish() Answer {
 		t, ours := b.total(f.Currency), f.Cost.Add(f.OtherCost)
 		if f.lines == 0 {
 			if ours.Sign() != 0 {
+				why := "no line of the bill is of this machine"
+				if c := b.foreign[f.Instance]; c != "" {
+					why = fmt.Sprintf("its lines are in %s, and no rate is known", c)
+				}
 				t.NotBilled.add(ours)
 				b.answer.NotBilled = listed(b.answer.NotBilled, Alone{Resource: f.Instance, Job: f.Job, Amount: ours,
-					Currency: f.Currency, Why: "no line of the bill is of this machine"})
+					Currency: f.Currency, Why: why})
 			}
 			continue
 		}

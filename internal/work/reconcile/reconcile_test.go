@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func dec(s string) decimal.Decimal {
 func machine(n int) reconcile.Machine {
 	at := month.Add(time.Duration(n) * 24 * time.Hour)
 	return reconcile.Machine{Instance: fmt.Sprintf("i-%d", n), Job: fmt.Sprintf("j%d", n), Attempt: fmt.Sprintf("j%d.1", n), Type: "p5.48xlarge",
-		Currency: money.USD, Cost: dec("20"), Hours: dec("10"), Begin: at, End: at.Add(10 * time.Hour)}
+		Currency: money.USD, Cost: dec("20"), Plain: dec("20"), Hours: dec("10"), Begin: at, End: at.Add(10 * time.Hour)}
 }
 
 // line is the bill of machine n.
@@ -101,8 +102,27 @@ func TestReconcile_NamesEachPlantedDifference(t *testing.T) {
 		len(v.Others) != 1 || usd.OtherMonths.Amount.Cmp(dec("7")) != 0 || v.Unread != 1 || usd.Unread.Amount.Cmp(dec("3.5")) != 0 {
 		t.Errorf("%+v", v)
 	}
-	if len(v.NotBilled) != 2 || v.NotBilled[0].Resource != "i-11" || v.NotBilled[1].Resource != "i-12" {
+	if len(v.NotBilled) != 2 || v.NotBilled[0].Resource != "i-11" || v.NotBilled[1].Resource != "i-12" ||
+		!strings.Contains(v.NotBilled[1].Why, "EUR") {
 		t.Errorf("%+v", v.NotBilled)
+	}
+}
+
+// A machine of 6 minutes at $2 an hour pays for a whole hour, here and on the bill: a bill that says so has no gap, and
+// one that is dearer is so by its price alone.
+func TestReconcile_CountsAMinimumChargeAsHours(t *testing.T) {
+	for billed, want := range map[string]string{"2": "", "2.5": "0.5"} {
+		b := reconcile.New(month, next)
+		m := machine(1)
+		m.Cost, m.Plain, m.Hours = dec("0.2"), dec("0.2"), dec("0.1")
+		b.Own(m)
+		m.Cost, m.Plain, m.Hours = dec("1.8"), dec("0"), dec("0") // the minimum
+		b.Own(m)
+		b.Row(bill.Row{Lines: []bill.Line{line(1, 1, "1", billed)}})
+		g := b.Finish().Gaps[0]
+		if price := g.Parts[reconcile.Price]; want == "" && len(g.Parts) > 0 || want != "" && (len(g.Parts) != 1 || price.Cmp(dec(want)) != 0) {
+			t.Errorf("billed %s: %v, want price %s", billed, g.Parts, want)
+		}
 	}
 }
 
