@@ -143,6 +143,9 @@ func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)
 		}
 	}
+	if rec, p := w.ask("PUT", "/v1/chargeback/fees", auth.OwnerName, client.Fee{Name: "team-0", Amount: fee, Currency: money.USD}); rec.Code != 422 || p.Field != "name" {
+		t.Errorf("a fee has the name of a team: %d %+v", rec.Code, p)
+	}
 	for field, bad := range map[string]client.Fee{"name": {Name: "(idle machines)", Amount: fee, Currency: money.USD}, "currency": {Name: "a", Amount: fee, Currency: "EURO"},
 		"amount": {Name: "a", Amount: fee.Neg(), Currency: money.USD}, "since": {Name: "a", Amount: fee, Currency: money.USD, Since: "soon"},
 		"until": {Name: "a", Amount: fee, Currency: money.USD, Since: "2026-10", Until: "2026-09"}} {

@@ -337,10 +337,9 @@ func (s *Server) furnish() {
 	s.view.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
-	s.bills = &bills.Desk{Meta: s.store}
+	s.bills = &bills.Desk{Meta: s.store, HasTeam: s.gate.People.HasTeam}
 	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log,
-		Telemetry: s.telemetry.Receipt, Fees: s.bills.FeesOf,
-		HasTeam: s.gate.People.HasTeam}
+		Telemetry: s.telemetry.Receipt, Fees: s.bills.FeesOf, HasTeam: s.bills.HasTeam}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

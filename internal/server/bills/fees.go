@@ -28,7 +28,8 @@ type Meta interface {
 // Desk answers what is asked about bills.
 type Desk struct {
 	Meta    Meta
-	setting sync.Mutex // of fees
+	HasTeam func(name string) bool // whether somebody made the team
+	setting sync.Mutex             // of fees
 }
 
 const (
@@ -73,6 +74,11 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 	f.Name = strings.TrimSpace(f.Name)
 	if field, title, fix := checkFee(f); field != "" {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, title, fix, nil)
+		return
+	}
+	if d.HasTeam(f.Name) {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "a team has this name",
+			"give the fee another: a statement could not tell them apart", nil)
 		return
 	}
 	d.setting.Lock()

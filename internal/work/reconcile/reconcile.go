@@ -133,7 +133,7 @@ type Books struct {
 	machines     map[key]*found
 	instances    map[string]bool
 	foreign      map[string]money.Currency // machines with lines in another currency, and in which
-	jobs         map[string][]*found // by job, and by attempt
+	jobs         map[string][]*found       // by job, and by attempt
 	types        map[string][]*found
 	seen         map[string]int
 	places       int
@@ -143,8 +143,9 @@ type Books struct {
 
 // New compares what is of the span; zero times are of any time.
 func New(since, until time.Time) *Books {
-	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{}, foreign: map[string]money.Currency{},
-		jobs: map[string][]*found{}, types: map[string][]*found{}, seen: map[string]int{}, places: 2,
+	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{},
+		foreign: map[string]money.Currency{},
+		jobs:    map[string][]*found{}, types: map[string][]*found{}, seen: map[string]int{}, places: 2,
 		totals: map[money.Currency]*Total{}}
 	b.answer = Answer{Totals: []Total{}, Gaps: []Gap{}, NeverOurs: []Alone{}, NotBilled: []Alone{},
 		Others: []Alone{}}
