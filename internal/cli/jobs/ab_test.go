@@ -37,6 +37,31 @@ func TestAB_TakesWhatDiagnoseNames(t *testing.T) {
 	}
 }
 
+// A change that no run would see, or one that replaces another, is refused in each way that it can be written.
+func TestAB_RefusesWhatNoRunSees(t *testing.T) {
+	for _, c := range []struct {
+		file, set, want string
+	}{
+		{"", "env.SCRIMP_SEED=4", "scrimp sets it for each pair"},
+		{"", "env={SCRIMP_SEED: 4}", "scrimp sets it for each pair"},
+		{"", "env.B=1|env.SCRIMP_SEED=4", "scrimp sets it for each pair"},
+		{"env: {SCRIMP_SEED: 4}\n", "env={}", "scrimp sets it for each pair"},
+		{"env: {SCRIMP_SEED: 4}\n", "env.B=1|env.SCRIMP_SEED=4", "scrimp sets it for each pair"},
+		{"", "any_of=[{name: a, env: {SCRIMP_SEED: '4'}, resources: {cpus: 2}}, {name: b, env: {A: c}}]", "`any_of` sets SCRIMP_SEED"},
+		{"", "env.B=1|env.B=2", "--set env.B is given twice"},
+		{"", "env.B=1|env={C: 2}", "--set env.B and --set env set the same field"},
+		{"", "env={C: 2}|env.C=1", "--set env and --set env.C set the same field"},
+		{"", "env.B=1|env.BC=2", ""},
+		{"env: {SCRIMP_SEED: 4}\n", "env.B=1", ""},
+	} {
+		b := baseline{job: "train", text: []byte("command: python train.py\n" + c.file)}
+		_, _, err := b.arms(abFlags{set: strings.Split(c.set, "|")}, time.Now())
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with %s: %v, which does not say %q", c.file, c.set, err, c.want)
+		}
+	}
+}
+
 func TestStageOf_LeavesOutWhatTheComparisonHas(t *testing.T) {
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("name: a\ncommand: b\nteam: c\ntags: {d: e}\nsecrets: [F]\n"+
 		"inherit: [G]\noutputs: [h]\nworkdir: i\ndeadline: in 6h\nbudget: $3\nenv: {J: k}\n"), "a", time.Now())
