@@ -116,6 +116,10 @@ func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
 	if !v.Failed || !strings.Contains(v.Why, "has reported no f1 that is a number: it has reported accuracy") {
 		t.Errorf("a metric that nobody reports: %+v", v)
 	}
+	v, _ = h.compare(3, "job.yaml", "--set", "command=echo step 1/1 accuracy nan", "--tolerance", "accuracy=1%")
+	if !v.Failed || !strings.Contains(v.Why, "has reported no accuracy that is a number: none at all, or nan") {
+		t.Errorf("a metric that is nan: %+v", v)
+	}
 	v, _ = h.compare(0, "job.yaml", "--set", "env.GAIN=1", "--seeds", "1")
 	if v.Verdict != nil || v.Complete != 1 || v.Arms[0].Mean != nil || v.Saving == nil || v.Arms[0].Memory != nil {
 		t.Errorf("a comparison without a tolerance: %+v", v)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/job/spec"
 )
@@ -58,6 +59,21 @@ func TestAB_RefusesWhatNoRunSees(t *testing.T) {
 		_, _, err := b.arms(abFlags{set: strings.Split(c.set, "|")}, time.Now())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s with %s: %v, which does not say %q", c.file, c.set, err, c.want)
+		}
+	}
+}
+
+// A run whose last value is nan has no value, also where an earlier one was a number.
+func TestNoNumber_IsOfTheLastValue(t *testing.T) {
+	one, nan := api.MetricValue{Value: new(0.5)}, api.MetricValue{}
+	for _, c := range []struct {
+		metric string
+		values []api.MetricValue
+		want   bool
+	}{{"accuracy", []api.MetricValue{one, nan}, true}, {"accuracy", []api.MetricValue{nan, one}, false}, {"accuracy", nil, false},
+		{"loss", []api.MetricValue{nan}, false}} {
+		if got := noNumber(api.MetricValues{Metric: "accuracy", Values: c.values}, c.metric); got != c.want {
+			t.Errorf("%s of %v: %v", c.metric, c.values, got)
 		}
 	}
 }
