@@ -231,8 +231,8 @@ func seedLeftAlone(list [2]arm, fields []string) error {
 	before, had := base.Env[spec.SeedVariable]
 	after, has := change.Env[spec.SeedVariable]
 	if had != has || before != after || slices.Contains(fields, "env."+spec.SeedVariable) {
-		return fmt.Errorf("--set env.%s: scrimp sets it for each pair, so a change of it reaches no run: choose the seeds by "+
-			"--first-seed and --seeds", spec.SeedVariable)
+		return fmt.Errorf("--set env.%s: scrimp sets it for each pair, so a change of it reaches no run: choose the seeds "+
+			"by --first-seed and --seeds", spec.SeedVariable)
 	}
 	for _, v := range slices.Concat(base.AnyOf, change.AnyOf) {
 		if _, set := v.Env[spec.SeedVariable]; set {
