@@ -87,6 +87,21 @@ func TestAB_JudgesAChangeByPairs(t *testing.T) {
 	if *v.Verdict != ab.CannotTell || v.Complete < 2 || v.Complete > 4 || !strings.Contains(v.Why, "whatever the last") || v.Arms[0].Runs[5].Job != "" {
 		t.Errorf("two pairs that differ: %+v", v)
 	}
+	// A name is that of one comparison, so each can be shown again.
+	before := h.do("groups")
+	out, err := h.try("ab", "-y", "job.yaml", "--set", "env.GAIN=1", "--seeds", "1", "--name", "early")
+	if err == nil || !strings.Contains(out, "--name early: early has that name already: give another, such as --name early-2") {
+		t.Errorf("a name twice: %v, %s", err, out)
+	}
+	if after := h.do("groups"); after != before {
+		t.Errorf("the comparison that was refused was submitted:\n%s", after)
+	}
+	if v, _ = h.compare(0, "job.yaml", "--set", "env.GAIN=1", "--seeds", "1"); v.Group != "seeded-ab-2" {
+		t.Errorf("the second comparison without a name is %s", v.Group)
+	}
+	if again := h.do("ab", "status", "seeded-ab"); again != text {
+		t.Errorf("the first comparison is not shown any more:\n%s", again)
+	}
 }
 
 func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
@@ -100,6 +115,10 @@ func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
 	v, _ = h.compare(3, "job.yaml", "--set", "env.GAIN=1", "--tolerance", "f1=1%")
 	if !v.Failed || !strings.Contains(v.Why, "has reported no f1 that is a number: it has reported accuracy") {
 		t.Errorf("a metric that nobody reports: %+v", v)
+	}
+	v, _ = h.compare(3, "job.yaml", "--set", "command=echo step 1/1 accuracy nan", "--tolerance", "accuracy=1%")
+	if !v.Failed || !strings.Contains(v.Why, "has reported no accuracy that is a number: none at all, or nan") {
+		t.Errorf("a metric that is nan: %+v", v)
 	}
 	v, _ = h.compare(0, "job.yaml", "--set", "env.GAIN=1", "--seeds", "1")
 	if v.Verdict != nil || v.Complete != 1 || v.Arms[0].Mean != nil || v.Saving == nil || v.Arms[0].Memory != nil {
@@ -119,6 +138,11 @@ func TestAB_RefusesWhatCannotBeCompared(t *testing.T) {
 		"job.yaml --set env.GAIN":                                  "write FIELD=VALUE",
 		"job.yaml --set enviroment.A=b":                            "`enviroment`",
 		"job.yaml --set env.GAIN=0":                                "changes nothing",
+		"job.yaml --set env.SCRIMP_SEED=4":                         "scrimp sets it for each pair",
+		"job.yaml --set env.A=b --set env.A=c":                     "--set env.A is given twice",
+		"job.yaml --set env.A=b --seeds 0":                         "0 seeds: give 1 to 50",
+		"job.yaml --set env.A=b --tolerance accuracy=0":            "say how much worse",
+		"job.yaml --set env.A=b --tolerance accuracy=1e300%":       "at most 100%",
 		"job.yaml --set deadline=none":                             "`deadline`",
 		"job.yaml --set name=other":                                "changes nothing",
 		"job.yaml --set resources.cpus=many":                       "`resources.cpus`",

@@ -28,6 +28,7 @@ type abFlags struct {
 	set                           []string
 	tolerance, goal, budget, name string
 	seeds, first                  int
+	counted                       bool // --seeds was given
 	plan, yes, detach, force      bool
 }
 
@@ -56,6 +57,7 @@ run failed.`,
 			if len(f.set) == 0 {
 				return a.abShow(cmd, args, f)
 			}
+			f.counted = cmd.Flags().Changed("seeds")
 			return a.ab(cmd.Context(), args[0], f)
 		},
 	}
@@ -71,7 +73,8 @@ run failed.`,
 	flags.IntVar(&f.first, "first-seed", 1, "`seed` of the first pair; the others count up from it")
 	flags.StringVar(&f.budget, "budget", "", "let all runs together cost at most this `amount`, as '$20' (default: the "+
 		"budget of the job file for each run)")
-	flags.StringVar(&f.name, "name", "", "call the comparison by this `name` (default: the job's name with -ab)")
+	flags.StringVar(&f.name, "name", "", "call the comparison by this `name`, which no other has (default: "+
+		"the job's name with -ab, and a number if that is taken)")
 	flags.BoolVar(&f.plan, "plan", false, "show what the pairs would cost and can tell, and run nothing (default: run)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "submit and return; nothing stops it early then (default: show the "+
@@ -83,7 +86,7 @@ run failed.`,
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	cmd.AddCommand(&cobra.Command{Use: "status NAME", Short: "Show a comparison again", Args: command.Takes("NAME"),
-		Long: "Shows the newest comparison of that name, or of that id: its arms, the difference and the verdict." +
+		Long: "Shows the newest comparison of that name: its arms, the difference and the verdict." +
 			command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return a.abStatus(ctx, c, args[0])
@@ -170,12 +173,16 @@ func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Not
 	if list[0].job, notes, err = load(b.text); err != nil {
 		return list, nil, err
 	}
-	text := b.text
+	text, fields := b.text, []string{}
 	for _, s := range f.set {
 		field, value, ok := strings.Cut(s, "=")
 		if !ok || field == "" {
 			return list, nil, fmt.Errorf("--set %q: write FIELD=VALUE, such as env.PRECISION=bf16", s)
 		}
+		if err := setOnce(fields, field); err != nil {
+			return list, nil, err
+		}
+		fields = append(fields, field)
 		if text, err = spec.With(text, field, value); err != nil {
 			return list, nil, fmt.Errorf("--set %s: %w", s, err)
 		}
@@ -189,6 +196,9 @@ func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Not
 		}
 		return list, nil, fmt.Errorf("--set %s: %w", strings.Join(f.set, " --set "), err)
 	}
+	if err := seedLeftAlone(list, fields); err != nil {
+		return list, nil, err
+	}
 	same := [2][]byte{}
 	for i := range list {
 		if same[i], err = stageOf(list[i].job).Encode(); err != nil {
@@ -200,6 +210,36 @@ func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Not
 			"it (name, team, tags, budget, deadline, outputs)", strings.Join(f.set, " --set "))
 	}
 	return list, notes, nil
+}
+
+// setOnce refuses a field that --set has set already, alone or with what it is a part of: one would replace the other.
+func setOnce(before []string, field string) error {
+	for _, other := range before {
+		if field == other {
+			return fmt.Errorf("--set %s is given twice: give it once", field)
+		}
+		if strings.HasPrefix(field, other+".") || strings.HasPrefix(other, field+".") {
+			return fmt.Errorf("--set %s and --set %s set the same field: give it once", other, field)
+		}
+	}
+	return nil
+}
+
+// seedLeftAlone refuses a change of the seed, and one of the alternatives, which would replace that of each pair.
+func seedLeftAlone(list [2]arm, fields []string) error {
+	base, change := list[0].job, list[1].job
+	before, had := base.Env[spec.SeedVariable]
+	after, has := change.Env[spec.SeedVariable]
+	if had != has || before != after || slices.Contains(fields, "env."+spec.SeedVariable) {
+		return fmt.Errorf("--set env.%s: scrimp sets it for each pair, so a change of it reaches no run: choose the seeds "+
+			"by --first-seed and --seeds", spec.SeedVariable)
+	}
+	for _, v := range slices.Concat(base.AnyOf, change.AnyOf) {
+		if _, set := v.Env[spec.SeedVariable]; set {
+			return fmt.Errorf("`any_of` sets %s, which scrimp sets for each pair: leave it out", spec.SeedVariable)
+		}
+	}
+	return nil
 }
 
 // stageOf is what both runs of a comparison have of a job: without what the comparison as a whole has.
@@ -237,7 +277,7 @@ func (f *abFlags) design(j spec.Job) (d ab.Design, err error) {
 			return d, err
 		}
 	}
-	if d.Pairs == 0 {
+	if d.Pairs == 0 && !f.counted {
 		d.Pairs = 3
 		if d.Metric != "" {
 			d.Pairs = ab.MinPairs

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/job/spec"
 )
@@ -33,6 +34,46 @@ func TestAB_TakesWhatDiagnoseNames(t *testing.T) {
 		b := baseline{job: "train", text: []byte("command: python train.py\nresources: {accelerator: A100:2, cpus: 8}\n")}
 		if _, _, err := b.arms(f, time.Now()); err != nil {
 			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// A change that no run would see, or one that replaces another, is refused in each way that it can be written.
+func TestAB_RefusesWhatNoRunSees(t *testing.T) {
+	for _, c := range []struct {
+		file, set, want string
+	}{
+		{"", "env.SCRIMP_SEED=4", "scrimp sets it for each pair"},
+		{"", "env={SCRIMP_SEED: 4}", "scrimp sets it for each pair"},
+		{"", "env.B=1|env.SCRIMP_SEED=4", "scrimp sets it for each pair"},
+		{"env: {SCRIMP_SEED: 4}\n", "env={}", "scrimp sets it for each pair"},
+		{"env: {SCRIMP_SEED: 4}\n", "env.B=1|env.SCRIMP_SEED=4", "scrimp sets it for each pair"},
+		{"", "any_of=[{name: a, env: {SCRIMP_SEED: '4'}, resources: {cpus: 2}}, {name: b, env: {A: c}}]", "`any_of` sets SCRIMP_SEED"},
+		{"", "env.B=1|env.B=2", "--set env.B is given twice"},
+		{"", "env.B=1|env={C: 2}", "--set env.B and --set env set the same field"},
+		{"", "env={C: 2}|env.C=1", "--set env and --set env.C set the same field"},
+		{"", "env.B=1|env.BC=2", ""},
+		{"env: {SCRIMP_SEED: 4}\n", "env.B=1", ""},
+	} {
+		b := baseline{job: "train", text: []byte("command: python train.py\n" + c.file)}
+		_, _, err := b.arms(abFlags{set: strings.Split(c.set, "|")}, time.Now())
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with %s: %v, which does not say %q", c.file, c.set, err, c.want)
+		}
+	}
+}
+
+// A run whose last value is nan has no value, also where an earlier one was a number.
+func TestNoNumber_IsOfTheLastValue(t *testing.T) {
+	one, nan := api.MetricValue{Value: new(0.5)}, api.MetricValue{}
+	for _, c := range []struct {
+		metric string
+		values []api.MetricValue
+		want   bool
+	}{{"accuracy", []api.MetricValue{one, nan}, true}, {"accuracy", []api.MetricValue{nan, one}, false}, {"accuracy", nil, false},
+		{"loss", []api.MetricValue{nan}, false}} {
+		if got := noNumber(api.MetricValues{Metric: "accuracy", Values: c.values}, c.metric); got != c.want {
+			t.Errorf("%s of %v: %v", c.metric, c.values, got)
 		}
 	}
 }

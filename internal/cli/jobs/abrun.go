@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,9 @@ func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms 
 		}
 		p.Name = f.name
 	}
+	if p.Name, err = freeName(ctx, c, p.Name, f.name != ""); err != nil {
+		return p, nil, err
+	}
 	if own := base.Budget.Dollars; own != nil {
 		budget = new(own.Times(2 * d.Pairs))
 	}
@@ -129,6 +133,34 @@ func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms 
 	p.Total(budget)
 	p.Notes = abNotes(base, d)
 	return p, budget, nil
+}
+
+// freeName is the name of a new comparison. One that a pipeline or comparison of the same user has is refused where the
+// user gave it, and else gets a number: scrimp ab status would not show the older one any more.
+func freeName(ctx context.Context, c *command.Client, name string, given bool) (string, error) {
+	var me api.Me
+	if err := c.Do(ctx, http.MethodGet, "/v1/me", nil, &me); err != nil {
+		return "", err
+	}
+	list, err := c.Groups(ctx)
+	if err != nil {
+		return "", err
+	}
+	taken := map[string]string{}
+	for _, g := range list {
+		if g.Kind == "pipeline" && g.User == me.User {
+			taken[g.ID], taken[g.Name] = g.ID, g.ID
+		}
+	}
+	free := name
+	for n := 2; taken[free] != ""; n++ {
+		end := "-" + strconv.Itoa(n)
+		free = spec.Label(name[:min(len(name), spec.MaxName-len(end))]) + end
+	}
+	if given && free != name {
+		return "", fmt.Errorf("--name %s: %s has that name already: give another, such as --name %s", name, taken[name], free)
+	}
+	return free, nil
 }
 
 // abNotes are what a user should know of a comparison before it spends money.

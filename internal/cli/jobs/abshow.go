@@ -155,6 +155,9 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 	}
 	if values, err := c.Metric(ctx, s.Job); err == nil { // of an older server it may not be there
 		pace(r.Times, values.Values)
+		if r.NoNumber = noNumber(values, metric); r.NoNumber {
+			r.Value = nil
+		}
 	}
 	if t, err := (topFlags{}).measured(ctx, c, s.Job); err == nil {
 		r.Memory = map[string]float64{}
@@ -165,6 +168,12 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 		}
 	}
 	return r, nil
+}
+
+// noNumber reports whether the last value of a metric is known to be nan or infinite.
+func noNumber(v api.MetricValues, metric string) bool {
+	n := len(v.Values)
+	return n > 0 && v.Metric == metric && v.Values[n-1].Value == nil
 }
 
 // pace adds how long an epoch and a step took from the first value of the newest attempt to its last.

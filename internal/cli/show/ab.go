@@ -35,6 +35,7 @@ type ABRun struct {
 	Cost   money.Amount `json:"cost"`
 	Closed bool         `json:"closed"`
 
+	NoNumber bool               `json:"-"` // its last value of the metric is nan or infinite
 	Reported []string           `json:"-"` // the metrics that it has reported
 	Times    map[string]float64 `json:"times,omitempty"`
 	Memory   map[string]float64 `json:"peak_memory_bytes,omitempty"`
@@ -138,9 +139,14 @@ func (v *AB) broken() {
 			switch {
 			case r.Closed && r.State == "succeeded" && r.Value == nil && v.Design.Metric != "":
 				slices.Sort(r.Reported)
-				why = fmt.Sprintf("%s has reported no %s", r.Job, v.Design.Metric)
-				if len(r.Reported) > 0 {
-					why += " that is a number: it has reported " + strings.Join(r.Reported, ", ")
+				why = fmt.Sprintf("%s has reported no %s that is a number", r.Job, v.Design.Metric)
+				switch {
+				case r.NoNumber:
+					why = fmt.Sprintf("the %s that %s has reported is no number, but nan or infinite", v.Design.Metric, r.Job)
+				case len(r.Reported) > 0:
+					why += ": it has reported " + strings.Join(r.Reported, ", ")
+				default:
+					why += ": none at all, or nan"
 				}
 			case r.Closed && r.State != "succeeded" && r.State != "cancelled":
 				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, Words(r.State))
@@ -236,6 +242,9 @@ func (v AB) Text(p Place) string {
 		}
 		p.Fact(&b, "difference", "%s; the tolerance allows %s", text, allowed(d, *v.Allowed))
 	}
+	if v.Arms[0].TimeUnit == PerRun {
+		p.Fact(&b, "time", "of whole runs: neither epochs nor steps were reported by all of them")
+	}
 	verdict := "not judged"
 	if v.Verdict != nil {
 		verdict = strings.ReplaceAll(string(*v.Verdict), "_", " ")
@@ -261,13 +270,14 @@ func (v AB) Text(p Place) string {
 func (v AB) more(b *strings.Builder, p Place) {
 	cost, n := "", *v.MorePairs
 	if v.MoreCost != nil {
-		cost = " cost about " + money.Short(*v.MoreCost, v.Currency)
+		cost = ", and cost about " + money.Short(*v.MoreCost, v.Currency)
 	}
 	if n > ab.MaxPairs {
-		p.Fact(b, "more", "%d more pairs%s, which no comparison has: a larger tolerance needs fewer", n, cost)
+		p.Fact(b, "more", "%d more pairs would probably tell%s. A comparison has at most %d: a larger tolerance needs fewer",
+			n, cost, ab.MaxPairs)
 		return
 	}
-	p.Fact(b, "more", "%d more pairs%s: --seeds %d --first-seed %d tell with a probability of 80 %%", n, cost, n,
+	p.Fact(b, "more", "%d more pairs tell with a probability of 80 %%%s: --seeds %d --first-seed %d", n, cost, n,
 		v.Design.First+v.Design.Pairs)
 }
 

@@ -44,13 +44,21 @@ func TestAB_FitsItsTerminal(t *testing.T) {
 	silent := compared(d, 0)
 	silent.Arms[0].Runs[0].Value, silent.Arms[0].Runs[0].Reported = nil, []string{"loss"}
 	silent.Sum()
+	nan := compared(d, 0)
+	nan.Arms[1].Runs[0].Value, nan.Arms[1].Runs[0].NoNumber = nil, true
+	nan.Sum()
+	whole, one := compared(d, 0), d
+	delete(whole.Arms[1].Runs[0].Times, show.PerEpoch)
+	whole.Sum()
+	one.Pairs = 1
 	list := []show.AB{
 		compared(d, -0.0001, -0.0002, 0.0001, -0.0003, -0.0004, 0.0001), compared(d, -0.005, 0.004), compared(three, 0, 0.001, 0.0002),
-		compared(plain, 0, 0), compared(d), broken, silent, compared(d, -0.01, -0.02, -0.01, -0.015, -0.02, -0.03),
+		compared(plain, 0, 0), compared(d), broken, silent, compared(d, -0.01, -0.02, -0.01, -0.015, -0.02, -0.03), nan, whole,
 	}
 	budget := money.Picos(4_000_000_000_000)
 	plans := []show.ABPlan{{Name: "train-ab", Baseline: "train", Design: d, Runs: 12, Budget: new("$4"), Each: [2]*[3]float64{{0.8, 0.9, 1}, {0.4, 0.5, 0.6}},
-		Notes: []string{"outputs of the runs are not kept"}}, {Name: "train-ab", Baseline: "train", Design: three, Runs: 6}, {Name: "a", Baseline: "b", Design: plain, Runs: 4}}
+		Notes: []string{"outputs of the runs are not kept"}}, {Name: "train-ab", Baseline: "train", Design: three, Runs: 6}, {Name: "a", Baseline: "b", Design: plain, Runs: 4},
+		{Name: "a", Baseline: "b", Design: one, Runs: 2}}
 	for width, name := range map[int]string{100: "100", 80: "80", 60: "60", 0: "piped"} {
 		p, text := show.Place{Width: width, Now: now}, ""
 		for _, v := range list {
@@ -68,6 +76,14 @@ func TestAB_FitsItsTerminal(t *testing.T) {
 		}
 		if strings.Contains(text, "\x1b") {
 			t.Error("a reason steers the terminal")
+		}
+	}
+	text := strings.Join(strings.Fields(list[1].Text(show.Place{})+nan.Text(show.Place{})+whole.Text(show.Place{})+plans[3].Text(show.Place{})), " ")
+	for _, want := range []string{"284 more pairs would probably tell, and cost about $371.76. A comparison has at most 50: a larger",
+		"the accuracy that train-ab.change-1 has reported is no number, but nan or infinite", "time of whole runs: neither epochs nor steps were reported by all",
+		"1 pair of two runs, with seed 1; both", "no verdict: 1 pair never tells with"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q:\n%s", want, text)
 		}
 	}
 	for i, want := range []ab.Verdict{ab.NoWorse, ab.CannotTell, ab.CannotTell, "", ab.CannotTell, ab.CannotTell, ab.CannotTell, ab.Worse} {

@@ -46,14 +46,25 @@ func (v *ABPlan) Total(budget *money.Amount) {
 	}
 }
 
+// never says that so few pairs never tell.
+func never(pairs int) string {
+	if pairs == 1 {
+		return "1 pair never tells"
+	}
+	return fmt.Sprintf("%d pairs never tell", pairs)
+}
+
 // Text is the plan for people.
 func (v ABPlan) Text(p Place) string {
 	var b strings.Builder
 	d := v.Design
 	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", Clean(v.Name), Clean(v.Baseline),
 		Clean(strings.Join(d.Set, ", "))), p.Columns()))
-	p.Fact(&b, "runs", "%s of two runs with one seed, %d to %d; both runs of a pair at once", draw.Count(d.Pairs, "pair"),
-		d.First, d.First+d.Pairs-1)
+	seeds := fmt.Sprintf("seed %d", d.First)
+	if d.Pairs > 1 {
+		seeds = fmt.Sprintf("seeds %d to %d", d.First, d.First+d.Pairs-1)
+	}
+	p.Fact(&b, "runs", "%s of two runs, with %s; both runs of a pair at once", draw.Count(d.Pairs, "pair"), seeds)
 	for i, name := range []string{"baseline", "change"} {
 		if x := v.Each[i]; x != nil {
 			p.Fact(&b, name, "%s a run (%s to %s)", USD(x[1]), USD(x[0]), USD(x[2]))
@@ -76,8 +87,8 @@ func (v ABPlan) Text(p Place) string {
 	case v.CanTell == nil:
 		p.Fact(&b, "tells", "time, memory and cost; quality is not judged without --tolerance METRIC=AMOUNT")
 	case !*v.CanTell:
-		p.Fact(&b, "tells", "no verdict: %s never tell with an error of at most %g %%. %d can: --seeds %d",
-			draw.Count(d.Pairs, "pair"), 100*ab.Error, ab.MinPairs, ab.MinPairs)
+		p.Fact(&b, "tells", "no verdict: %s with an error of at most %g %%. %d can: --seeds %d", never(d.Pairs),
+			100*ab.Error, ab.MinPairs, ab.MinPairs)
 	default:
 		goal, much := "less", fmt.Sprintf("%g", d.Tolerance)
 		if d.Maximize {

@@ -17,8 +17,8 @@ import (
 // MaxGrace bounds what a program that ignores its signal is paid for.
 const MaxGrace = Duration(time.Hour)
 
-// maxName leaves room for the number that tells jobs of one name apart.
-const maxName = 40
+// MaxName is the length of the longest name of a job. It leaves room for the number that tells jobs of one name apart.
+const MaxName = 40
 
 var (
 	labelForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -99,8 +99,8 @@ func (c *checker) program() {
 		"write what to run, such as command: python train.py")
 	c.wrong(j.Command != "" && len(j.Args) > 0, "args", "stands beside command", "keep one of the two")
 	c.wrong(len(j.Args) > 0 && j.Args[0] == "", "args", "names no program", "begin with the program")
-	c.wrong(!labelForm.MatchString(j.Name) || len(j.Name) > maxName, "name", fmt.Sprintf("is %q", j.Name),
-		fmt.Sprintf("use small letters, digits and dashes, at most %d, such as %s", maxName, Label(j.Name)))
+	c.wrong(!labelForm.MatchString(j.Name) || len(j.Name) > MaxName, "name", fmt.Sprintf("is %q", j.Name),
+		fmt.Sprintf("use small letters, digits and dashes, at most %d, such as %s", MaxName, Label(j.Name)))
 	c.image("image", j.Image)
 	c.environment("env", j.Env)
 	for i, name := range j.Secrets {

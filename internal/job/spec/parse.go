@@ -167,8 +167,8 @@ func Label(s string) string {
 		}
 	}
 	label := strings.Trim(b.String(), "-")
-	if len(label) > maxName {
-		label = strings.Trim(label[:maxName], "-")
+	if len(label) > MaxName {
+		label = strings.Trim(label[:MaxName], "-")
 	}
 	if label == "" {
 		return "job"

@@ -41,6 +41,9 @@ type Design struct {
 	Set       []string `json:"set"`        // FIELD=VALUE of the changed arm
 }
 
+// mostTolerance is above every tolerance in units of the metric.
+const mostTolerance = 1e15
+
 // ParseTolerance reads [METRIC=]NUMBER[%]: the metric, the tolerance and whether it is a share of the baseline's value.
 func ParseTolerance(text string) (metric string, tolerance float64, relative bool, err error) {
 	number := text
@@ -53,12 +56,21 @@ func ParseTolerance(text string) (metric string, tolerance float64, relative boo
 		number = strings.TrimSpace(number)
 	}
 	tolerance, no := strconv.ParseFloat(number, 64)
-	if no != nil || math.IsNaN(tolerance) || math.IsInf(tolerance, 0) || tolerance < 0 {
+	if (no != nil && !errors.Is(no, strconv.ErrRange)) || math.IsNaN(tolerance) || tolerance < 0 {
 		return "", 0, false, fmt.Errorf("%q is no tolerance: write accuracy=0.2%% for a share of the baseline's value, or "+
 			"accuracy=0.002 in its units", text)
 	}
 	if relative {
 		tolerance /= 100
+	}
+	switch {
+	case tolerance == 0, relative && tolerance <= rounding: // no number of pairs shows that nothing at all is lost
+		return "", 0, false, fmt.Errorf("%q allows nothing: say how much worse the change may be, such as accuracy=0.2%%",
+			text)
+	case relative && tolerance > 1:
+		return "", 0, false, fmt.Errorf("%q is more than all of the baseline's value: give at most 100%%", text)
+	case tolerance >= mostTolerance:
+		return "", 0, false, fmt.Errorf("%q is too large: give a tolerance below %g", text, mostTolerance)
 	}
 	return metric, tolerance, relative, nil
 }
@@ -107,12 +119,29 @@ type Pair struct {
 	Other float64
 }
 
+// rounding is which share of the values a difference has to be to count. Less is an error of rounding.
+const rounding = 1e-12
+
+// settled is v, or 0 where it is no more than rounding of values of that size.
+func settled(v, size float64) float64 {
+	if math.Abs(v) <= rounding*size {
+		return 0
+	}
+	return v
+}
+
+// size is the larger of both values without its sign.
+func (p Pair) size() float64 { return max(math.Abs(p.Base), math.Abs(p.Other)) }
+
+// difference is the change less the baseline.
+func (p Pair) difference() float64 { return settled(p.Other-p.Base, p.size()) }
+
 // gain is how much better than the baseline the change was.
 func (d *Design) gain(p Pair) float64 {
 	if d.Maximize {
-		return p.Other - p.Base
+		return p.difference()
 	}
-	return p.Base - p.Other
+	return 0 - p.difference() // and no negative zero
 }
 
 // allowed is how much worse the change of a pair may be.

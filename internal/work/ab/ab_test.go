@@ -292,6 +292,8 @@ func TestJudge_SaysWhatItCannotTell(t *testing.T) {
 	d := Design{Metric: "accuracy", Maximize: true, Tolerance: 1, Pairs: 6}
 	short := d
 	short.Pairs = 3
+	one := d
+	one.Pairs = 1
 	for _, c := range []struct {
 		what  string
 		d     Design
@@ -303,6 +305,8 @@ func TestJudge_SaysWhatItCannotTell(t *testing.T) {
 		{"no pair", d, nil, CannotTell, false, "no pair"},
 		{"no metric", Design{Pairs: 3}, pairsOf(1, 2), Unjudged, false, "not judged"},
 		{"three pairs", short, pairsOf(1, 2, 3), CannotTell, true, "3 pairs never tell with an error of at most 5 %, whatever they report: 6 can"},
+		{"one pair", one, pairsOf(1), CannotTell, true, "1 pair never tells with an error of at most 5 %, whatever it reports: 6 can"},
+		{"one is left", d, pairsOf(-2, .5, -2, .5, -2), CannotTell, true, "whatever the last pair reports, it cannot decide"},
 		{"five of six", d, pairsOf(-.1, .2, .3, .1, 0), CannotTell, false, "5 of 6 pairs"},
 		{"six", d, pairsOf(-.1, .2, .3, .1, 0, -.5), NoWorse, true, "not worse"},
 		{"six better", d, pairsOf(.1, .2, .3, .1, .5, .6), Better, true, "better"},
@@ -353,10 +357,65 @@ func TestJudge_GivesUpOnlyWhatIsHopeless(t *testing.T) {
 	}
 }
 
+// Values that are equal but for rounding differ by 0, and a value at the tolerance is not above it.
+func TestJudge_LeavesRoundingOut(t *testing.T) {
+	t.Parallel()
+	var equal, rounded, turns, limit []Pair
+	for i := range 6 {
+		v := 0.9 + 0.001*float64(i)
+		equal = append(equal, Pair{Seed: i, Base: v, Other: v})
+		rounded = append(rounded, Pair{Seed: i, Base: v, Other: v + 0.1*v - v/10})
+		turns = append(turns, Pair{Seed: i, Base: v, Other: v + 0.1*float64(1-i%2*2)})
+		limit = append(limit, Pair{Seed: i, Base: v, Other: v - 0.01})
+	}
+	for _, maximize := range []bool{true, false} {
+		d := Design{Metric: "m", Maximize: maximize, Tolerance: 0.01, Pairs: 6}
+		for i, pairs := range [][]Pair{equal, rounded} {
+			got := Judge(d, pairs)
+			if got.Verdict != NoWorse || got.Difference != 0 || got.Low == nil || *got.Low != 0 || got.High == nil || *got.High != 0 {
+				t.Errorf("equal values %d, maximize %v: %+v, %v to %v", i, maximize, got, *got.Low, *got.High)
+			}
+			for _, v := range []float64{got.Difference, *got.Low, *got.High} {
+				if math.Signbit(v) {
+					t.Errorf("equal values %d, maximize %v: a zero is negative", i, maximize)
+				}
+			}
+		}
+		if got := Judge(d, turns[:2]); got.Difference != 0 {
+			t.Errorf("what cancels leaves %g", got.Difference)
+		}
+		if got := Judge(d, limit); maximize && got.Verdict != CannotTell || !maximize && got.Verdict != Better {
+			t.Errorf("maximize %v: a loss of just the tolerance is %+v", maximize, got)
+		}
+	}
+	// One pair that differs bounds the mean at the 0 of the others, without a rest.
+	d := Design{Metric: "m", Maximize: true, Tolerance: 0.01, Pairs: 6}
+	if got := Judge(d, pairsOf(0, 0, 0.5, 0, 0, 0)); got.Low == nil || *got.Low != 0 {
+		t.Errorf("the lower bound of one gain and five zeroes: %+v, %v", got, *got.Low)
+	}
+}
+
+// A share of a baseline of 0 is 0, and no number of pairs helps.
+func TestJudge_SaysThatAShareOfZeroAllowsNothing(t *testing.T) {
+	t.Parallel()
+	d := Design{Metric: "loss", Tolerance: 0.1, Relative: true, Pairs: 6}
+	got := Judge(d, []Pair{{Seed: 1}})
+	if !got.Over || got.More != 0 || !strings.Contains(got.Why, "a baseline of 0 allows nothing: use an absolute one, such as --tolerance loss=0.01") {
+		t.Errorf("no difference from 0: %+v", got)
+	}
+	if got = Judge(d, []Pair{{Seed: 1, Other: 1}}); got.Over || got.More != 0 {
+		t.Errorf("worse than 0: %+v", got)
+	}
+	if got = Judge(d, []Pair{{Seed: 1, Base: 1, Other: 1}}); got.More == 0 {
+		t.Errorf("a baseline of 1: %+v", got)
+	}
+}
+
 func TestParseTolerance(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"accuracy=0.2%": "accuracy 0.002 true", "val/loss=0.01": "val/loss 0.01 false", "1%": " 0.01 true", "a=b=0": "a=b 0 false",
+		"accuracy=0.2%": "accuracy 0.002 true", "val/loss=0.01": "val/loss 0.01 false", "1%": " 0.01 true", "a=b=2": "a=b 2 false",
+		"a=100%": "a 1 true", "a=9e14": "a 9e+14 false",
 		"acc= 2 %": "acc 0.02 true", "0.5": " 0.5 false",
 	} {
 		metric, tolerance, relative, err := ParseTolerance(text)
@@ -364,9 +423,13 @@ func TestParseTolerance(t *testing.T) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "accuracy", "=1%", "accuracy=", "accuracy=-1", "accuracy=NaN", "a=inf", "a=1%%", "a=1 percent"} {
-		if _, _, _, err := ParseTolerance(text); err == nil {
-			t.Errorf("%q is a tolerance", text)
+	for text, want := range map[string]string{"": "no tolerance", "accuracy": "no tolerance", "=1%": "names no metric", "accuracy=": "no tolerance",
+		"accuracy=-1": "no tolerance", "accuracy=NaN": "no tolerance", "a=1%%": "no tolerance", "a=1 percent": "no tolerance",
+		"a=0": "say how much worse", "a=-0": "say how much worse", "0%": "say how much worse", "a=1e-400": "say how much worse",
+		"a=1e-13%": "say how much worse", "a=1e300%": "at most 100%", "a=101%": "at most 100%", "a=1e400%": "at most 100%",
+		"a=inf": "below 1e+15", "a=1e15": "below 1e+15", "a=1e400": "below 1e+15"} {
+		if _, _, _, err := ParseTolerance(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, which does not say %q", text, err, want)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Verdict is what a comparison has shown.
@@ -43,10 +45,13 @@ func Judge(d Design, pairs []Pair) Result {
 		return Result{Verdict: CannotTell, Why: "no pair of runs is complete yet", More: max(d.Pairs, MinPairs)}
 	}
 	r, gains := decide(d, pairs)
+	size := 0.0
 	for _, p := range pairs[:r.Pairs] {
-		r.Difference += (p.Other - p.Base) / float64(r.Pairs)
+		r.Difference += p.difference() / float64(r.Pairs)
 		r.Allowed += d.allowed(p) / float64(r.Pairs)
+		size = max(size, p.size())
 	}
+	r.Difference = settled(r.Difference, size)
 	if !ignored(pairs[:r.Pairs]) {
 		r.Low, r.High = interval(d, gains)
 	}
@@ -58,7 +63,7 @@ func decide(d Design, pairs []Pair) (r Result, gains []float64) {
 	margins := make([]float64, len(pairs))
 	for i, p := range pairs {
 		gains = append(gains, d.gain(p))
-		margins[i] = gains[i] + d.allowed(p)
+		margins[i] = settled(gains[i]+d.allowed(p), p.size())
 	}
 	up, down := positive(margins, d.Pairs), positive(negated(margins), d.Pairs)
 	r = Result{Verdict: CannotTell, Pairs: len(pairs)}
@@ -73,6 +78,13 @@ func decide(d Design, pairs []Pair) (r Result, gains []float64) {
 			"SCRIMP_SEED, so they count as one", len(pairs))
 	case !r.Over:
 		r.undecided(d, margins)
+		if d.allowsNothing(pairs) { // so no number of pairs would probably tell
+			r.More = 0
+			if r.Over && d.Pairs >= MinPairs {
+				r.Why = fmt.Sprintf("a tolerance in %% of a baseline of 0 allows nothing: use an absolute one, such as "+
+					"--tolerance %s=0.01", d.Metric)
+			}
+		}
 	case up == 0 || down > 0 && down < up:
 		r.Verdict, r.Why = Worse, "it is worse than the tolerance allows"
 	case positive(gains, d.Pairs) > 0:
@@ -81,6 +93,11 @@ func decide(d Design, pairs []Pair) (r Result, gains []float64) {
 		r.Verdict, r.Why = NoWorse, "it is not worse than the tolerance allows"
 	}
 	return r, gains
+}
+
+// allowsNothing reports whether the tolerance is a share of baselines that are all 0.
+func (d *Design) allowsNothing(pairs []Pair) bool {
+	return d.Relative && !slices.ContainsFunc(pairs, func(p Pair) bool { return p.Base != 0 })
 }
 
 // earlier is the earlier of two looks, where 0 is none.
@@ -97,13 +114,15 @@ func (r *Result) undecided(d Design, margins []float64) {
 	best := math.Ldexp(1, -left) // what is left may all go one way
 	switch {
 	case d.Pairs < MinPairs:
-		r.Why = fmt.Sprintf("%d pairs never tell with an error of at most %g %%, whatever they report: %d can",
-			d.Pairs, 100*Error, MinPairs)
+		r.Why = fmt.Sprintf("%s with an error of at most %g %%, whatever %s: %d can",
+			count(d.Pairs, "1 pair never tells", "%d pairs never tell"), 100*Error,
+			count(d.Pairs, "it reports", "they report"), MinPairs)
 		r.Over = left == 0
 	case left == 0:
 		r.Why, r.Over = "the differences between the pairs are too large for so few", true
 	case atLeast(margins)*best > level(d.Pairs) && atLeast(negated(margins))*best > level(d.Pairs):
-		r.Why, r.Over = fmt.Sprintf("whatever the last %d pairs report, they cannot decide it any more", left), true
+		r.Why, r.Over = "whatever the last "+count(left, "pair reports, it cannot", "%d pairs report, they cannot")+
+			" decide it any more", true
 	default:
 		r.Why = fmt.Sprintf("%d of %d pairs are complete", len(margins), d.Pairs)
 	}
@@ -115,6 +134,14 @@ func (r *Result) undecided(d Design, margins []float64) {
 	if r.More = MinPairs; deviation > 0 {
 		r.More = needed(math.Abs(mean) / deviation)
 	}
+}
+
+// count is one, or many with the number for %d.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return strings.ReplaceAll(many, "%d", strconv.Itoa(n))
 }
 
 // ignored reports whether all of at least three pairs have the same values.
@@ -156,7 +183,7 @@ func minus(v *float64) *float64 {
 	if v == nil {
 		return nil
 	}
-	return new(-*v)
+	return new(0 - *v) // and no negative zero
 }
 
 // bound is the lower bound of the mean of values; nil: there is none.
@@ -170,6 +197,10 @@ func bound(d Design, values []float64) *float64 {
 		return positive(shifted, d.Pairs) > 0
 	}
 	no := slices.Max(values)
+	if spread == 0 && proved(no-1e-9*math.Max(1, math.Abs(no))) {
+		return &no
+	}
+	size := max(math.Abs(no), math.Abs(slices.Min(values)))
 	yes := slices.Min(values) - 64*spread - 1e-9*math.Max(1, math.Abs(no))
 	if !proved(yes) {
 		return nil
@@ -182,5 +213,6 @@ func bound(d Design, values []float64) *float64 {
 			no = middle
 		}
 	}
+	yes = settled(yes, 10*size) // the search and the test round
 	return &yes
 }
