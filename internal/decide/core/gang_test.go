@@ -270,6 +270,38 @@ func TestAGangKeepsTheMachinesThatAreLeft(t *testing.T) {
 	}
 }
 
+// A user ends a job whose next attempt waits for a machine that it keeps, while all that it asked the provider for is
+// granted: nobody answers that it is cancelled, so its machines are given back at once, and paid.
+func TestJobEnded_GivesBackAGangThatWaitsForWhatItKeeps(t *testing.T) {
+	g := newGang(t, 3, 0, nil)
+	g.grants("g.1", "i1", "i2", "i3")
+	g.runs("g.1", time.Minute)
+	g.do(10*time.Minute, CheckpointSaved{Attempt: "g.1", Message: 5, Manifest: "m", Step: 100, Captured: agentsStart.Add(g.at + 10*time.Minute)})
+	g.do(2*time.Minute, Progressed{Attempt: "g.1", Message: 6, Step: 120})
+	g.end("i2", "interrupted")
+	g.do(time.Second, TaskGone{Attempt: "g.1"}) // rank 2 is still there
+	g.at += time.Minute
+	g.grants("g.2", "i4")
+	if g.job().Asked() == nil || g.State().AttemptOf("g.2") != nil {
+		t.Fatal("it has begun without the machine that it keeps")
+	}
+	out := g.do(time.Second, JobEnded{Job: "g"})
+	got := kinds(out)
+	for _, want := range []string{"terminate i1", "terminate i4"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("the end led to %v, not to %s", got, want)
+		}
+	}
+	g.at += time.Minute
+	for _, id := range []string{"i1", "i3", "i4"} {
+		g.end(id, "terminated")
+	}
+	if g.job().Costs() || g.cost["g"] != g.sum {
+		t.Errorf("the job costs still: %v; it cost %v, its machines %v", g.job().Costs(), g.cost["g"], g.sum)
+	}
+	g.replays()
+}
+
 // A program that fails on one machine is the job's failure once all others have said how they
 // ended.
 func TestAFailureOfARankIsTheJobs(t *testing.T) {

@@ -212,9 +212,6 @@ func (ts *Attempts) lacks(j *state.Job, i *state.Instance) {
 // disbands gives up an allocation that has some of its machines, and lets its job try again.
 func (ts *Attempts) disbands(j *state.Job, a *state.Allocation, why string) {
 	ts.launches.giveUp(a, why)
-	if a.Answered() { // nothing else can come of it
-		ts.launches.unanswered(a, state.CancelDone, state.JobQueued{})
-	}
 	ts.jobs.requeue(j, state.JobQueued{Why: why})
 	ts.dropsAwaited(j, a)
 }

@@ -342,6 +342,9 @@ func (ls *Launches) reviewAsked(j *state.Job, a *state.Allocation) {
 func (ls *Launches) giveUp(a *state.Allocation, why string) {
 	ls.Fact(state.AllocationCancelling{Allocation: a.ID(), Why: why})
 	ls.holdsAgain(nil)
+	if a.Answered() { // all that was asked of a provider is granted: nothing else can come of it
+		ls.unanswered(a, state.CancelDone, state.JobQueued{})
+	}
 }
 
 // OverAt wakes a job that waits when its wall clock runs out.
