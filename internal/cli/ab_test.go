@@ -126,7 +126,7 @@ func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
 	}
 }
 
-// What is wrong is said before money is spent, and most of it before a server runs.
+// scrimp ab refuses a wrong comparison before it spends money, and mostly before a server runs.
 func TestAB_RefusesWhatCannotBeCompared(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -103,13 +103,13 @@ func (m Sale) Text(p show.Place) string {
 	}, rows, p.Columns()) + paid.String() + away.String()
 }
 
-// mostCooling is how many offers are named of which the same is said.
+// mostCooling bounds how many offers of one reason are named.
 const mostCooling = 6
 
 // coolingOff says which offers are not asked for a while, and why.
 func coolingOff(sale []api.Listing, now time.Time, p show.Place) string {
 	var b strings.Builder
-	said := map[string][]string{} // offers, by what is said of them
+	said := map[string][]string{} // offers, by reason
 	var order []string
 	for _, l := range sale {
 		if l.Cools.IsZero() {

@@ -147,6 +147,27 @@ func SpawnKey(b state.Spawn) string {
 	return b.Parts[0].Job
 }
 
+// checkTerms returns what is wrong with a group's name or terms, whatever the limits say; nil: nothing.
+func (ad *Admission) checkTerms(name string, t *state.GroupTerms) error {
+	if err := state.ParseGroup(name, t.Kind); err != nil {
+		return err
+	}
+	if ad.State.Job(name) != nil {
+		return errors.New("a job has that name")
+	}
+	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
+		return errors.New("give a budget of zero or more, and from 1 to 10,000 members at once")
+	}
+	if err := cmp.Or(checkStudy(t), checkPipeline(t), ad.checkSchedule(t)); err != nil {
+		return err
+	}
+	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
+		a.Step < 1 || a.From < 0 || a.Step > groups.MaxIndex || a.From > groups.MaxIndex) {
+		return errors.New("an array has from 1 to 10,000 members, with indexes of zero or more")
+	}
+	return nil
+}
+
 // Opening weighs a hold that is to begin.
 func (w *Weighing) Opening(b *state.GroupOpened, user string) (v Verdict) {
 	m := w.m
@@ -154,21 +175,8 @@ func (w *Weighing) Opening(b *state.GroupOpened, user string) (v Verdict) {
 		return Verdict{No: &step.Refusal{Job: b.Group, Why: why, Err: err}}
 	}
 	t := b.Terms
-	if err := state.ParseGroup(b.Group, t.Kind); err != nil {
+	if err := m.checkTerms(b.Group, &t); err != nil {
 		return refuse(step.NoGroup, err)
-	}
-	if m.State.Job(b.Group) != nil {
-		return refuse(step.NoGroup, errors.New("a job has that name"))
-	}
-	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
-		return refuse(step.NoGroup, errors.New("give a budget of zero or more, and from 1 to 10,000 members at once"))
-	}
-	if err := cmp.Or(checkStudy(&t), checkPipeline(&t), m.checkSchedule(&t)); err != nil {
-		return refuse(step.NoGroup, err)
-	}
-	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
-		a.Step < 1 || a.From < 0 || a.Step > groups.MaxIndex || a.From > groups.MaxIndex) {
-		return refuse(step.NoGroup, errors.New("an array has from 1 to 10,000 members, with indexes of zero or more"))
 	}
 	if no := m.noDependency(b.Group, t.After); no != nil {
 		return Verdict{No: no}
