@@ -63,7 +63,7 @@ func serverImage(t *testing.T) image.Image {
 		t.Fatal(err)
 	}
 	return image.Image{Name: "localhost/scrimp:1", Entrypoint: []string{"/usr/bin/scrimp", "serve"}, User: "65532:65532",
-		Files: []image.File{{Path: "usr/bin/scrimp", Body: body}, {Path: "data/"}}}
+		Files: []image.File{{Path: "usr/bin/scrimp", Body: body, Mode: 0o755}, {Path: "data/"}}}
 }
 
 const local = "images: [{name: scrimp, newName: localhost/scrimp, newTag: \"1\"}]\n"

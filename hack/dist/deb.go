@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"scrimp/internal/test/image"
 )
 
 // debianVersion orders what comes before a release before it: 0.1.0-dev is 0.1.0~dev.
@@ -21,8 +23,8 @@ func (p parts) debian() ([]byte, error) {
 	}
 	size, sums := 0, ""
 	for _, f := range files {
-		size += len(f.body)
-		sums += fmt.Sprintf("%x  %s\n", md5.Sum(f.body), f.name) //nolint:gosec // likewise
+		size += len(f.Body)
+		sums += fmt.Sprintf("%x  %s\n", md5.Sum(f.Body), f.Path) //nolint:gosec // likewise
 	}
 	control := fmt.Sprintf(`Package: scrimp
 Version: %s
@@ -37,62 +39,62 @@ Description: train on time for the least money
  interrupted, saves and resumes it, and buys on-demand only when the deadline
  asks for it.
 `, debianVersion(p.Version), p.arch, (size+1023)/1024)
-	var members []entry
+	var members []image.File
 	for _, part := range []struct {
 		name string
-		list []entry
+		list []image.File
 	}{
-		{"control.tar.gz", []entry{{name: "control", body: []byte(control)}, {name: "md5sums", body: []byte(sums)}}},
+		{"control.tar.gz", []image.File{{Path: "control", Body: []byte(control)}, {Path: "md5sums", Body: []byte(sums)}}},
 		{"data.tar.gz", files},
 	} {
-		all, err := tarball(part.list, "./", p.When)
+		all, err := image.Tar(part.list, "./", p.When)
 		if err == nil {
-			all, err = compress(all)
+			all, err = image.Gzip(all)
 		}
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, entry{name: part.name, body: all})
+		members = append(members, image.File{Path: part.name, Body: all})
 	}
-	return ar(append([]entry{{name: "debian-binary", body: []byte("2.0\n")}}, members...), p.When), nil
+	return ar(append([]image.File{{Path: "debian-binary", Body: []byte("2.0\n")}}, members...), p.When), nil
 }
 
 // debianFiles are the program and its manual where Debian has them.
-func (p parts) debianFiles() ([]entry, error) {
-	list := []entry{{name: "usr/bin/scrimp", body: p.binary, mode: 0o755}}
+func (p parts) debianFiles() ([]image.File, error) {
+	list := []image.File{{Path: "usr/bin/scrimp", Body: p.binary, Mode: 0o755}}
 	for _, f := range p.manual {
-		f.name = "usr/" + strings.Replace(f.name, "share/zsh/site-functions", "share/zsh/vendor-completions", 1)
-		if strings.HasSuffix(f.name, ".1") {
-			packed, err := compress(f.body)
+		f.Path = "usr/" + strings.Replace(f.Path, "share/zsh/site-functions", "share/zsh/vendor-completions", 1)
+		if strings.HasSuffix(f.Path, ".1") {
+			packed, err := image.Gzip(f.Body)
 			if err != nil {
 				return nil, err
 			}
-			f.name, f.body = f.name+".gz", packed
+			f.Path, f.Body = f.Path+".gz", packed
 		}
 		list = append(list, f)
 	}
 	for from, to := range map[string]string{"LICENSE": "copyright", "CHANGELOG.md": "changelog.gz"} {
 		text, err := os.ReadFile(filepath.Join(p.Root, from))
 		if err == nil && strings.HasSuffix(to, ".gz") {
-			text, err = compress(text)
+			text, err = image.Gzip(text)
 		}
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, entry{name: "usr/share/doc/scrimp/" + to, body: text})
+		list = append(list, image.File{Path: "usr/share/doc/scrimp/" + to, Body: text})
 	}
 	sortByName(list)
 	return list, nil
 }
 
 // ar is an archive in the form that dpkg reads.
-func ar(members []entry, when time.Time) []byte {
+func ar(members []image.File, when time.Time) []byte {
 	var out bytes.Buffer
 	out.WriteString("!<arch>\n")
 	for _, m := range members {
-		fmt.Fprintf(&out, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", m.name, when.Unix(), 0, 0, 0o100644, len(m.body))
-		out.Write(m.body)
-		if len(m.body)%2 == 1 {
+		fmt.Fprintf(&out, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", m.Path, when.Unix(), 0, 0, 0o100644, len(m.Body))
+		out.Write(m.Body)
+		if len(m.Body)%2 == 1 {
 			out.WriteByte('\n')
 		}
 	}

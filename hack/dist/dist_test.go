@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"scrimp/internal/cli"
+	"scrimp/internal/test/image"
 	"scrimp/internal/test/lane"
 )
 
@@ -113,12 +114,12 @@ func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
 		t.Fatalf("%d and %d files, want 4", len(first), len(second))
 	}
 	for i := range first {
-		if first[i].name != second[i].name || !bytes.Equal(first[i].body, second[i].body) {
-			t.Errorf("%s and %s are not the same", first[i].name, second[i].name)
+		if first[i].Path != second[i].Path || !bytes.Equal(first[i].Body, second[i].Body) {
+			t.Errorf("%s and %s are not the same", first[i].Path, second[i].Path)
 		}
 	}
-	files, _ := read(t, unpacked(t, first[0].body))
-	stem := strings.TrimSuffix(first[0].name, ".tar.gz")
+	files, _ := read(t, unpacked(t, first[0].Body))
+	stem := strings.TrimSuffix(first[0].Path, ".tar.gz")
 	binary := files[stem+"/bin/scrimp"]
 	if runtime.GOOS == "linux" {
 		file := filepath.Join(t.TempDir(), "scrimp")
@@ -130,9 +131,9 @@ func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
 			t.Errorf("its version is %s (%v)", out, err)
 		}
 	}
-	billed(t, first[1].body)
+	billed(t, first[1].Body)
 	debian(t, first[2], binary)
-	layout(t, first[3].body, binary)
+	layout(t, first[3].Body, binary)
 }
 
 // billed verifies a bill of materials: each relation is between what is there, and what is imported is.
@@ -162,9 +163,9 @@ func billed(t *testing.T, b []byte) {
 }
 
 // debian verifies a package: the members of the archive, and that dpkg reads it where it is installed.
-func debian(t *testing.T, deb entry, binary []byte) {
+func debian(t *testing.T, deb image.File, binary []byte) {
 	t.Helper()
-	rest, ok := bytes.CutPrefix(deb.body, []byte("!<arch>\n"))
+	rest, ok := bytes.CutPrefix(deb.Body, []byte("!<arch>\n"))
 	var names []string
 	for len(rest) >= 60 && ok {
 		head := string(rest[:60])
@@ -192,8 +193,8 @@ func debian(t *testing.T, deb entry, binary []byte) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		return // not on Debian
 	}
-	file := filepath.Join(t.TempDir(), deb.name)
-	if err := os.WriteFile(file, deb.body, 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), deb.Path)
+	if err := os.WriteFile(file, deb.Body, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), "dpkg-deb", "-f", file, "Package", "Version").CombinedOutput()
@@ -215,8 +216,8 @@ func layout(t *testing.T, b, binary []byte) {
 	}
 	blob := func(r ref) []byte {
 		content := files["blobs/"+strings.Replace(r.Digest, ":", "/", 1)]
-		if len(content) != r.Size || digest(content) != r.Digest {
-			t.Errorf("%s has %d bytes of %s, want %d", r.Digest, len(content), digest(content), r.Size)
+		if len(content) != r.Size || image.Digest(content) != r.Digest {
+			t.Errorf("%s has %d bytes of %s, want %d", r.Digest, len(content), image.Digest(content), r.Size)
 		}
 		return content
 	}
@@ -249,8 +250,8 @@ func layout(t *testing.T, b, binary []byte) {
 		t.Fatalf("%d layers, %d known by their content", len(manifest.Layers), len(config.RootFS.IDs))
 	}
 	layer := unpacked(t, blob(manifest.Layers[0]))
-	if digest(layer) != config.RootFS.IDs[0] {
-		t.Errorf("the layer is %s, and the configuration says %s", digest(layer), config.RootFS.IDs[0])
+	if image.Digest(layer) != config.RootFS.IDs[0] {
+		t.Errorf("the layer is %s, and the configuration says %s", image.Digest(layer), config.RootFS.IDs[0])
 	}
 	if config.Config.User != "65532:65532" || strings.Join(config.Config.Entrypoint, " ") != "/usr/bin/scrimp serve" {
 		t.Errorf("it runs %+v", config.Config)
@@ -296,15 +297,15 @@ func TestGroffTakesTheManPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, f := range list {
-		if i%8 != 1 || !strings.HasSuffix(f.name, ".1") {
+		if i%8 != 1 || !strings.HasSuffix(f.Path, ".1") {
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), "groff", "-man", "-Tutf8", "-ww")
-		cmd.Stdin = bytes.NewReader(f.body)
+		cmd.Stdin = bytes.NewReader(f.Body)
 		var says bytes.Buffer
 		cmd.Stderr = &says
 		if err := cmd.Run(); err != nil || says.Len() > 0 {
-			t.Errorf("%s: %v %s", f.name, err, says.String())
+			t.Errorf("%s: %v %s", f.Path, err, says.String())
 		}
 	}
 }
@@ -318,16 +319,16 @@ func TestManPages(t *testing.T) {
 	home, _ := os.UserHomeDir()
 	pages := 0
 	for _, f := range list {
-		if strings.Contains(string(f.body), home+"/") {
-			t.Errorf("%s names %s", f.name, home)
+		if strings.Contains(string(f.Body), home+"/") {
+			t.Errorf("%s names %s", f.Path, home)
 		}
-		if !strings.HasSuffix(f.name, ".1") {
+		if !strings.HasSuffix(f.Path, ".1") {
 			continue
 		}
 		pages++
-		if bad := regexp.MustCompile(`(?m)^[.'](?:[^A-Z]|[A-Z]{3,})`).FindString(string(f.body)); bad != "" &&
+		if bad := regexp.MustCompile(`(?m)^[.'](?:[^A-Z]|[A-Z]{3,})`).FindString(string(f.Body)); bad != "" &&
 			!strings.HasPrefix(bad, ".n") && !strings.HasPrefix(bad, ".f") && !strings.HasPrefix(bad, ".b") {
-			t.Errorf("%s has a request %q", f.name, bad)
+			t.Errorf("%s has a request %q", f.Path, bad)
 		}
 	}
 	if want := len(commands(cli.Root())); pages < want || want < 40 {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"scrimp/internal/cli"
+	"scrimp/internal/test/image"
 )
 
 func main() {
@@ -143,13 +144,13 @@ func (r release) install(folder, program string) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range append(list, entry{name: "bin/scrimp", body: body, mode: 0o755}) {
-		to := filepath.Join(folder, f.name)
+	for _, f := range append(list, image.File{Path: "bin/scrimp", Body: body, Mode: 0o755}) {
+		to := filepath.Join(folder, f.Path)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
 		// Aside, then renamed: the program that is replaced may be running.
-		if err := os.WriteFile(to+".new", f.body, cmp.Or(fs.FileMode(f.mode), 0o644)); err != nil {
+		if err := os.WriteFile(to+".new", f.Body, cmp.Or(fs.FileMode(f.Mode), 0o644)); err != nil {
 			return err
 		}
 		if err := os.Rename(to+".new", to); err != nil {
@@ -173,11 +174,11 @@ func (r release) all(ctx context.Context, platforms []string) error {
 			return err
 		}
 		for _, f := range made {
-			if err := os.WriteFile(filepath.Join(r.Out, f.name), f.body, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(r.Out, f.Path), f.Body, 0o644); err != nil {
 				return err
 			}
-			sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(f.body), f.name))
-			fmt.Printf("%s/%s  %.1f MB\n", r.Out, f.name, float64(len(f.body))/1e6)
+			sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(f.Body), f.Path))
+			fmt.Printf("%s/%s  %.1f MB\n", r.Out, f.Path, float64(len(f.Body))/1e6)
 		}
 	}
 	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[66:], b[66:]) })
@@ -186,7 +187,7 @@ func (r release) all(ctx context.Context, platforms []string) error {
 }
 
 // one makes what there is for a platform.
-func (r release) one(ctx context.Context, platform string) (made []entry, err error) {
+func (r release) one(ctx context.Context, platform string) (made []image.File, err error) {
 	folder, err := os.MkdirTemp("", "scrimp-dist-")
 	if err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (r release) one(ctx context.Context, platform string) (made []entry, err er
 	if err != nil {
 		return nil, err
 	}
-	made = []entry{{name: stem + ".tar.gz", body: archive}, {name: stem + ".spdx.json", body: bill}}
+	made = []image.File{{Path: stem + ".tar.gz", Body: archive}, {Path: stem + ".spdx.json", Body: bill}}
 	if !strings.HasPrefix(platform, "linux/") {
 		return made, nil
 	}
@@ -220,12 +221,12 @@ func (r release) one(ctx context.Context, platform string) (made []entry, err er
 	if err != nil {
 		return nil, err
 	}
-	image, err := p.image()
+	container, err := p.image()
 	if err != nil {
 		return nil, err
 	}
-	return append(made, entry{name: fmt.Sprintf("scrimp_%s_%s.deb", debianVersion(r.Version), p.arch), body: deb},
-		entry{name: stem + ".oci.tar", body: image}), nil
+	return append(made, image.File{Path: fmt.Sprintf("scrimp_%s_%s.deb", debianVersion(r.Version), p.arch), Body: deb},
+		image.File{Path: stem + ".oci.tar", Body: container}), nil
 }
 
 // parts is what the packages of a platform are made of.
@@ -233,5 +234,5 @@ type parts struct {
 	release
 	arch   string
 	binary []byte
-	manual []entry
+	manual []image.File
 }

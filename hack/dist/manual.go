@@ -12,20 +12,21 @@ import (
 	"github.com/spf13/pflag"
 
 	"scrimp/internal/cli"
+	"scrimp/internal/test/image"
 )
 
 // manual is the man page of each command and the completions of three shells, below a prefix.
-func (r release) manual() ([]entry, error) {
+func (r release) manual() ([]image.File, error) {
 	// a default of this user is none of the reader's
 	if err := os.Setenv("SCRIMP_DATA", "~/.local/share/scrimp"); err != nil {
 		return nil, err
 	}
 	root := cli.Root()
 	root.InitDefaultCompletionCmd()
-	var list []entry
+	var list []image.File
 	for _, c := range commands(root) {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
-		list = append(list, entry{name: "share/man/man1/" + name + ".1", body: []byte(r.page(c))})
+		list = append(list, image.File{Path: "share/man/man1/" + name + ".1", Body: []byte(r.page(c))})
 	}
 	bash := func(b *bytes.Buffer) error { return root.GenBashCompletionV2(b, true) }
 	for name, write := range map[string]func(*bytes.Buffer) error{
@@ -37,7 +38,7 @@ func (r release) manual() ([]entry, error) {
 		if err := write(&b); err != nil {
 			return nil, err
 		}
-		list = append(list, entry{name: name, body: b.Bytes()})
+		list = append(list, image.File{Path: name, Body: b.Bytes()})
 	}
 	sortByName(list)
 	return list, nil

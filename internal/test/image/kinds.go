@@ -11,6 +11,9 @@ import (
 // Busybox is the static shell that images are made of; Debian's package busybox-static has it.
 const Busybox = "/bin/busybox"
 
+// program is the mode of programs.
+const program = 0o755
+
 // Shell is an image with a shell and the usual commands, which runs what it is given, like a user's.
 func Shell(name string) (Image, error) {
 	body, err := os.ReadFile(Busybox)
@@ -21,7 +24,7 @@ func Shell(name string) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("list commands of busybox: %w", err)
 	}
-	m := Image{Name: name, Cmd: []string{"/bin/sh"}, Files: []File{{Path: "/bin/busybox", Body: body}}}
+	m := Image{Name: name, Cmd: []string{"/bin/sh"}, Files: []File{{Path: "/bin/busybox", Body: body, Mode: program}}}
 	for _, command := range strings.Fields(string(list)) {
 		if command != "busybox" {
 			m.Files = append(m.Files, File{Path: "/bin/" + command, Link: "busybox"})
@@ -39,16 +42,16 @@ func Pause(name string) (Image, error) {
 }
 
 // Agent is an image of which agents come: a static scrimp where the published one has it.
-func Agent(name, program string) (Image, error) {
-	body, err := os.ReadFile(program)
-	return Image{Name: name, Files: []File{{Path: "/usr/bin/scrimp", Body: body}}}, err
+func Agent(name, scrimp string) (Image, error) {
+	body, err := os.ReadFile(scrimp)
+	return Image{Name: name, Files: []File{{Path: "/usr/bin/scrimp", Body: body, Mode: program}}}, err
 }
 
 // Bare is an image of one static program at /NAME, which it runs, and nothing else: no shell.
-func Bare(name, program string, args ...string) (Image, error) {
-	body, err := os.ReadFile(program)
-	at := "/" + path.Base(program)
-	return Image{Name: name, Entrypoint: append([]string{at}, args...), Files: []File{{Path: at, Body: body}}}, err
+func Bare(name, file string, args ...string) (Image, error) {
+	body, err := os.ReadFile(file)
+	at := "/" + path.Base(file)
+	return Image{Name: name, Entrypoint: append([]string{at}, args...), Files: []File{{Path: at, Body: body, Mode: program}}}, err
 }
 
 // Foreign is a shell of a processor that this machine is not, which the kernel refuses to run.
