@@ -17,7 +17,8 @@ type Image struct {
 	User            string // root where empty
 }
 
-// Write writes the image as a tar file in the OCI layout. Every image has a temporary folder and the names of two users.
+// Write writes the image as a tar file in the OCI layout. Every image has a temporary folder and the names of two
+// users.
 func (m Image) Write(file string) error {
 	files := append([]File{
 		{Path: "tmp/", Mode: 0o1777},
