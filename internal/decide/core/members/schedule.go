@@ -41,8 +41,7 @@ func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 	if r == nil || !r.Saw.Equal(y.Due) || !r.Next.After(y.Due) {
 		return false
 	}
-	due := !r.Due.IsZero() && !r.Due.After(ms.Now()) && !r.Due.Before(y.Due) && !y.Due.IsZero()
-	switch {
+	switch due := ms.isDue(y, r); {
 	case v.Do == groups.Start && due && ms.mayRun(g):
 		ms.startsRun(g)
 	case v.Do == groups.Skip && due, v.Do == groups.Await && y.Due.IsZero() && r.Due.IsZero():
@@ -51,6 +50,11 @@ func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 		return false
 	}
 	return true
+}
+
+// isDue reports whether the run of a move is due now, and not before the next one of its schedule.
+func (ms *Members) isDue(y *state.Schedule, r *groups.RunMove) bool {
+	return !y.Due.IsZero() && !r.Due.IsZero() && !r.Due.After(ms.Now()) && !r.Due.Before(y.Due)
 }
 
 // mayRun reports whether a schedule may begin another run: none is open, and it has not begun as many as it should.
