@@ -215,18 +215,14 @@ func (r *runs) slot(w *watch, list []piece) {
 	}
 	for _, job := range slices.Sorted(maps.Keys(r.live)) {
 		j := r.live[job]
-		k := [2]string{j.team, j.series}
 		switch {
 		case w.now.Sub(j.seen) > overAfter:
 			delete(r.live, job)
-			if !j.planned && !j.unknown && j.cost > 0 {
-				r.of[k] = append(r.of[k], j)
-				r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
-				r.creep(w, j, r.of[k])
-			}
+			r.over(w, j)
 		case j.seen.Equal(w.now) && !j.planned:
-			r.dearer(w, j, r.of[k], rates[job], spent[job])
-			r.longer(w, j, r.of[k])
+			before := r.of[j.key()]
+			r.dearer(w, j, before, rates[job], spent[job])
+			r.longer(w, j, before)
 		}
 	}
 	for k, list := range r.of {
@@ -234,6 +230,20 @@ func (r *runs) slot(w *watch, list []piece) {
 			w.open[key{CostCreep, k[0], k[1]}].seen = w.now // it goes on from run to run
 		}
 	}
+}
+
+// key is the team and the series of a run.
+func (j *run) key() [2]string { return [2]string{j.team, j.series} }
+
+// over keeps a run that is over, unless nothing can be compared with it.
+func (r *runs) over(w *watch, j *run) {
+	if j.planned || j.unknown || j.cost <= 0 {
+		return
+	}
+	k := j.key()
+	r.of[k] = append(r.of[k], j)
+	r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
+	r.creep(w, j, r.of[k])
 }
 
 // add adds a piece to the run of its job, and begins the run with its first piece.

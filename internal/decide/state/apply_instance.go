@@ -18,12 +18,7 @@ func (s *State) applyInstance(e *Event, f Fact) {
 	case InstanceRegistered:
 		s.registered(e, f)
 	case InstanceReleased:
-		i := s.instance(f.Instance)
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
-		i.r.Release = f.Why
-		for _, t := range s.TasksOn(i) {
-			t.r.End = cmp.Or(t.r.End, f.End)
-		}
+		s.released(f)
 	case SeatReleased:
 		t := s.task(f.Attempt, f.Node)
 		t.r.Leaving, t.r.LeaveBy, t.r.End = f.Why, f.By, cmp.Or(t.r.End, f.End)
@@ -47,17 +42,9 @@ func (s *State) applyInstance(e *Event, f Fact) {
 	case BillTaken:
 		s.billed(e, f.Instance)
 	case InstanceOwned:
-		delete(s.undecided, f.Instance)
-		if s.instances[f.Instance] != nil { // it has not ended meanwhile
-			s.instance(f.Instance).r.Disowned = false
-		}
+		s.owned(f)
 	case InstanceLeft:
-		i := s.instance(f.Instance)
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
-		i.r.Lost = false
-		for _, t := range s.TasksOn(i) {
-			s.leaves(i, t)
-		}
+		s.instanceLeft(f)
 	}
 }
 
@@ -85,6 +72,34 @@ func (s *State) registered(e *Event, f InstanceRegistered) {
 	i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
 	if i.r.Phase == Provisioning {
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+	}
+}
+
+// released records that a machine is given back, and why the tasks on it end.
+func (s *State) released(f InstanceReleased) {
+	i := s.instance(f.Instance)
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
+	i.r.Release = f.Why
+	for _, t := range s.TasksOn(i) {
+		t.r.End = cmp.Or(t.r.End, f.End)
+	}
+}
+
+// owned records that somebody has decided about a machine of an earlier incarnation, unless it has ended meanwhile.
+func (s *State) owned(f InstanceOwned) {
+	delete(s.undecided, f.Instance)
+	if s.instances[f.Instance] != nil {
+		s.instance(f.Instance).r.Disowned = false
+	}
+}
+
+// instanceLeft records the true end of a machine that was given up, and of the tasks on it.
+func (s *State) instanceLeft(f InstanceLeft) {
+	i := s.instance(f.Instance)
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
+	i.r.Lost = false
+	for _, t := range s.TasksOn(i) {
+		s.leaves(i, t)
 	}
 }
 
