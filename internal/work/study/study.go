@@ -97,17 +97,8 @@ func (s *Spec) Check() (field string, err error) {
 	case s.Wall < 0 || s.Wall > 10*365*24*time.Hour:
 		return "wall_clock", fmt.Errorf("give a wall clock from 0 to ten years")
 	}
-	for i := range s.Params {
-		p := &s.Params[i]
-		field := fmt.Sprintf("params[%d]", i)
-		if err := p.check(); err != nil {
-			return field, fmt.Errorf("parameter %s: %w", p.Name, err)
-		}
-		for _, o := range s.Params[:i] {
-			if o.Name == p.Name || envName(o.Name) == envName(p.Name) {
-				return field, fmt.Errorf("parameter %s: %s has that name too: rename one", p.Name, o.Name)
-			}
-		}
+	if field, err := s.checkParams(); err != nil {
+		return field, err
 	}
 	if err := s.Fidelity.check(); err != nil {
 		return "fidelity", err
@@ -121,6 +112,23 @@ func (s *Spec) Check() (field string, err error) {
 			err = fmt.Errorf("%d configurations of %d parameters: give fewer trials or parameters", n, len(s.Params))
 		}
 		return "params", err
+	}
+	return "", nil
+}
+
+// checkParams checks each parameter, and that no two share a name or an environment variable.
+func (s *Spec) checkParams() (field string, err error) {
+	for i := range s.Params {
+		p := &s.Params[i]
+		field := fmt.Sprintf("params[%d]", i)
+		if err := p.check(); err != nil {
+			return field, fmt.Errorf("parameter %s: %w", p.Name, err)
+		}
+		for _, o := range s.Params[:i] {
+			if o.Name == p.Name || envName(o.Name) == envName(p.Name) {
+				return field, fmt.Errorf("parameter %s: %s has that name too: rename one", p.Name, o.Name)
+			}
+		}
 	}
 	return "", nil
 }
