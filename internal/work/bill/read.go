@@ -33,13 +33,7 @@ func (r *Reader) sample() {
 				orders[d]++
 			}
 		}
-		if code := money.Currency(cells.text(fieldCurrency)); known(code) && len(votes) < mostAccounts {
-			account := cells.account()
-			if votes[account] == nil {
-				votes[account] = map[money.Currency]int{}
-			}
-			votes[account][code]++
-		}
+		cells.vote(votes)
 	}
 	r.numbers = point
 	if styles[comma] > styles[point] || styles[comma]+styles[point] == 0 && r.looksContinental() {
@@ -52,6 +46,19 @@ func (r *Reader) sample() {
 	for account, by := range votes {
 		r.currency[account] = mostOf(by)
 	}
+}
+
+// vote counts the currency of the row for its account.
+func (c *row) vote(votes map[string]map[money.Currency]int) {
+	code := money.Currency(c.text(fieldCurrency))
+	if !known(code) || len(votes) >= mostAccounts {
+		return
+	}
+	account := c.account()
+	if votes[account] == nil {
+		votes[account] = map[money.Currency]int{}
+	}
+	votes[account][code]++
 }
 
 // looksContinental reports whether a file without a telling number probably writes a decimal comma: its header is

@@ -178,6 +178,10 @@ func (s *Stage) check() error {
 			return s.wrong("metrics", "%s is none of its outs", m)
 		}
 	}
+	return s.checkParams()
+}
+
+func (s *Stage) checkParams() error {
 	for name, v := range s.Params {
 		if name == "" || len(name) > MaxText || len(v) > MaxText || !json.Valid([]byte(v)) || !utf8.ValidString(name+v) {
 			return s.wrong("params", "%.60q: give a value of JSON of at most %d bytes", name, MaxText)

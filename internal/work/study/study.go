@@ -103,15 +103,16 @@ func (s *Spec) Check() (field string, err error) {
 	if err := s.Fidelity.check(); err != nil {
 		return "fidelity", err
 	}
-	if s.Fidelity.Name == "" && !slices.Contains([]string{"random"}, s.Searcher) {
+	if s.Fidelity.Name == "" && s.Searcher != "random" {
 		return "fidelity", fmt.Errorf("%s decides while trials train: say what is counted, such as "+
 			"fidelity {name: epoch, min: 1, max: 27}, or take the searcher random", s.Searcher)
 	}
-	if n, err := s.size(); err != nil || n*len(s.Params) > maxSpace {
-		if err == nil {
-			err = fmt.Errorf("%d configurations of %d parameters: give fewer trials or parameters", n, len(s.Params))
-		}
+	n, err := s.size()
+	switch {
+	case err != nil:
 		return "params", err
+	case n*len(s.Params) > maxSpace:
+		return "params", fmt.Errorf("%d configurations of %d parameters: give fewer trials or parameters", n, len(s.Params))
 	}
 	return "", nil
 }
