@@ -58,31 +58,40 @@ func ParseRule(kind string, shares []string) (Rule, error) {
 	}
 	all := new(big.Int)
 	for _, text := range shares {
-		at := strings.LastIndexByte(text, '=')
-		if at < 1 {
-			return r, fmt.Errorf("%.60q is no share", text)
-		}
-		team := text[:at]
-		d, err := decimal.Parse(text[at+1:])
+		share, err := parseShare(text)
 		if err != nil {
-			return r, fmt.Errorf("the share of %.60s: %.40q is no number", team, text[at+1:])
+			return r, err
 		}
-		w, fits := d.Amount()
-		switch {
-		case !fits || decimal.OfAmount(w).Cmp(d) != 0 || d.Sign() < 0 || d.Cmp(mostWeight) > 0:
-			return r, fmt.Errorf("the share of %.60s is no number from 0 to 1000000 with up to 12 decimals: %.40q", team,
-				text[at+1:])
-		case slices.ContainsFunc(r.Shares, func(s Share) bool { return s.Team == team }):
-			return r, fmt.Errorf("%.60s has two shares", team)
+		if slices.ContainsFunc(r.Shares, func(s Share) bool { return s.Team == share.Team }) {
+			return r, fmt.Errorf("%.60s has two shares", share.Team)
 		}
-		r.Shares = append(r.Shares, Share{team, w.Big()})
-		all.Add(all, w.Big())
+		r.Shares = append(r.Shares, share)
+		all.Add(all, share.Weight)
 	}
 	if r.Kind == Fixed && all.Sign() == 0 {
 		return r, errors.New("all shares are zero")
 	}
 	slices.SortFunc(r.Shares, func(a, b Share) int { return strings.Compare(a.Team, b.Team) })
 	return r, nil
+}
+
+// parseShare reads TEAM=WEIGHT.
+func parseShare(text string) (Share, error) {
+	at := strings.LastIndexByte(text, '=')
+	if at < 1 {
+		return Share{}, fmt.Errorf("%.60q is no share", text)
+	}
+	team, weight := text[:at], text[at+1:]
+	d, err := decimal.Parse(weight)
+	if err != nil {
+		return Share{}, fmt.Errorf("the share of %.60s: %.40q is no number", team, weight)
+	}
+	w, fits := d.Amount()
+	if !fits || decimal.OfAmount(w).Cmp(d) != 0 || d.Sign() < 0 || d.Cmp(mostWeight) > 0 {
+		return Share{}, fmt.Errorf("the share of %.60s is no number from 0 to 1000000 with up to 12 decimals: %.40q", team,
+			weight)
+	}
+	return Share{team, w.Big()}, nil
 }
 
 // Part is what a team pays of a pool.

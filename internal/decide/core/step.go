@@ -185,22 +185,11 @@ func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 	return 0, seen
 }
 
-// take is what happened.
+// take lets the part of the core that an event concerns act on it.
 func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
-		was := *m.step.Config()
-		m.step.Fact(state.ConfigSet{})
-		if is := m.step.Config(); is.Currency != was.Currency || !placement.SharesAlike(&was, is) {
-			m.market.List()
-		} else {
-			m.market.Relist()
-		}
-		if m.step.Config().ArchiveAfter != was.ArchiveAfter || m.step.Config().ArchiveUnbilled != was.ArchiveUnbilled {
-			m.jobs.ClosesAll()
-		}
-		m.market.OneTiming = placement.AlikeTiming(m.step.Config())
-		m.queue.Queue.Changed()
+		m.configured()
 	case BudgetsSet:
 		if m.step.State.Stale(b) {
 			return
@@ -236,6 +225,23 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	default:
 		panic(fmt.Sprintf("core: unknown event %T", b))
 	}
+}
+
+// configured takes a new configuration, and does again what depends on the settings that it changes.
+func (m *Machine) configured() {
+	was := *m.step.Config()
+	m.step.Fact(state.ConfigSet{})
+	is := m.step.Config()
+	if is.Currency != was.Currency || !placement.SharesAlike(&was, is) {
+		m.market.List()
+	} else {
+		m.market.Relist()
+	}
+	if is.ArchiveAfter != was.ArchiveAfter || is.ArchiveUnbilled != was.ArchiveUnbilled {
+		m.jobs.ClosesAll()
+	}
+	m.market.OneTiming = placement.AlikeTiming(is)
+	m.queue.Queue.Changed()
 }
 
 func (m *Machine) takeJob(b Body) {

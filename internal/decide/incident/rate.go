@@ -33,15 +33,56 @@ const (
 )
 
 func (a *attempts) slot(w *watch, list []piece) {
-	began, lost, jobs := map[[2]string]float64{}, map[[2]string]float64{}, map[string][]string{}
+	s := a.count(w, list)
+	for k := range s.began {
+		at(a.counts, k)
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(a.counts), compare) {
+		h, stake := a.counts[k], at(a.stakes, k)
+		n, most := h.add(w.now, s.began[k])
+		stake.add(w.now, s.lost[k])
+		stake.drop(w.now, time.Hour)
+		if k[1] != "" && w.now.Sub(a.seen[k[1]]) > time.Hour {
+			delete(a.counts, k)
+			delete(a.stakes, k)
+			continue
+		}
+		h.odd = h.odd || w.isNew(Interruptions, k[0], k[1])
+		if n < stormLeast {
+			continue
+		}
+		if k[1] == "" {
+			a.teamStorm(w, k[0], s.jobs[k[0]], n, most)
+		} else if !w.isOpen(Interruptions, k[0], "") {
+			a.say(w, k, s.jobs[k[0]], fmt.Sprintf("%s began %.0f attempts in an hour", k[1], n))
+		}
+	}
+	for job, seen := range a.seen {
+		if w.now.Sub(seen) > 7*24*time.Hour {
+			delete(a.seen, job)
+			delete(a.of, job)
+		}
+	}
+}
+
+// restarts is what one slot shows of attempts that begin again. The keys are a team, and a team with a job of it.
+type restarts struct {
+	began map[[2]string]float64 // attempts after the first
+	lost  map[[2]string]float64 // the cost of lost work and of start-ups
+	jobs  map[string][]string   // by team: the jobs, once for each attempt
+}
+
+// count remembers the attempts of a slot and returns those that begin again, with what they lost.
+func (a *attempts) count(w *watch, list []piece) restarts {
+	s := restarts{map[[2]string]float64{}, map[[2]string]float64{}, map[string][]string{}}
 	for i := range list {
 		p := &list[i]
 		if p.Job == "" {
 			continue
 		}
 		if p.Use == ledger.Lost || p.Use == ledger.StartUp {
-			lost[[2]string{p.Team}] += p.cost
-			lost[[2]string{p.Team, p.Job}] += p.cost
+			s.lost[[2]string{p.Team}] += p.cost
+			s.lost[[2]string{p.Team, p.Job}] += p.cost
 		}
 		a.seen[p.Job] = w.now
 		if p.Attempt == "" || a.of[p.Job][p.Attempt] {
@@ -50,57 +91,36 @@ func (a *attempts) slot(w *watch, list []piece) {
 		if a.of[p.Job] == nil {
 			a.of[p.Job] = map[string]bool{}
 		} else {
-			began[[2]string{p.Team}]++
-			began[[2]string{p.Team, p.Job}]++
-			jobs[p.Team] = append(jobs[p.Team], p.Job)
+			s.began[[2]string{p.Team}]++
+			s.began[[2]string{p.Team, p.Job}]++
+			s.jobs[p.Team] = append(s.jobs[p.Team], p.Job)
 		}
 		a.of[p.Job][p.Attempt] = true
 	}
-	for k := range began {
-		at(a.counts, k)
+	return s
+}
+
+// teamStorm opens an alert for a team whose jobs began n attempts again in an hour, if that is far more than usual and
+// no alert about one of its jobs says it already.
+func (a *attempts) teamStorm(w *watch, team string, jobs []string, n, most float64) {
+	k := [2]string{team}
+	rate, h := 0.2, a.counts[k]
+	if hours := float64(h.hours.n()); hours > 0 {
+		rate = max(rate, 2*h.hours.sum()/hours)
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(a.counts), compare) {
-		h := a.counts[k]
-		n, most := h.add(w.now, began[k])
-		stake := at(a.stakes, k)
-		stake.add(w.now, lost[k])
-		stake.drop(w.now, time.Hour)
-		if k[1] != "" && w.now.Sub(a.seen[k[1]]) > time.Hour {
-			delete(a.counts, k)
-			delete(a.stakes, k)
-			continue
-		}
-		h.odd = h.odd || w.isNew(Interruptions, k[0], k[1])
-		rate := 0.2
-		if hours := float64(h.hours.n()); hours > 0 {
-			rate = max(rate, 2*h.hours.sum()/hours)
-		}
-		team := k[1] == ""
-		if n < stormLeast || team && (!w.grown() || n <= 2*most || poissonTail(n, rate) > stormChance) {
-			continue
-		}
-		if !team && w.isOpen(Interruptions, k[0], "") {
-			continue
-		}
-		about, text := k[1], fmt.Sprintf("%s began %.0f attempts in an hour", k[1], n)
-		if team {
-			if w.saysOfJob(k[0], jobs[k[0]]) {
-				continue // one job does it, and is named
-			}
-			text = fmt.Sprintf("jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before",
-				n, most)
-		}
-		h.odd = true
-		w.say(said{kind: Interruptions, team: k[0], about: about, since: w.now.Add(-time.Hour), stake: stake.sum(),
-			small: true, jobs: append(slices.Clone(jobs[k[0]]), about)[:max(1, len(jobs[k[0]]))],
-			why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
+	if !w.grown() || n <= 2*most || poissonTail(n, rate) > stormChance || w.saysOfJob(team, jobs) {
+		return
 	}
-	for job, seen := range a.seen {
-		if w.now.Sub(seen) > 7*24*time.Hour {
-			delete(a.seen, job)
-			delete(a.of, job)
-		}
-	}
+	a.say(w, k, jobs, fmt.Sprintf(
+		"jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before", n, most))
+}
+
+// say opens an alert of interruptions about a team, or about a job of it.
+func (a *attempts) say(w *watch, k [2]string, jobs []string, text string) {
+	a.counts[k].odd = true
+	w.say(said{kind: Interruptions, team: k[0], about: k[1], since: w.now.Add(-time.Hour), stake: a.stakes[k].sum(),
+		small: true, jobs: append(slices.Clone(jobs), k[1])[:max(1, len(jobs))],
+		why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
 }
 
 // saysOfJob reports whether an alert of interruptions is open for one of the jobs.
@@ -147,28 +167,8 @@ const (
 
 func (t *trials) slot(w *watch, list []piece) {
 	for i := range list {
-		p := &list[i]
-		if p.Group == "" || p.Job == "" {
-			continue
-		}
-		k := [2]string{p.Team, p.Group}
-		g := t.groups[k]
-		if g == nil {
-			g = &begun{project: p.Project, jobs: map[string]bool{}, extra: map[string]bool{}}
-			t.groups[k] = g
-		}
-		g.seen, g.planned = w.now, g.planned || p.Planned
-		limit := t.limit(p.Team)
-		if !g.jobs[p.Job] {
-			g.jobs[p.Job] = true
-			if n := float64(len(g.jobs)); n > limit/1.5 {
-				if g.extra[p.Job] = true; g.since.IsZero() {
-					g.since = w.now.Add(-Slot)
-				}
-			}
-		}
-		if g.extra[p.Job] {
-			g.stake += p.cost
+		if p := &list[i]; p.Group != "" && p.Job != "" {
+			t.count(w, p)
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(t.groups), compare) {
@@ -186,6 +186,29 @@ func (t *trials) slot(w *watch, list []piece) {
 				small: true, why: fmt.Sprintf("%s has begun %.0f jobs, and the largest group of the team before it had %.0f: "+
 					"stop it with scrimp cancel %s, or raise its limit on purpose", k[1], n, at(t.most, k[0]).most(), k[1])})
 		}
+	}
+}
+
+// count adds a piece to its group: its job, and its cost if the job is beyond the usual number.
+func (t *trials) count(w *watch, p *piece) {
+	k := [2]string{p.Team, p.Group}
+	g := t.groups[k]
+	if g == nil {
+		g = &begun{project: p.Project, jobs: map[string]bool{}, extra: map[string]bool{}}
+		t.groups[k] = g
+	}
+	g.seen, g.planned = w.now, g.planned || p.Planned
+	limit := t.limit(p.Team)
+	if !g.jobs[p.Job] {
+		g.jobs[p.Job] = true
+		if n := float64(len(g.jobs)); n > limit/1.5 {
+			if g.extra[p.Job] = true; g.since.IsZero() {
+				g.since = w.now.Add(-Slot)
+			}
+		}
+	}
+	if g.extra[p.Job] {
+		g.stake += p.cost
 	}
 }
 

@@ -57,11 +57,13 @@ const (
 	spot       = "spot"
 )
 
+// sold is what machines of one kind cost in a slot, and the jobs that ran on them.
+type sold struct {
+	cost, hours float64
+	jobs        []string
+}
+
 func (r *prices) slot(w *watch, list []piece) {
-	type sold struct {
-		cost, hours float64
-		jobs        []string
-	}
 	now, groups := map[[2]string]*sold{}, map[[2]string]bool{}
 	for i := range list {
 		p := &list[i]
@@ -71,32 +73,24 @@ func (r *prices) slot(w *watch, list []piece) {
 		price := p.Price.Rate.Float()
 		b := at(now, [2]string{p.Team, strings.Join(strings.Fields(p.Provider+" "+p.Region+" "+p.SKU+" "+p.Capacity), " ")})
 		b.cost, b.hours, b.jobs = b.cost+float64(price*p.hours), b.hours+p.hours, append(b.jobs, p.Job)
-		if p.Job == "" || p.Capacity != spot && p.Capacity != onDemand {
-			continue
+		if p.Job != "" && (p.Capacity == spot || p.Capacity == onDemand) {
+			r.buys(w, p, price, groups)
 		}
-		f := at(r.falls, p.Team)
-		group := [2]string{p.Team, p.Group}
-		before := r.jobs[p.Job]
-		if before.attempt != p.Attempt || before.capacity != p.Capacity {
-			if p.Group == "" || !groups[group] { // a group decides once for all that begin together
-				f.begins(w, p)
-			}
-			groups[group] = true
-		}
-		if p.Capacity == spot {
-			if f.cheap == nil {
-				f.cheap = map[string]float64{}
-			}
-			f.cheap[p.SKU] = price
-		} else if cheap := f.cheap[p.SKU]; f.sure > 0 && cheap > 0 && cheap < price {
-			f.stake += p.cost * (1 - cheap/price)
-		}
-		r.jobs[p.Job] = bought{p.Attempt, p.Capacity, w.now}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(now), compare) {
 		b, s := now[k], at(r.of, k)
 		r.jump(w, k, s, b.cost/b.hours, b.hours, b.jobs)
 	}
+	r.fallBacks(w)
+	for job, b := range r.jobs {
+		if w.now.Sub(b.seen) > 6*time.Hour {
+			delete(r.jobs, job)
+		}
+	}
+}
+
+// fallBacks opens an alert for each team that surely buys on-demand now where it bought spot.
+func (r *prices) fallBacks(w *watch) {
 	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
 		if f := r.falls[team]; f.sure >= fallSure {
 			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
@@ -104,11 +98,29 @@ func (r *prices) slot(w *watch, list []piece) {
 					"deadlines that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
 		}
 	}
-	for job, b := range r.jobs {
-		if w.now.Sub(b.seen) > 6*time.Hour {
-			delete(r.jobs, job)
+}
+
+// buys counts how a job's machine was bought, spot or on-demand. groups holds the groups that this slot has counted: a
+// group decides once for all jobs that begin together.
+func (r *prices) buys(w *watch, p *piece, price float64, groups map[[2]string]bool) {
+	f := at(r.falls, p.Team)
+	group := [2]string{p.Team, p.Group}
+	before := r.jobs[p.Job]
+	if before.attempt != p.Attempt || before.capacity != p.Capacity {
+		if p.Group == "" || !groups[group] {
+			f.begins(w, p)
 		}
+		groups[group] = true
 	}
+	if p.Capacity == spot {
+		if f.cheap == nil {
+			f.cheap = map[string]float64{}
+		}
+		f.cheap[p.SKU] = price
+	} else if cheap := f.cheap[p.SKU]; f.sure > 0 && cheap > 0 && cheap < price {
+		f.stake += p.cost * (1 - cheap/price)
+	}
+	r.jobs[p.Job] = bought{p.Attempt, p.Capacity, w.now}
 }
 
 // begins counts an attempt that begins on a machine.
@@ -195,40 +207,57 @@ func (r *runs) slot(w *watch, list []piece) {
 		if p.Series == "" || p.Job == "" {
 			continue
 		}
-		j := r.live[p.Job]
-		if j == nil {
-			j = &run{team: p.Team, project: p.Project, series: p.Series, job: p.Job, began: w.now.Add(-Slot)}
-			r.live[p.Job] = j
-		}
-		j.seen, j.cost, j.planned = w.now, j.cost+p.cost, j.planned || p.Planned
+		r.add(w, p)
 		spent[p.Job] += p.cost
 		if p.Machine {
-			j.hours += p.hours
-			j.sku = p.SKU
 			rates[p.Job] = max(rates[p.Job], p.Price.Rate.Float())
-			j.unknown = j.unknown || !p.Price.Known
 		}
 	}
 	for _, job := range slices.Sorted(maps.Keys(r.live)) {
 		j := r.live[job]
-		k := [2]string{j.team, j.series}
 		switch {
 		case w.now.Sub(j.seen) > overAfter:
 			delete(r.live, job)
-			if !j.planned && !j.unknown && j.cost > 0 {
-				r.of[k] = append(r.of[k], j)
-				r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
-				r.creep(w, j, r.of[k])
-			}
+			r.over(w, j)
 		case j.seen.Equal(w.now) && !j.planned:
-			r.dearer(w, j, r.of[k], rates[job], spent[job])
-			r.longer(w, j, r.of[k])
+			before := r.of[j.key()]
+			r.dearer(w, j, before, rates[job], spent[job])
+			r.longer(w, j, before)
 		}
 	}
 	for k, list := range r.of {
 		if n := len(list); n > 0 && w.isOpen(CostCreep, k[0], k[1]) && w.now.Sub(list[n-1].seen) < 3*24*time.Hour {
 			w.open[key{CostCreep, k[0], k[1]}].seen = w.now // it goes on from run to run
 		}
+	}
+}
+
+// key is the team and the series of a run.
+func (j *run) key() [2]string { return [2]string{j.team, j.series} }
+
+// over keeps a run that is over, unless nothing can be compared with it.
+func (r *runs) over(w *watch, j *run) {
+	if j.planned || j.unknown || j.cost <= 0 {
+		return
+	}
+	k := j.key()
+	r.of[k] = append(r.of[k], j)
+	r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
+	r.creep(w, j, r.of[k])
+}
+
+// add adds a piece to the run of its job, and begins the run with its first piece.
+func (r *runs) add(w *watch, p *piece) {
+	j := r.live[p.Job]
+	if j == nil {
+		j = &run{team: p.Team, project: p.Project, series: p.Series, job: p.Job, began: w.now.Add(-Slot)}
+		r.live[p.Job] = j
+	}
+	j.seen, j.cost, j.planned = w.now, j.cost+p.cost, j.planned || p.Planned
+	if p.Machine {
+		j.hours += p.hours
+		j.sku = p.SKU
+		j.unknown = j.unknown || !p.Price.Known
 	}
 }
 

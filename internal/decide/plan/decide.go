@@ -111,18 +111,21 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 		c.kind, c.step = m.foresee(d, job, r, v)
 		c.foresaw = true
 	}
-	if d.Table != nil {
-		return c
-	}
-	if job.UnsavedLosses >= mostUnsavedLosses && r.onDemand != nil && c.kind != policy.NonPreemptible &&
-		(!job.Unsaving || !c.foresaw) {
-		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
-	}
-	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
-		// the job file says that the rung before has been waited for long enough
-		c.kind, c.placed = policy.NonPreemptible, false
+	if d.Table == nil && r.onDemand != nil {
+		c.giveUpSpot(job)
 	}
 	return c
+}
+
+// giveUpSpot turns to what cannot be interrupted for a job that lost too much where it could be, or that has waited
+// for as long as its job file says.
+func (c *choice) giveUpSpot(job *Job) {
+	if job.UnsavedLosses >= mostUnsavedLosses && c.kind != policy.NonPreemptible && (!job.Unsaving || !c.foresaw) {
+		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
+	}
+	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 {
+		c.kind, c.placed = policy.NonPreemptible, false
+	}
 }
 
 // tooLate reports whether what works may be in time, and what cannot be interrupted would not.

@@ -35,12 +35,7 @@ func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool
 		if o.Capacity != market.OnDemand || !l.Quote.Priced || o.Currency != w.Currency {
 			continue
 		}
-		speed := 0.0
-		for i := range len(n.Variants) + 1 {
-			if n.does(i, l) && (len(w.Ways) == 0 || slices.Contains(w.Ways, n.name(i))) {
-				speed = max(speed, n.speed(i, l))
-			}
-		}
+		speed := n.fastest(&w, l)
 		if speed == 0 {
 			continue
 		}
@@ -57,6 +52,17 @@ func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool
 		}
 	}
 	return best, ok
+}
+
+// fastest is the highest speed at which the offer does the work in one of the ways in which it was done; 0: it does it
+// in none.
+func (n *Need) fastest(w *Work, l *Listing) (speed float64) {
+	for i := range len(n.Variants) + 1 {
+		if n.does(i, l) && (len(w.Ways) == 0 || slices.Contains(w.Ways, n.name(i))) {
+			speed = max(speed, n.speed(i, l))
+		}
+	}
+	return speed
 }
 
 // on is how long machines of o are billed for the work, one after the other where they live for less time than it

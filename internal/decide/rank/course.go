@@ -185,25 +185,14 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return DoesNotFit
 	}
 	p.course = &c.onDemand
-	var over *catalog.Listing
-	most := l.Offer.MaxLifetime
-	if most > 0 && !r.Checkpoints && c.hours+r.Start.Hours() >= most.Hours() {
+	if most := l.Offer.MaxLifetime; most > 0 && !r.Checkpoints && c.hours+r.Start.Hours() >= most.Hours() {
 		return OutlivesMachine
 	}
-	if l.Offer.Capacity == market.Spot || most > 0 {
-		between := most
-		if l.Offer.Capacity == market.Spot {
-			between = held(r.Hazards[l.Offer.ID].Between(), most)
-		}
-		p.course = c.on(r, between)
-		if p.course.why != "" {
-			return p.course.why
-		}
-		if l.Offer.Capacity == market.Spot && w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
-			over = w.onDemand
-		}
+	p.course = c.course(r, l)
+	if p.course.why != "" {
+		return p.course.why
 	}
-	r.price(p, l, c, over)
+	r.price(p, l, c, r.fallback(w, l))
 	switch {
 	case p.timed && p.chance < r.Promise:
 		return TooSlow
@@ -211,6 +200,26 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return OverBudget
 	}
 	return ""
+}
+
+// course returns how the run goes on machines of an offer, which may be interrupted or have a longest lifetime.
+func (c *cell) course(r *ranking, l *catalog.Listing) *course {
+	most := l.Offer.MaxLifetime
+	switch {
+	case l.Offer.Capacity == market.Spot:
+		return c.on(r, held(r.Hazards[l.Offer.ID].Between(), most))
+	case most > 0:
+		return c.on(r, most)
+	}
+	return &c.onDemand
+}
+
+// fallback returns the on-demand offer that takes over from a cheaper spot offer when the slack is gone, or nil.
+func (r *ranking) fallback(w *row, l *catalog.Listing) *catalog.Listing {
+	if l.Offer.Capacity == market.Spot && w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
+		return w.onDemand
+	}
+	return nil
 }
 
 // held is how long a machine is held on average that is interrupted after a time of that mean, memoryless,

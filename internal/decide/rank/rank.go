@@ -340,21 +340,23 @@ func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 		return NeedsCommitment
 	case l.Platform != "":
 		return ManagedPlatform
+	}
+	takes := needs.Takes(*l)
+	switch {
+	case !takes && !r.loose(needs, l):
+		return OtherMachine
 	case !l.Quote.Priced:
-		if needs.Takes(*l) || r.loose(needs, l) {
-			return Unpriced
-		}
-		return OtherMachine
-	case needs.Takes(*l):
-		if l.Offer.Currency != r.Currency {
-			return OtherCurrency
-		}
-		return ""
-	case !r.loose(needs, l):
-		return OtherMachine
+		return Unpriced
 	case l.Offer.Currency != r.Currency:
 		return OtherCurrency
+	case takes:
+		return ""
 	}
+	return tooStrict(needs, l)
+}
+
+// tooStrict says which need alone keeps the job off an offer.
+func tooStrict(needs *catalog.Filter, l *catalog.Listing) Reason {
 	f := *needs
 	if f.MaxRate = 0; f.Takes(*l) {
 		return OverPrice

@@ -10,36 +10,15 @@ import (
 	"scrimp/internal/market"
 )
 
+// applyInstance records a fact about a machine.
 func (s *State) applyInstance(e *Event, f Fact) {
 	switch f := f.(type) {
 	case StrayFound:
-		r := rentedIn(e, f.Instance)
-		i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
-		if l := s.offers[r.Offer]; l != nil {
-			i.r.Machine = MachineOf(&l.r.Offer)
-		} else if b, listed := e.Body.(InventorySeen); listed {
-			i.r.Machine.Provider = b.Provider // who is to give it back
-		}
-		if old := s.instances[r.Instance]; old != nil {
-			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
-			i.r.Served, i.r.Idles, i.r.Billed = old.r.Served, old.r.Idles, old.r.Billed
-		}
-		i.r.Paid = f.Paid
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
-		s.instances[i.r.ID] = i
+		s.strayFound(e, f)
 	case InstanceRegistered:
-		i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
-		i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
-		if i.r.Phase == Provisioning {
-			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
-		}
+		s.registered(e, f)
 	case InstanceReleased:
-		i := s.instance(f.Instance)
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
-		i.r.Release = f.Why
-		for _, t := range s.TasksOn(i) {
-			t.r.End = cmp.Or(t.r.End, f.End)
-		}
+		s.released(f)
 	case SeatReleased:
 		t := s.task(f.Attempt, f.Node)
 		t.r.Leaving, t.r.LeaveBy, t.r.End = f.Why, f.By, cmp.Or(t.r.End, f.End)
@@ -63,17 +42,64 @@ func (s *State) applyInstance(e *Event, f Fact) {
 	case BillTaken:
 		s.billed(e, f.Instance)
 	case InstanceOwned:
-		delete(s.undecided, f.Instance)
-		if s.instances[f.Instance] != nil { // it has not ended meanwhile
-			s.instance(f.Instance).r.Disowned = false
-		}
+		s.owned(f)
 	case InstanceLeft:
-		i := s.instance(f.Instance)
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
-		i.r.Lost = false
-		for _, t := range s.TasksOn(i) {
-			s.leaves(i, t)
-		}
+		s.instanceLeft(f)
+	}
+}
+
+// strayFound records a machine that runs without an attempt that asked for it.
+func (s *State) strayFound(e *Event, f StrayFound) {
+	r := rentedIn(e, f.Instance)
+	i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
+	if l := s.offers[r.Offer]; l != nil {
+		i.r.Machine = MachineOf(&l.r.Offer)
+	} else if b, listed := e.Body.(InventorySeen); listed {
+		i.r.Machine.Provider = b.Provider // who is to give it back
+	}
+	if old := s.instances[r.Instance]; old != nil {
+		i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
+		i.r.Served, i.r.Idles, i.r.Billed = old.r.Served, old.r.Idles, old.r.Billed
+	}
+	i.r.Paid = f.Paid
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
+	s.instances[i.r.ID] = i
+}
+
+// registered records the agent of a machine, which is ready with it.
+func (s *State) registered(e *Event, f InstanceRegistered) {
+	i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
+	i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
+	if i.r.Phase == Provisioning {
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+	}
+}
+
+// released records that a machine is given back, and why the tasks on it end.
+func (s *State) released(f InstanceReleased) {
+	i := s.instance(f.Instance)
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
+	i.r.Release = f.Why
+	for _, t := range s.TasksOn(i) {
+		t.r.End = cmp.Or(t.r.End, f.End)
+	}
+}
+
+// owned records that somebody has decided about a machine of an earlier incarnation, unless it has ended meanwhile.
+func (s *State) owned(f InstanceOwned) {
+	delete(s.undecided, f.Instance)
+	if s.instances[f.Instance] != nil {
+		s.instance(f.Instance).r.Disowned = false
+	}
+}
+
+// instanceLeft records the true end of a machine that was given up, and of the tasks on it.
+func (s *State) instanceLeft(f InstanceLeft) {
+	i := s.instance(f.Instance)
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
+	i.r.Lost = false
+	for _, t := range s.TasksOn(i) {
+		s.leaves(i, t)
 	}
 }
 

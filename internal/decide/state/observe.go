@@ -265,9 +265,7 @@ func (s *State) seesMarket(b MarketSeen) {
 		if !q.Untried {
 			s.sees(l, q.At, q.Available)
 		}
-		if q.Priced && (q.Available || q.Untried) && (!l.r.Low.Known || q.Rate < l.r.Low.Rate) {
-			l.r.Low = plan.Low{Rate: q.Rate, Known: true}
-		}
+		l.lowers(q)
 		changed := l.r.Quote.Rate != q.Rate || l.r.Quote.Priced != q.Priced
 		l.r.Quote = q
 		if changed {
@@ -276,6 +274,13 @@ func (s *State) seesMarket(b MarketSeen) {
 		if changed && q.Priced && l.r.Offer.Capacity == market.Spot {
 			s.reprices(l, q)
 		}
+	}
+}
+
+// lowers keeps the price of a quote if it is the lowest at which the offer could be bought.
+func (l *Listing) lowers(q market.Quote) {
+	if q.Priced && (q.Available || q.Untried) && (!l.r.Low.Known || q.Rate < l.r.Low.Rate) {
+		l.r.Low = plan.Low{Rate: q.Rate, Known: true}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/study"
@@ -162,38 +163,49 @@ func (y *Study) adds(r groups.Report) bool {
 	return true
 }
 
-// seesTrial takes what a trial says of its metric, and each unit once.
+// seesTrial records the values of its metric that a trial reports, and each unit once.
 func (s *State) seesTrial(j *Job, b Progressed) {
 	g, t := s.StudyOf(j)
 	if g == nil {
 		return
 	}
 	spec := g.Terms.Study
+	whole := spec.Fidelity.Name == "" // it counts when the run ends
 	for _, v := range b.Objective(j.r.Terms.Metric) {
 		unit := spec.Unit(v.Step, v.Epoch)
+		if t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole) {
+			t.Beyond = t.Beyond || beyond(spec, t, v)
+			g.Study.Ignored++
+			continue
+		}
 		r := groups.Report{Trial: j.r.Terms.Index, Unit: unit, Value: v.Value, Spent: Dollars(j.Spent(s.now)), Bad: v.Broken}
-		whole := spec.Fidelity.Name == "" // it counts when the run ends
-		switch {
-		case t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole):
-			later := v.Step > t.Step || spec.Fidelity.Name != study.Step && v.Epoch > spec.Fidelity.Max
-			t.Beyond = t.Beyond || !whole && t.Unit > 0 && t.Unit == spec.Units() && later
-			g.Study.Ignored++
-			continue
-		case whole && !v.Broken:
-		case t.Values >= study.MaxUnits || !g.Study.adds(r):
+		if (v.Broken || !whole) && (t.Values >= study.MaxUnits || !g.Study.adds(r)) {
 			g.Study.Ignored++
 			continue
 		}
-		if t.Broken = v.Broken; v.Broken {
-			continue
+		if t.Broken = v.Broken; !v.Broken {
+			counts(spec, t, v, unit)
 		}
-		if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {
-			t.Best, t.At = v.Value, unit
-		}
-		t.Unit, t.Last, t.Step = unit, v.Value, v.Step
-		if t.Values++; whole {
-			t.Values = 1
-		}
+	}
+}
+
+// beyond reports whether a trial that is trained in full trains on.
+func beyond(spec *study.Spec, t *groups.Trial, v policy.Value) bool {
+	if spec.Fidelity.Name == "" || t.Unit <= 0 || t.Unit != spec.Units() {
+		return false
+	}
+	return v.Step > t.Step || spec.Fidelity.Name != study.Step && v.Epoch > spec.Fidelity.Max
+}
+
+// counts records a value of a trial's metric. Of a trial that counts when its run ends, the newest value is the one.
+func counts(spec *study.Spec, t *groups.Trial, v policy.Value, unit int) {
+	whole := spec.Fidelity.Name == ""
+	if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {
+		t.Best, t.At = v.Value, unit
+	}
+	t.Unit, t.Last, t.Step = unit, v.Value, v.Step
+	if t.Values++; whole {
+		t.Values = 1
 	}
 }
 

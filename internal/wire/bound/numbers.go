@@ -51,12 +51,7 @@ func (w *walker) walk(v reflect.Value, k *quantity.Kind) {
 	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface:
 		w.pointer(v, k)
 	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
-		for i := range v.Len() {
-			before := len(w.wrong)
-			if w.walk(v.Index(i), k); len(w.wrong) > before {
-				w.within(fmt.Sprintf("[%d]", i), before)
-			}
-		}
+		w.list(v, k)
 	case v.Kind() == reflect.Map:
 		w.dictionary(v, k)
 	case k != nil:
@@ -67,14 +62,29 @@ func (w *walker) walk(v reflect.Value, k *quantity.Kind) {
 			}
 		}
 	case v.Kind() == reflect.Struct:
-		for _, p := range partsOf(v.Type()) {
-			before := len(w.wrong)
-			if w.walk(v.Field(p.at), p.kind); len(w.wrong) > before && p.name != "" {
-				if w.clips {
-					breaks(v, p.name, w.wrong[before:])
-				}
-				w.within(p.name, before)
+		w.fields(v)
+	}
+}
+
+// list walks the entries of a slice or an array, which are all of one kind.
+func (w *walker) list(v reflect.Value, k *quantity.Kind) {
+	for i := range v.Len() {
+		before := len(w.wrong)
+		if w.walk(v.Index(i), k); len(w.wrong) > before {
+			w.within(fmt.Sprintf("[%d]", i), before)
+		}
+	}
+}
+
+// fields walks the fields of a struct, each of a kind of its own.
+func (w *walker) fields(v reflect.Value) {
+	for _, p := range partsOf(v.Type()) {
+		before := len(w.wrong)
+		if w.walk(v.Field(p.at), p.kind); len(w.wrong) > before && p.name != "" {
+			if w.clips {
+				breaks(v, p.name, w.wrong[before:])
 			}
+			w.within(p.name, before)
 		}
 	}
 }

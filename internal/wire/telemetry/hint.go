@@ -24,7 +24,7 @@ func (s *Summary) Hint(cores int) string {
 	if s.Seconds < Enough {
 		return ""
 	}
-	gpu, used := s.Of[GPU], s.used(cores)
+	gpu := s.Of[GPU]
 	switch {
 	case gpu.Known() && gpu.Average >= fed:
 		return ""
@@ -38,13 +38,21 @@ func (s *Summary) Hint(cores int) string {
 		return fmt.Sprintf("GPU %s used: %s", Percent(s.Begun.Average), s.why(cores))
 	case gpu.Known():
 		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.why(cores))
-	case cores > 1 && used.Known() && used.Average < spare && s.Of[IOWait].Average >= waits:
+	}
+	return s.hintOfCPU(cores)
+}
+
+// hintOfCPU is the hint of a run that uses no GPU.
+func (s *Summary) hintOfCPU(cores int) string {
+	used := s.used(cores)
+	switch {
+	case cores <= 1 || !used.Known() || used.Average >= spare:
+		return ""
+	case s.Of[IOWait].Average >= waits:
 		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(used.Average),
 			Percent(s.Of[IOWait].Average))
-	case cores > 1 && used.Known() && used.Average < spare:
-		return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(used.Average), cores)
 	}
-	return ""
+	return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(used.Average), cores)
 }
 
 // used is the share of the processors that the program itself used: others may be at work on the machine. Where nobody

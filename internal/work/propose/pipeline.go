@@ -11,32 +11,24 @@ import (
 // stages starts the stages of a pipeline whose turn it is, and settles those that never come. Who carries the moves out
 // looks at the files: a stage that is to start may be one whose outputs were made before.
 func stages(s groups.Snapshot) (moves []groups.Move) {
-	p, now := s.Pipeline, append([]groups.Stage(nil), s.Stages...)
+	now := append([]groups.Stage(nil), s.Stages...)
 	settled, begins := 0, 0
-	add := func(do groups.Do, stage int, why string) {
-		moves = append(moves, groups.Move{Do: do, Why: why, Of: &groups.StageMove{Stage: stage}})
-	}
 	for i := range now {
-		x := &now[i]
-		if x.Phase == groups.Waiting {
-			do, why := turn(p, now, i)
-			switch {
-			case do == groups.Skip:
-				x.Phase = groups.Skipped // those that need it see it
-			case do == groups.Fail:
-				x.Phase = groups.StageFailed
-			case do == groups.Start && s.Open+begins >= s.AtOnce:
-				do = ""
-			case do == groups.Start:
-				begins++
-			}
-			if do != "" && len(moves) < MovesAtOnce {
-				add(do, i, why)
-			}
-		} else if x.Phase == groups.Made && len(moves) < MovesAtOnce {
-			add(groups.Keep, i, "its job has succeeded")
+		var do groups.Do
+		var why string
+		switch now[i].Phase {
+		case groups.Waiting:
+			do, why = waiting(s, now, i, s.Open+begins)
+		case groups.Made:
+			do, why = groups.Keep, "its job has succeeded"
 		}
-		if x.Phase.Settled() {
+		if do == groups.Start {
+			begins++
+		}
+		if do != "" && len(moves) < MovesAtOnce {
+			moves = append(moves, groups.Move{Do: do, Why: why, Of: &groups.StageMove{Stage: i}})
+		}
+		if now[i].Phase.Settled() {
 			settled++
 		}
 	}
@@ -44,6 +36,23 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 		return []groups.Move{{Do: groups.Finish, Why: "all_over"}}
 	}
 	return moves
+}
+
+// waiting returns what happens to a stage that waits while open stages run, and notes in now the end of one that never
+// starts: the stages that need it see it in the same round.
+func waiting(s groups.Snapshot, now []groups.Stage, i, open int) (do groups.Do, why string) {
+	do, why = turn(s.Pipeline, now, i)
+	switch do {
+	case groups.Skip:
+		now[i].Phase = groups.Skipped
+	case groups.Fail:
+		now[i].Phase = groups.StageFailed
+	case groups.Start:
+		if open >= s.AtOnce {
+			return "", ""
+		}
+	}
+	return do, why
 }
 
 // turn is what becomes of a stage that waits: it starts, is skipped or fails; "": it waits on.

@@ -95,7 +95,8 @@ func (w *Weighing) event(e *state.Event) (v Verdict, id string) {
 	return w.m.broken(v), id
 }
 
-// ruled is what the rules say of the job of an event.
+// ruled returns what the rules say about an event that asks for work, and the name of the job or group that it is
+// about; "": the event asks for nothing that is possible now.
 func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 	m := w.m
 	if w.T = e.At; w.T.Before(m.Now()) {
@@ -120,6 +121,16 @@ func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 			user = h.User()
 		}
 		return w.parts(&b, user), SpawnKey(b)
+	default:
+		return w.ruledJob(e.Body)
+	}
+	return v, ""
+}
+
+// ruledJob is ruled for an event about a job that the state has.
+func (w *Weighing) ruledJob(body state.Body) (v Verdict, id string) {
+	m := w.m
+	switch b := body.(type) {
 	case state.JobReviewed:
 		if j := m.State.Job(b.Job); j != nil && j.State() == state.Held && b.Approved {
 			return Verdict{No: w.approved(j)}, b.Job

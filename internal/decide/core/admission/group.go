@@ -158,10 +158,13 @@ func (ad *Admission) checkTerms(name string, t *state.GroupTerms) error {
 	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return errors.New("give a budget of zero or more, and from 1 to 10,000 members at once")
 	}
-	if err := cmp.Or(checkStudy(t), checkPipeline(t), ad.checkSchedule(t)); err != nil {
-		return err
-	}
-	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
+	return cmp.Or(checkStudy(t), checkPipeline(t), ad.checkSchedule(t), checkArray(t))
+}
+
+// checkArray returns what is wrong with the terms of an array; nil: nothing, or the group is no array.
+func checkArray(t *state.GroupTerms) error {
+	a := t.Array
+	if t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
 		a.Step < 1 || a.From < 0 || a.Step > groups.MaxIndex || a.From > groups.MaxIndex) {
 		return errors.New("an array has from 1 to 10,000 members, with indexes of zero or more")
 	}

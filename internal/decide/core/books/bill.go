@@ -31,7 +31,8 @@ func (bk *Books) TakesBill(instance, launch string) bool {
 // Billed books the newest bill of an instance. That of a machine that runs, or that
 // nothing was heard of yet, is not whole: the one that comes after its end is booked.
 func (bk *Books) Billed(b state.BillReceived) {
-	switch i := bk.State.Instance(b.Instance); {
+	i := bk.State.Instance(b.Instance)
+	switch {
 	case i == nil:
 	case bk.incomplete(i):
 		if !i.Live() && !i.Lost() {
@@ -52,12 +53,15 @@ func (bk *Books) Billed(b state.BillReceived) {
 		}
 		return
 	}
-	i := bk.State.Instance(b.Instance)
-	if i == nil || !i.Stray() || i.Live() {
-		return
+	if i != nil && i.Stray() && !i.Live() {
+		bk.billStray(i, b.Lines)
 	}
+}
+
+// billStray books the bill of a machine that no attempt asked for: what it says beyond what is booked already.
+func (bk *Books) billStray(i *state.Instance, lines []state.BillLine) {
 	total := money.Amount{}
-	for _, l := range b.Lines {
+	for _, l := range lines {
 		total = total.Add(l.Amount)
 	}
 	bk.BookStray(i, total.Sub(i.Posted()), "billed")

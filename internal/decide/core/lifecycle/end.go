@@ -273,12 +273,16 @@ func (is *Instances) Inventory(b state.InventorySeen) {
 		}
 	}
 	for _, i := range is.State.Instances() {
-		if !i.Live() || i.Lost() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] ||
-			!i.From().Before(b.AsOf) {
-			continue
+		if expected(i, b) && !shown[i.ID()] {
+			is.unlisted(i, b.AsOf)
 		}
-		is.unlisted(i, b.AsOf)
 	}
+}
+
+// expected reports whether a complete inventory of the provider lists the machine.
+func expected(i *state.Instance, b state.InventorySeen) bool {
+	return i.Live() && !i.Lost() && !i.Stray() && !i.Disowned() && i.Machine().Provider == b.Provider &&
+		i.From().Before(b.AsOf)
 }
 
 // unlisted takes that a provider's list lacks an instance: it is lost once that lasts
@@ -314,26 +318,8 @@ func (is *Instances) Owned(b state.OwnershipDecided) {
 		i := is.State.Instance(u.Instance)
 		open := i != nil && i.Disowned() && (i.Live() || i.Lost())
 		is.Fact(state.InstanceOwned{Instance: u.Instance})
-		if !open {
-			continue // it has ended meanwhile
-		}
-		seated := is.State.SeatedAll(i)
-		is.reviewSeats(i, "")
-		if !b.Adopt {
-			is.disclaim(i)
-			continue
-		}
-		for _, a := range seated {
-			switch j := is.State.Job(a.Job()); {
-			case !a.Over().IsZero(): // its program ended meanwhile
-				is.jobs.release(a, "program_"+a.End(), "")
-			case j.State().Over() || a != j.Attempt(): // nobody has needed it since
-				is.jobs.release(a, j.Why(), "")
-			case a.Partial() > 0: // its gang was given up meanwhile
-				is.jobs.release(a, "gang_wait", "gang_wait")
-			case a.Draining() && a.Task() == state.TaskRunning: // nobody could tell it
-				is.jobs.drains(j, a, a.DrainWhy(), j.MigratingTo())
-			}
+		if open { // it has not ended meanwhile
+			is.owned(i, b.Adopt)
 		}
 	}
 	is.queue.Queue.Changed()
@@ -343,6 +329,29 @@ func (is *Instances) Owned(b state.OwnershipDecided) {
 	for _, a := range is.Pending() { // what was wanted meanwhile
 		if !slices.ContainsFunc(is.Out.Actions, func(b step.Action) bool { return a.Key() == b.Key() }) {
 			is.Out.Actions = append(is.Out.Actions, a)
+		}
+	}
+}
+
+// owned adopts a machine of an earlier incarnation or disclaims it. The attempts on an adopted machine catch up with
+// what happened while nobody had decided.
+func (is *Instances) owned(i *state.Instance, adopt bool) {
+	seated := is.State.SeatedAll(i)
+	is.reviewSeats(i, "")
+	if !adopt {
+		is.disclaim(i)
+		return
+	}
+	for _, a := range seated {
+		switch j := is.State.Job(a.Job()); {
+		case !a.Over().IsZero(): // its program ended meanwhile
+			is.jobs.release(a, "program_"+a.End(), "")
+		case j.State().Over() || a != j.Attempt(): // nobody has needed it since
+			is.jobs.release(a, j.Why(), "")
+		case a.Partial() > 0: // its gang was given up meanwhile
+			is.jobs.release(a, "gang_wait", "gang_wait")
+		case a.Draining() && a.Task() == state.TaskRunning: // nobody could tell it
+			is.jobs.drains(j, a, a.DrainWhy(), j.MigratingTo())
 		}
 	}
 }

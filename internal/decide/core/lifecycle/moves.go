@@ -178,28 +178,43 @@ func (mv *Mover) placed(v *round.Move) (p possible, ok bool) {
 		!mv.Faults.Stale && j.Epoch() != v.Epoch {
 		return p, false
 	}
-	if v.From != "" && (j.Pinned() && !mv.Faults.Unpins || j.Rests().After(mv.Now())) {
+	if v.From != "" && (j.Pinned() && !mv.Faults.Unpins || j.Rests().After(mv.Now())) || v.To != "" && !mv.sells(v) {
 		return p, false
 	}
-	if v.To != "" {
-		l := mv.State.Listing(v.To)
-		if l == nil || !mv.bids.IsPrepaid(v.To) || !l.Quote().Available || l.Quote().Rate > v.Most {
-			return p, false
-		}
+	d := mv.decideFor(j, v.To)
+	return possible{*v, j, d}, agrees(&d, v)
+}
+
+// agrees reports whether a decision of a job is the move that a round gives it.
+func agrees(d *plan.Decision, v *round.Move) bool {
+	if d.Take != "" && d.Take == v.From {
+		return false
 	}
+	if v.To != "" {
+		return d.Take == v.To
+	}
+	_, ends := ends[d.Why]
+	return !ends
+}
+
+// sells reports whether the offer that a move goes to still has a machine, at no higher price than the round saw.
+func (mv *Mover) sells(v *round.Move) bool {
+	l := mv.State.Listing(v.To)
+	return l != nil && mv.bids.IsPrepaid(v.To) && l.Quote().Available && l.Quote().Rate <= v.Most
+}
+
+// decideFor is the job's own decision if the offer had the only reserved seats.
+func (mv *Mover) decideFor(j *state.Job, offer market.OfferID) plan.Decision {
 	view := mv.decider.View(j)
 	view.Pending, view.Probed = "", true
 	for _, l := range mv.market.Prepaid {
 		id := l.Offer().ID
-		view.Reserved = append(view.Reserved, plan.Reservation{Offer: id, Promised: id != v.To})
+		view.Reserved = append(view.Reserved, plan.Reservation{Offer: id, Promised: id != offer})
 	}
 	d := mv.market.Planner.Decide(view, mv.market.Class(j))
 	mv.Out.Decided++
 	mv.market.WantsTable(j, d.Table)
-	if _, ends := ends[d.Why]; d.Take != v.To && v.To != "" || ends && v.To == "" || d.Take == v.From && d.Take != "" {
-		return p, false
-	}
-	return possible{*v, j, d}, true
+	return d
 }
 
 // standsAs reports whether a job waits, or runs, as the move says.

@@ -21,13 +21,20 @@ func (is *Instances) mayKeep(k *state.Task, end string) bool {
 	switch {
 	case is.market.TimingOf(a.Machine()).Idle <= 0 || a.Machine().Prepaid:
 		return false
-	case i == nil || i.Agent() == nil || i.Release() != "" || i.Disowned() || is.State.Undecided():
+	case i == nil || !serves(i) || is.State.Undecided():
 		return false
-	case !i.Missing().IsZero() || len(i.Seats()) != 1 || is.State.Seated(i) != a || i.Phase() == state.Provisioning:
+	case len(i.Seats()) != 1 || is.State.Seated(i) != a:
+		return false
+	case a.Draining() && is.State.Job(a.Job()).MigratingTo() != "":
 		return false
 	}
-	moved := a.Draining() && is.State.Job(a.Job()).MigratingTo() != ""
-	return i.Noticed().IsZero() && end != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
+	return end != "setup" && a.DrainWhy() != "lifetime_ends"
+}
+
+// serves reports whether a machine has an agent and stays: nobody gives it back, takes it or misses it.
+func serves(i *state.Instance) bool {
+	return i.Agent() != nil && i.Phase() != state.Provisioning && i.Release() == "" && !i.Disowned() &&
+		i.Missing().IsZero() && i.Noticed().IsZero()
 }
 
 // vacate leaves the machine of a task to the next job of its user, for as long as that is

@@ -155,7 +155,7 @@ func (ms *Members) groupOver(g *state.Group, why string) {
 	ms.Settled(g.Name)
 }
 
-// take takes what a planner proposes: each move that still holds happens.
+// take carries out the moves that a planner proposes and that still hold, and counts the others as stale.
 func (p *Proposals) take(m *Members, b state.Proposed) {
 	g := m.State.Group(b.Group)
 	if p.asked[b.Group] { // the planner did not see it
@@ -167,58 +167,65 @@ func (p *Proposals) take(m *Members, b state.Proposed) {
 	}
 	w := m.admission.Weigher()
 	for _, v := range b.Moves {
-		if g.Phase != state.GroupOpen || len(g.Waits) > 0 {
-			m.Out.Stale++
-			continue
+		done, refused := false, false
+		if g.Phase == state.GroupOpen && len(g.Waits) == 0 {
+			done, refused = m.moves(w, g, v, b.Base)
 		}
-		done := false
-		if g.Schedule != nil {
-			if done = m.movesSchedule(g, v); done {
-				m.Out.Moved++
-			} else {
-				m.Out.Stale++
-			}
-			continue
-		}
-		switch v.Do {
-		case groups.Start:
-			no := m.starts(w, g, v, b.Base)
-			if done = no == nil; no != nil && no.Job != "" {
-				if m.notYet(g, no); no.Why != MadeElsewhere {
-					return
-				}
-				p.elsewhere = append(p.elsewhere, g.Name) // other stages of it may begin
-			}
-		case groups.Pause, groups.Resume, groups.Stop:
-			done = m.movesTrial(w, g, v)
-		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
-			done = m.settlesStage(g, v)
-		case groups.Await: // of a schedule
-		case groups.Finish:
-			if g.Terms.Pipeline != nil {
-				if done = admission.StagesOver(g); done {
-					m.groupOver(g, step.AllOver)
-				}
-				break
-			}
-			if g.Study != nil {
-				m.endGroup(g.Name, admission.FinishedBy(v.Why), "", state.StopMembers)
-				done = true
-				break
-			}
-			if done = g.Began == g.Members() && g.Open == 0; done {
-				m.groupOver(g, step.AllOver)
-			}
-		}
-		if done {
+		switch {
+		case refused:
+			return
+		case done:
 			m.Out.Moved++
-		} else {
+		default:
 			m.Out.Stale++
 		}
 	}
 	if m.Out.Moved > 0 {
 		p.due(b.Group)
 	}
+}
+
+// moves carries out one move, if it still holds. refused: a limit refuses the next member, so that no later move of
+// the proposal can begin one.
+func (ms *Members) moves(w *admission.Weighing, g *state.Group, v groups.Move, base uint64) (done, refused bool) {
+	if g.Schedule != nil {
+		return ms.movesSchedule(g, v), false
+	}
+	switch v.Do {
+	case groups.Start:
+		no := ms.starts(w, g, v, base)
+		if no != nil && no.Job != "" {
+			if ms.notYet(g, no); no.Why != MadeElsewhere {
+				return false, true
+			}
+			ms.Proposals.elsewhere = append(ms.Proposals.elsewhere, g.Name) // other stages of it may begin
+		}
+		return no == nil, false
+	case groups.Pause, groups.Resume, groups.Stop:
+		return ms.movesTrial(w, g, v), false
+	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
+		return ms.settlesStage(g, v), false
+	case groups.Finish:
+		return ms.finishes(g, v), false
+	case groups.Await: // of a schedule
+	}
+	return false, false
+}
+
+// finishes ends a group that has nothing left to do.
+func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
+	over := g.Began == g.Members() && g.Open == 0
+	switch {
+	case g.Terms.Pipeline != nil:
+		over = admission.StagesOver(g)
+	case g.Study != nil:
+		ms.endGroup(g.Name, admission.FinishedBy(v.Why), "", state.StopMembers)
+		return true
+	}
+	if over {
+		ms.groupOver(g, step.AllOver)
+	}
+	return over
 }
 
 // starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came

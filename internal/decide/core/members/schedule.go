@@ -28,41 +28,42 @@ func (ms *Members) Runs(name string) []*state.Group {
 	return list
 }
 
-// movesSchedule begins a run of a schedule or skips it, where the schedule is due as who proposes it saw it.
+// movesSchedule carries out a move of a schedule, if the schedule is due as the planner saw it.
 func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 	y, r := g.Schedule, v.Run
-	open := ms.openRuns(g)
 	if v.Do == groups.Finish {
-		if open == 0 {
-			ms.groupOver(g, NoMoreRuns)
+		if ms.openRuns(g) > 0 {
+			return false
 		}
-		return open == 0
+		ms.groupOver(g, NoMoreRuns)
+		return true
 	}
 	if r == nil || !r.Saw.Equal(y.Due) || !r.Next.After(y.Due) {
 		return false
 	}
-	if v.Do == groups.Await {
-		if ok := y.Due.IsZero() && r.Due.IsZero(); !ok {
-			return false
-		}
-		ms.Fact(state.RunSettled{Group: g.Name})
-		return true
-	}
-	if r.Due.IsZero() || r.Due.After(ms.Now()) || r.Due.Before(y.Due) || y.Due.IsZero() {
-		return false
-	}
-	switch v.Do {
-	case groups.Start:
-		if open > 0 && !ms.Faults.Overlaps || g.Terms.Schedule.Runs > 0 && y.Begun >= g.Terms.Schedule.Runs {
-			return false
-		}
+	switch due := ms.isDue(y, r); {
+	case v.Do == groups.Start && due && ms.mayRun(g):
 		ms.startsRun(g)
-	case groups.Skip:
+	case v.Do == groups.Skip && due, v.Do == groups.Await && y.Due.IsZero() && r.Due.IsZero():
 		ms.Fact(state.RunSettled{Group: g.Name})
 	default:
 		return false
 	}
 	return true
+}
+
+// isDue reports whether the run of a move is due now, and not before the next one of its schedule.
+func (ms *Members) isDue(y *state.Schedule, r *groups.RunMove) bool {
+	return !y.Due.IsZero() && !r.Due.IsZero() && !r.Due.After(ms.Now()) && !r.Due.Before(y.Due)
+}
+
+// mayRun reports whether a schedule may begin another run: none is open, and it has not begun as many as it should.
+func (ms *Members) mayRun(g *state.Group) bool {
+	if ms.openRuns(g) > 0 && !ms.Faults.Overlaps {
+		return false
+	}
+	most := g.Terms.Schedule.Runs
+	return most <= 0 || g.Schedule.Begun < most
 }
 
 // startsRun begins the next run of a schedule, or ends the schedule where its budget leaves nothing for another.

@@ -95,17 +95,21 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 		return true
 	case v.Do == groups.Stop && (phase == groups.Open || phase == groups.Paused):
 		ms.Works(j)
-		// It lost its machine at the end.
-		if g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units() && j.State() == state.Queued {
-			ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
-			return true
-		}
-		ms.jobs.End(j, true, step.Pruned, "")
+		ms.stopsTrial(j, g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units())
 		return true
 	case v.Do == groups.Resume && admission.BySearch(j) && g.Study.Active() < g.Terms.AtOnce:
 		return ms.resumesTrial(w, g, j)
 	}
 	return false
+}
+
+// stopsTrial ends the job of a trial. One that is trained in full and lost its machine at the end has succeeded.
+func (ms *Members) stopsTrial(j *state.Job, full bool) {
+	if full && j.State() == state.Queued {
+		ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
+		return
+	}
+	ms.jobs.End(j, true, step.Pruned, "")
 }
 
 // resumesTrial lets a paused trial go on, with another share of what is left of the budget.

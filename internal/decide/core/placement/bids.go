@@ -52,13 +52,12 @@ func (rs *Bids) bids(j *state.Job, v *plan.Job, d plan.Decision) plan.Decision {
 	}
 	kept, _ := j.Kept(rs.Now())
 	late := rs.decider.Progress(j, d.Speed).Guard(false)
-	switch {
-	case v.Held == "" && !late && d.Take != kept && rs.isLeft(kept, v.Reserved):
+	if v.Held == "" && !late && d.Take != kept && rs.isLeft(kept, v.Reserved) {
 		return rs.awaitsRound(j, d, rs.Now().Add(rs.RoundEvery()))
-	case d.Take == v.Held || d.Take == kept || d.Take == j.MigratingTo() || !rs.IsPrepaid(d.Take):
-		if p := LookoutOf(j).bid; p != nil {
-			p.since = time.Time{}
-		}
+	}
+	given := []market.OfferID{v.Held, kept, j.MigratingTo()}
+	if slices.Contains(given, d.Take) || !rs.IsPrepaid(d.Take) {
+		endBid(j)
 		return d
 	}
 	rs.Rounds.Due = true
@@ -73,6 +72,13 @@ func (rs *Bids) bids(j *state.Job, v *plan.Job, d plan.Decision) plan.Decision {
 		r.Promised = r.Promised || r.Offer != kept && r.Offer != v.Held
 	}
 	return rs.market.Planner.Decide(*v, rs.market.Class(j))
+}
+
+// endBid forgets since when a job bids: the next bid waits for a round anew.
+func endBid(j *state.Job) {
+	if p := LookoutOf(j).bid; p != nil {
+		p.since = time.Time{}
+	}
 }
 
 // isLeft reports whether seats of an offer are still being left by others.

@@ -102,8 +102,30 @@ func (mk *Market) Free(o *market.Offer) int {
 // SeatsOf is how many machines of a reserved offer nobody has or asks for, and how many are kept
 // for other jobs than j: a round has placed them there, or they leave their machines for it.
 func (mk *Market) SeatsOf(o *market.Offer, j *state.Job) (free, kept int) {
-	free = o.Reserved.Count
-	shared := map[string]bool{} // machines that several jobs have parts of
+	free = o.Reserved.Count - mk.seated(o)
+	for a := range mk.State.Allocations() {
+		if a.Offer() == o.ID {
+			free -= a.Nodes()
+		}
+	}
+	for _, k := range mk.State.Running() {
+		if k != j && k.Asked() == nil && k.MigratingTo() == o.ID {
+			if offer, _ := k.Kept(mk.Now()); offer != o.ID {
+				kept += mk.decider.nodesOf(k)
+			}
+		}
+	}
+	for _, k := range mk.bids.Rounds.Kept {
+		if offer, nodes := k.Kept(mk.Now()); k != j && offer == o.ID {
+			kept += nodes
+		}
+	}
+	return free, kept
+}
+
+// seated is how many machines of the offer live attempts have. Jobs that share a machine count it once.
+func (mk *Market) seated(o *market.Offer) (n int) {
+	shared := map[string]bool{}
 	for _, k := range mk.State.Running() {
 		for _, a := range k.Open() {
 			if a.Offer() != o.ID || !a.Live() {
@@ -116,25 +138,10 @@ func (mk *Market) SeatsOf(o *market.Offer, j *state.Job) (free, kept int) {
 				}
 				shared[i.ID()] = true
 			}
-			free -= a.Nodes()
-		}
-		if k != j && k.Asked() == nil && k.MigratingTo() == o.ID {
-			if offer, _ := k.Kept(mk.Now()); offer != o.ID {
-				kept += mk.decider.nodesOf(k)
-			}
+			n += a.Nodes()
 		}
 	}
-	for a := range mk.State.Allocations() {
-		if a.Offer() == o.ID {
-			free -= a.Nodes()
-		}
-	}
-	for _, k := range mk.bids.Rounds.Kept {
-		if offer, nodes := k.Kept(mk.Now()); k != j && offer == o.ID {
-			kept += nodes
-		}
-	}
-	return free, kept
+	return n
 }
 
 // reservations says of each reserved offer what j may have of it.

@@ -97,21 +97,13 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 		return nil
 	}
 	for _, i := range dc.State.Waiting() {
-		idle, _ := i.Idle()
-		l := dc.State.Listing(i.Machine().Offer)
-		soon := dc.Now().Before(idle.From.Add(dc.market.TimingOf(i.Machine()).Detect))
-		if l == nil || !dc.market.listed(l) || !dc.market.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
-			!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) ||
-			idle.Clean.IsZero() && !soon {
-			continue
-		}
-		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
+		if !dc.fits(j, i) {
 			continue
 		}
 		if room, limited := dc.queue.GPURoom(j); limited && i.Machine().GPUs > room {
 			continue // it would be taken for more GPUs than a quota has left
 		}
-		if dc.lasts(j, i, l.Offer()) {
+		if dc.lasts(j, i, dc.State.Listing(i.Machine().Offer).Offer()) {
 			list = append(list, vacancy{i, i.PresentRate()})
 		}
 	}
@@ -121,6 +113,20 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 		return cmp.Or(boolean(x.Clean.IsZero())-boolean(y.Clean.IsZero()), cmp.Compare(a.rate, b.rate))
 	})
 	return list[:min(len(list), triedWarm)]
+}
+
+// fits reports whether a machine that waits is still for sale, is or soon will be clean, and is one that j may follow
+// its last job on, in the region of j's checkpoint.
+func (dc *Decider) fits(j *state.Job, i *state.Instance) bool {
+	idle, _ := i.Idle()
+	l := dc.State.Listing(i.Machine().Offer)
+	soon := dc.Now().Before(idle.From.Add(dc.market.TimingOf(i.Machine()).Detect))
+	if l == nil || !dc.market.listed(l) || !dc.market.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
+		!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) {
+		return false
+	}
+	home := j.CheckpointRegion()
+	return (!idle.Clean.IsZero() || soon) && (home == "" || home == i.Machine().Region)
 }
 
 // mayFollow reports whether j may have a machine that a job of the user and the owner had, or

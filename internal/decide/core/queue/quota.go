@@ -278,15 +278,13 @@ const (
 // lacks says what the quota has too little of for j. A job that asks for a machine, or whose
 // last one is still being given back, counts among what runs, and not against itself.
 func (q *Quota) lacks(s *Tally, j *state.Job) want {
-	running, rest, gpus := s.running, time.Duration(0), s.gpus
-	most, bounded := admission.GPUMost(j.Terms())
+	running, gpus := s.running, s.gpus
 	if asked := j.Asked(); asked != nil {
 		gpus -= asked.Machine().GPUs * asked.Nodes()
 	}
-	if j.Holds() && running > 0 {
+	serves := j.Holds() && running > 0
+	if serves {
 		running--
-	} else {
-		rest = max(0, most-j.GPUServed())
 	}
 	least := admission.LeastGPUs(j.Terms())
 	switch {
@@ -294,7 +292,22 @@ func (q *Quota) lacks(s *Tally, j *state.Job) want {
 		return wantsPlace
 	case q.GPUs != nil && gpus+least > *q.GPUs && least > 0:
 		return wantsGPUs
-	case !q.Wait || q.GPUHours == nil || most == 0 && bounded:
+	case !q.Wait || q.GPUHours == nil:
+		return hasRoom
+	}
+	return q.lacksHours(s, j, serves)
+}
+
+// lacksHours says what a quota of GPU hours lacks for j: room for all that the job may still use, unless the job
+// serves already and its hours are among those of the tally.
+func (q *Quota) lacksHours(s *Tally, j *state.Job, serves bool) want {
+	most, bounded := admission.GPUMost(j.Terms())
+	rest := time.Duration(0)
+	if !serves {
+		rest = max(0, most-j.GPUServed())
+	}
+	switch {
+	case most == 0 && bounded:
 		return hasRoom
 	case !bounded:
 		return wantsMost

@@ -198,19 +198,7 @@ func (c *Context) Pending() []Action {
 	if c.State.Undecided() {
 		return nil
 	}
-	asked := map[*state.Job]bool{}
-	for a := range c.State.Allocations() {
-		asked[c.State.Job(a.Job())] = true
-	}
-	for a := range c.State.Attempts() {
-		asked[c.State.Job(a.Job())] = true
-	}
-	jobs := make([]*state.Job, 0, len(asked))
-	for j := range asked {
-		jobs = append(jobs, j)
-	}
-	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(a.Order(), b.Order()) })
-	for _, j := range jobs {
+	for _, j := range c.working() {
 		for _, a := range j.Cancelling() {
 			list = append(list, cancelOf(a, "asked_before"))
 		}
@@ -229,4 +217,21 @@ func (c *Context) Pending() []Action {
 		}
 	}
 	return list
+}
+
+// working lists the jobs with an allocation or an attempt that is not over, in the order of their submission.
+func (c *Context) working() []*state.Job {
+	asked := map[*state.Job]bool{}
+	for a := range c.State.Allocations() {
+		asked[c.State.Job(a.Job())] = true
+	}
+	for a := range c.State.Attempts() {
+		asked[c.State.Job(a.Job())] = true
+	}
+	jobs := make([]*state.Job, 0, len(asked))
+	for j := range asked {
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(a.Order(), b.Order()) })
+	return jobs
 }

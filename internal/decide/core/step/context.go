@@ -3,6 +3,8 @@
 package step
 
 import (
+	"cmp"
+
 	"scrimp/internal/decide/state"
 )
 
@@ -36,6 +38,11 @@ func (c *Context) Works(j *state.Job) {
 // Concerns is the job that an event is about first; "": on none that is known by it. It may be called after a step
 // that has failed.
 func Concerns(b state.Body) string {
+	return cmp.Or(namedJob(b), OfLaunch(launchIn(b)), OfLaunch(attemptIn(b)))
+}
+
+// namedJob is the job that a request of a user names, or "".
+func namedJob(b state.Body) string {
 	switch b := b.(type) {
 	case state.JobSubmitted:
 		return b.Job
@@ -49,38 +56,52 @@ func Concerns(b state.Body) string {
 		return b.Job
 	case state.JobUpdated:
 		return b.Job
+	}
+	return ""
+}
+
+// launchIn is the launch that an answer of a provider is about, or "".
+func launchIn(b state.Body) string {
+	switch b := b.(type) {
 	case state.LaunchDone:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchPending:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchRefused:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchExpired:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchCancelled:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.BillReceived:
-		return OfLaunch(b.Launch)
+		return b.Launch
+	}
+	return ""
+}
+
+// attemptIn is the attempt that a message of an agent is about, or "".
+func attemptIn(b state.Body) string {
+	switch b := b.(type) {
 	case state.AgentClaimed:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.AttemptStarted:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.Progressed:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.CheckpointSaved:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.CheckpointFailed:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.CheckpointRefused:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.NoticeGiven:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.UsageSeen:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.AttemptEnded:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.AgentSilent:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	}
 	return ""
 }

@@ -58,28 +58,7 @@ func (p *path) find(i int, given []int) {
 	for c := range n {
 		p.gain[c], p.reached[c], p.from[c] = p.w[i][c], p.can[i][c], -1
 	}
-	type edge struct {
-		row  int // -1: none
-		gain worth
-	}
-	edges := make([]edge, n*n)
-	for e := range edges {
-		edges[e].row = -1
-	}
-	for r, c := range p.at {
-		if c < 0 || given[r] >= 0 || c == p.none() {
-			continue
-		}
-		for to := range n {
-			if to == c || !p.can[r][to] {
-				continue
-			}
-			gain := p.w[r][to].minus(p.w[r][c])
-			if e := &edges[c*n+to]; e.row < 0 || gain.compare(e.gain) > 0 {
-				*e = edge{r, gain}
-			}
-		}
-	}
+	edges := p.edges(given)
 	for again := true; again; {
 		again = false
 		for c := range p.none() {
@@ -98,4 +77,35 @@ func (p *path) find(i int, given []int) {
 			}
 		}
 	}
+}
+
+// edge is the best move of a row from one column to another.
+type edge struct {
+	row  int // -1: no row can make the move
+	gain worth
+}
+
+// edges finds the best move from each column to each other one: from column c to column to it is at c·n + to, with n
+// columns. Rows that are given their column stay.
+func (p *path) edges(given []int) []edge {
+	n := p.none() + 1
+	edges := make([]edge, n*n)
+	for e := range edges {
+		edges[e].row = -1
+	}
+	for r, c := range p.at {
+		if c < 0 || given[r] >= 0 || c == p.none() {
+			continue
+		}
+		for to := range n {
+			if to == c || !p.can[r][to] {
+				continue
+			}
+			gain := p.w[r][to].minus(p.w[r][c])
+			if e := &edges[c*n+to]; e.row < 0 || gain.compare(e.gain) > 0 {
+				*e = edge{r, gain}
+			}
+		}
+	}
+	return edges
 }

@@ -234,6 +234,7 @@ func (p spot) of(v []float64) float64 {
 	return float64((1-p.f)*v[p.lo]) + float64(p.f*v[p.lo+1])
 }
 
+// prepare sizes the rows of the table for its zones and its places, and works out what needs no price.
 func (t *table) prepare() {
 	m := &t.m
 	zones, w := len(m.price), len(t.grid)
@@ -241,36 +242,8 @@ func (t *table) prepare() {
 		*v = slices.Grow((*v)[:0], zones)[:zones]
 	}
 	t.hold = slices.Grow(t.hold[:0], zones)[:zones]
-	for k := range t.shift {
-		s := &t.shift[k]
-		s.owed = m.restart
-		if k == 1 {
-			s.owed += m.further
-		}
-		s.whole, s.half = s.whole[:0], s.half[:0]
-		ticks := math.Ceil(s.owed/m.tick-1e-9) - 1
-		s.first = w
-		for q, x := range t.grid {
-			if q == 0 {
-				s.whole, s.half = append(s.whole, spot{}), append(s.half, spot{})
-				continue
-			}
-			if x >= ticks*m.tick-1e-9 && s.first == w {
-				s.first = q
-			}
-			s.whole = append(s.whole, t.at(x-s.owed))
-			h := t.at(x - s.owed/2)
-			if h.lo+1 >= q && h.f > 0 || h.lo >= q {
-				h = spot{q - 1, 0}
-			}
-			s.half = append(s.half, h)
-		}
-		for i := range ages {
-			s.bucket[i], s.part[i] = between(begins(i) + s.owed)
-			s.events[i] = lossShape.cumulative(begins(i), begins(i)+s.owed)
-			s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
-		}
-	}
+	t.prepareShift(&t.shift[0], m.restart)
+	t.prepareShift(&t.shift[1], m.restart+m.further)
 	for b := range ages {
 		t.mean[b], t.mix[b] = lossShape.mean(b), returnMix(b, zones)
 		t.waited[b] = slices.Grow(t.waited[b][:0], w)[:w]
@@ -295,6 +268,30 @@ func (t *table) prepare() {
 	t.order = t.order[:0]
 	for z := range zones {
 		t.order = append(t.order, z)
+	}
+}
+
+// prepareShift works out where that many hours of overhead lead from each place and each age.
+func (t *table) prepareShift(s *shift, owed float64) {
+	zones := len(t.m.price)
+	s.owed, s.first = owed, len(t.grid)
+	s.whole, s.half = append(s.whole[:0], spot{}), append(s.half[:0], spot{})
+	ticks := math.Ceil(s.owed/t.m.tick-1e-9) - 1
+	for q, x := range t.grid[1:] {
+		if x >= ticks*t.m.tick-1e-9 {
+			s.first = min(s.first, q+1)
+		}
+		s.whole = append(s.whole, t.at(x-s.owed))
+		h := t.at(x - s.owed/2)
+		if h.lo > q || h.lo == q && h.f > 0 { // not beyond the place before it
+			h = spot{q, 0}
+		}
+		s.half = append(s.half, h)
+	}
+	for i := range ages {
+		s.bucket[i], s.part[i] = between(begins(i) + s.owed)
+		s.events[i] = lossShape.cumulative(begins(i), begins(i)+s.owed)
+		s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
 	}
 }
 
