@@ -77,16 +77,7 @@ func gang(r *rig) {
 	if own := r.listedOf("g.1", nodes, ids); !slices.Equal(names(own), ids) || !distinct(own) {
 		r.Errorf("rented were %v, listed are %+v", ids, own)
 	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if again, err := r.Driver.Launch(r.Context(), engine.Request{Key: "g.1", Nodes: nodes, Offer: r.Granted,
-				Tags: r.request("g.1").Tags}); err != nil || !slices.Equal(names(again), ids) {
-				r.Errorf("rented were %v; asked again: %v, %v", ids, names(again), err)
-			}
-		})
-	}
-	wg.Wait()
+	gangAgain(r, nodes, ids)
 	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
 		r.Fatal(err)
 	}
@@ -107,6 +98,20 @@ func gang(r *rig) {
 	if own := r.listedOf("g.1", nodes, ids); len(own) != nodes {
 		r.Errorf("%d machines are listed of %d", len(own), nodes)
 	}
+}
+
+// gangAgain requests the gang g.1 eight times at once, and checks that each answer names the machines ids.
+func gangAgain(r *rig, nodes int, ids []string) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if again, err := r.Driver.Launch(r.Context(), engine.Request{Key: "g.1", Nodes: nodes, Offer: r.Granted,
+				Tags: r.request("g.1").Tags}); err != nil || !slices.Equal(names(again), ids) {
+				r.Errorf("rented were %v; asked again: %v, %v", ids, names(again), err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func gangRefused(r *rig) {
