@@ -96,8 +96,8 @@ func (a *app) try(ctx context.Context, name, dollars string, patience time.Durat
 	return found, nil
 }
 
-// watchTrial shows how a trial gets on until it is over, or has had no machine for patience. It returns its newest state
-// and the offer that it last ran on.
+// watchTrial shows how a trial gets on until it is over, or has had no machine for patience. It returns the trial's
+// newest state and the offer that it last ran on.
 func (a *app) watchTrial(ctx context.Context, c *command.Client, j api.Job, patience time.Duration) (_ api.Job,
 	offer string) {
 	said, detail := "", ""

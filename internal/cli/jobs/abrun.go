@@ -71,8 +71,8 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	if p.Unfit != "" && !f.force {
 		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("not run: " + p.Unfit)}
 	}
-	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
-		return errors.New("not run")
+	if err := a.ask(ctx, "Run it? [Y/n] ", f.yes); err != nil {
+		return err
 	}
 	return a.abSubmit(ctx, c, b, arms, d, f, p.Name, *budget)
 }

@@ -197,10 +197,7 @@ func (a *app) agreedPipeline(ctx context.Context, p preparedPipeline, yes bool) 
 		question = "Schedule it? [Y/n] "
 		a.Notef("%s", group.SchedulePlan(*y, a.Line()))
 	}
-	if _, asks := command.Terminal(a.Err); asks && !yes && !a.Confirmed(ctx, question, true) {
-		return errors.New("not run")
-	}
-	return nil
+	return a.ask(ctx, question, yes)
 }
 
 // preparedPipeline is a pipeline that was read, with its stages as the server needs them.

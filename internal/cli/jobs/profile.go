@@ -100,7 +100,8 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	return nil
 }
 
-// profiledOf is what a measured run says about the whole job, which has that many steps; 0: as many as the run reported.
+// profiledOf is what a measured run says about the whole job, which has that many steps. With 0 steps it has as many as
+// the run reported.
 func profiledOf(final api.Job, steps int64) profiled {
 	p := profiled{Job: final.ID, StepsPerHour: *final.StepRate, Spread: final.StepSpread, Steps: steps,
 		Cost: final.Spent.String()}

@@ -156,16 +156,6 @@ func proven(ctx context.Context, c *command.Client, j spec.Job, speed float64) e
 	return cliplan.Proven(ctx, c, j)
 }
 
-// connect returns a client of the server, which it starts where none runs, and what the server says about itself.
-func (a *app) connect(ctx context.Context, market string) (*command.Client, api.Server, error) {
-	c, err := a.Ensure(ctx, market)
-	if err != nil {
-		return nil, api.Server{}, err
-	}
-	v, err := c.Server(ctx)
-	return c, v, err
-}
-
 // foretell shows what the job would cost; without force it refuses one that nothing fits.
 func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string, args []string,
 	dash int, f jobfile.Flags, force bool) (planning.Plan, error) {

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,8 +157,8 @@ func (a *app) tune(ctx context.Context, file string, f jobfile.Flags, yes, detac
 	if !a.JSON {
 		a.Notef("%s", s.plan.Text(a.Line()))
 	}
-	if _, asks := command.Terminal(a.Err); asks && !yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
-		return errors.New("not run")
+	if err := a.ask(ctx, "Run it? [Y/n] ", yes); err != nil {
+		return err
 	}
 	b, err := a.submission(ctx, s.client, api.Submission{AcceptUnproven: force, AcceptWait: force, Study: &s.study}, s.job,
 		s.folder)

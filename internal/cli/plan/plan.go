@@ -143,12 +143,8 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 	}
 	if f.First.Take == "" && f.First.Why == plan.NoOffer {
 		p.Feasible = false
-		lacks := "no offer of this market fits: scrimp market shows what is for sale"
-		if p.Unsold {
-			lacks = "no offer of this market has the accelerator " + j.Resources.Accelerator +
-				": scrimp market shows what is for sale"
-		}
-		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need), lacks))
+		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
+			noneOf(j.Resources.Accelerator, p.Unsold)))
 		for _, e := range m.Away { // what it sells would do, perhaps
 			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}
@@ -162,6 +158,15 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 		expect(&p, q.Scenario, f)
 	}
 	return p, q
+}
+
+// noneOf says that no offer of the market will do, and that none has the accelerator where it is unsold.
+func noneOf(accelerator string, unsold bool) string {
+	lacks := "fits"
+	if unsold {
+		lacks = "has the accelerator " + accelerator
+	}
+	return "no offer of this market " + lacks + ": scrimp market shows what is for sale"
 }
 
 // decidesOnce prepares the question for work that nobody knows: it plays the first decision only, as if the work took

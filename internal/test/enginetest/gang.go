@@ -78,15 +78,8 @@ func gang(r *rig) {
 		r.Errorf("rented were %v, listed are %+v", ids, own)
 	}
 	gangAgain(r, nodes, ids)
-	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
-		r.Fatal(err)
-	}
-	var own []engine.Instance
 	ended := func(i engine.Instance) bool { return i.State == engine.Ended }
-	r.until("the end of one of them", func() bool {
-		own = r.listedOf("g.1", nodes, ids)
-		return slices.ContainsFunc(own, ended)
-	})
+	own := endOne(r, ids, ended)
 	if r.Restart != nil {
 		r.Restart(r.TB)
 	}
@@ -98,6 +91,18 @@ func gang(r *rig) {
 	if own := r.listedOf("g.1", nodes, ids); len(own) != nodes {
 		r.Errorf("%d machines are listed of %d", len(own), nodes)
 	}
+}
+
+// endOne ends the second machine of the gang g.1, and returns the gang as it is listed then.
+func endOne(r *rig, ids []string, ended func(engine.Instance) bool) (own []engine.Instance) {
+	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
+		r.Fatal(err)
+	}
+	r.until("the end of one of them", func() bool {
+		own = r.listedOf("g.1", len(ids), ids)
+		return slices.ContainsFunc(own, ended)
+	})
+	return own
 }
 
 // gangAgain requests the gang g.1 eight times at once, and checks that each answer names the machines ids.

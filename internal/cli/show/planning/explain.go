@@ -69,7 +69,8 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Pla
 		reason = soonest
 	}
 	b.WriteString(draw.Wrap("  "+line.MarketAt.UTC().Format("15:04:05")+"  ",
-		fmt.Sprintf("%s: %s (%s%s)%s", taken(d, c), why(reason), show.Words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.Columns()))
+		fmt.Sprintf("%s: %s (%s%s)%s", taken(d, c), why(reason), show.Words(d.Mode), slack, ofZone(d.Expect, d.Take)),
+		p.Columns()))
 	if line.Refused != "" {
 		b.WriteString(draw.Wrap(aside, "since it was refused: "+show.Clean(line.Refused), p.Columns()))
 	}
