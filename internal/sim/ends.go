@@ -64,7 +64,7 @@ func (w *World) endTold(i *instance) {
 	w.bills(i)
 }
 
-// billAgain ends and bills a machine a second time, under another name. It does so only under FaultBilledTwice.
+// billAgain ends and bills a machine a second time, under another name, if FaultBilledTwice is injected.
 func (w *World) billAgain(i *instance) {
 	if again := i.id + "-again"; w.fault == FaultBilledTwice && w.up && w.m.Knows(again) {
 		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause})

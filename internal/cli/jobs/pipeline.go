@@ -174,7 +174,8 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	return a.runGroup(ctx, c, s, f.detach)
 }
 
-// schedule reads the schedule of a pipeline that runs on one, and notes for another that its file has one.
+// schedule reads the schedule of scrimp pipeline schedule. For scrimp pipeline run it notes that the file's schedule
+// does not count.
 func (f pipelineFlags) schedule(p *preparedPipeline, now time.Time) error {
 	if f.scheduled {
 		return f.schedules(p, now)

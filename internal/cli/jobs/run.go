@@ -124,7 +124,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	return a.follow(ctx, c, job.ID)
 }
 
-// checkFile checks a job file, or a command, and the flags that change it.
+// checkFile returns an error where the job file, or the command, and the flags are no valid job.
 func (a *app) checkFile(args []string, dash int, f jobfile.Flags) error {
 	j, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now())
 	if err != nil {

@@ -217,7 +217,8 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 	return s, nil
 }
 
-// withoutPauses sees to it that the searcher of a study pauses no trial, because its job has no folder of checkpoints.
+// withoutPauses takes a searcher that pauses no trial, because the study's job has no folder of checkpoints. It refuses
+// a searcher of the user's own that pauses trials.
 func withoutPauses(file string, read *studyfile.File) error {
 	st := &read.Study
 	if read.Free && st.Resumes() {

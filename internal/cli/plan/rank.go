@@ -282,8 +282,8 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 	}
 }
 
-// scaled is how much faster a shape is than the least that a filter accepts, by its number of accelerators alone, and
-// how that is said.
+// scaled returns how much faster a shape is than the smallest that a filter accepts, by its number of accelerators
+// alone, and a text that says so.
 func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
 	n := float64(s.Each) / float64(max(1, f.Least))
 	if n == 1 {

@@ -366,7 +366,7 @@ func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 		Actor: Actor(CallerOf(r).User), Body: b}
 }
 
-// ownerOf is whose a job or a group is, which never changes.
+// ownerOf returns the team and the user of a job or a group, which never change.
 func (g *Gate) ownerOf(id string) (team, user string, known bool, err error) {
 	known, err = g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
 	if !known && err == nil {

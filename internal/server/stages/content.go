@@ -147,8 +147,8 @@ func (t *tree) digest(at string, deep int) (sum string, there bool) {
 	return hex.EncodeToString(hash.Sum(nil)), true
 }
 
-// behind is the digest of what a link leads to. It is "" for a link into one of its own folders, or behind too many
-// links.
+// behind returns the digest of what a link leads to. It returns "" if the link leads to a folder that contains it, or
+// if too many links lead to it.
 func (t *tree) behind(link string, deep int) (sum string) {
 	end, ok := t.real(link)
 	if !ok {

@@ -216,7 +216,8 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 	}
 }
 
-// played is what the simulated runs of the first plan come to. Besides says that it costs more than its machines.
+// played describes the cost and the time of the first plan's simulated runs. Besides says that the plan costs more than
+// its machines.
 func (v Ranking) played(besides bool) string {
 	l := v.Played
 	text := fmt.Sprintf("%d runs with the code that would run it: %s", l.Runs,
