@@ -2,11 +2,15 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/store"
 )
 
 // reserveEvery is between two tries to hold the reserve again once it was given up.
@@ -49,6 +53,19 @@ func begins(o *Options) {
 		gave, err := (&disk.Reserve{Dir: o.Dir}).Give()
 		o.Log.Error("the disk is full: make room", "folder", o.Dir, "reserve given up", gave, "error", err)
 	}
+}
+
+// openLocal opens the log in the folder of a server. It returns nil for a server whose log lies in PostgreSQL.
+func openLocal(o *Options) (*store.SQLite, error) {
+	if o.DB != "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(o.Dir, ElsewhereName)); err == nil {
+		return nil, fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
+			"--data", o.Dir)
+	}
+	begins(o)
+	return store.Open(o.Dir)
 }
 
 // teamDisks are the bytes of disk of each team that has a limit.

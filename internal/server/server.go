@@ -159,18 +159,9 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	elsewhere := filepath.Join(o.Dir, ElsewhereName)
-	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
-		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
-			"--data", o.Dir)
-	}
-	var st *store.SQLite
-	if o.DB == "" { // before anybody is told that it serves: another server may have the folder
-		begins(&o)
-		var err error
-		if st, err = store.Open(o.Dir); err != nil {
-			return err
-		}
+	st, err := openLocal(&o) // before anybody is told that it serves: another server may have the folder
+	if err != nil {
+		return err
 	}
 	f, pace := &front.Front{}, auth.NewPace(o.Rate)
 	done, err := f.Listen(ctx, front.Options{Listen: o.Listen, Cert: o.TLSCert, Key: o.TLSKey, Insecure: o.Insecure,

@@ -103,14 +103,7 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		}
 		switch a.Scope {
 		case Open:
-			sentBy(r, g.AgentBodies, "from "+sourceOf(r))
-			name := sourceOf(r)
-			if a.Probe {
-				name = "probe " + name
-			}
-			if g.paced(w, name, a.Probe) {
-				do(w, r)
-			}
+			g.serveOpen(a, w, r, do)
 		case Bootstraps, Attempts:
 			name, known := g.ticketHolder(a, r)
 			sentBy(r, g.AgentBodies, name)
@@ -126,6 +119,18 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		case Anywhere, Everywhere, OfJob, OfOwnJob:
 			g.serveUser(a, w, r, do)
 		}
+	}
+}
+
+// serveOpen serves a request that needs no credentials, at the pace of its address.
+func (g *Gate) serveOpen(a Access, w *reply.Writer, r *http.Request, do http.HandlerFunc) {
+	sentBy(r, g.AgentBodies, "from "+sourceOf(r))
+	name := sourceOf(r)
+	if a.Probe {
+		name = "probe " + name
+	}
+	if g.paced(w, name, a.Probe) {
+		do(w, r)
 	}
 }
 
@@ -282,12 +287,7 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 		has = caller.Role(identity.Everywhere)
 	case OfJob, OfOwnJob:
 		id := r.PathValue("id")
-		team, user := "", ""
-		// they never change
-		known, err := g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
-		if !known && err == nil {
-			team, user, known = g.ownerOfGroup(id)
-		}
+		team, user, known, err := g.ownerOf(id)
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs cannot be read now", "ask again in a minute", err)
@@ -364,6 +364,15 @@ func (g *Gate) acted(a identity.Act, outcome string) core.Event {
 func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 	return core.Event{At: g.Control.Now(), Schema: core.Schema, Tenant: g.Control.Tenant(),
 		Actor: Actor(CallerOf(r).User), Body: b}
+}
+
+// ownerOf returns the team and the user of a job or a group, which never change.
+func (g *Gate) ownerOf(id string) (team, user string, known bool, err error) {
+	known, err = g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
+	if !known && err == nil {
+		team, user, known = g.ownerOfGroup(id)
+	}
+	return team, user, known, err
 }
 
 // ownerOfGroup is whose a group is. No job has its name.

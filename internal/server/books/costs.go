@@ -179,6 +179,12 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 	if err := b.booked(ctx, l, v.By, since, end); err != nil {
 		return err
 	}
+	v.Lines = append(v.Lines, l.sorted()...)
+	return nil
+}
+
+// sorted sums each line, and returns those with a job or a cost: the dearest first.
+func (l *lines) sorted() (list []api.CostLine) {
 	for _, line := range l.all {
 		for u, a := range line.Uses {
 			if line.Spent = line.Spent.Add(a); a.IsZero() {
@@ -186,16 +192,16 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 			}
 		}
 		if line.Jobs > 0 || len(line.Uses) > 0 {
-			v.Lines = append(v.Lines, *line)
+			list = append(list, *line)
 		}
 	}
-	slices.SortFunc(v.Lines, func(a, b api.CostLine) int {
+	slices.SortFunc(list, func(a, b api.CostLine) int {
 		if c := b.Spent.Cmp(a.Spent); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Name+"\x00"+string(a.Currency), b.Name+"\x00"+string(b.Currency))
 	})
-	return nil
+	return list
 }
 
 // live adds the jobs that hold a machine, with what is not posted yet.

@@ -103,16 +103,9 @@ func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) 
 	if o.Listen == "" {
 		return func() {}, nil
 	}
-	near, err := loopback(o.Listen)
-	secure := o.Cert != "" || o.Key != ""
-	switch {
-	case err != nil:
+	near, secure, err := o.reach()
+	if err != nil {
 		return nil, err
-	case !near && !secure && !o.Insecure:
-		return nil, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert and "+
-			"--tls-key, or --insecure where something in front of it encrypts", o.Listen)
-	case secure && o.Insecure:
-		return nil, errors.New("--insecure and --tls-cert exclude each other: leave one out")
 	}
 	h := Server(f, o.Log)
 	h.ConnState = newGuests().state
@@ -155,4 +148,21 @@ func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) 
 		}
 		owned.Wait()
 	}, nil
+}
+
+// reach reports whether only this machine reaches the address, and whether connections are encrypted. It refuses an
+// address that others reach without encryption, unless the options allow it.
+func (o Options) reach() (near, secure bool, err error) {
+	near, err = loopback(o.Listen)
+	secure = o.Cert != "" || o.Key != ""
+	switch {
+	case err != nil:
+		return false, false, err
+	case !near && !secure && !o.Insecure:
+		return false, false, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert "+
+			"and --tls-key, or --insecure where something in front of it encrypts", o.Listen)
+	case secure && o.Insecure:
+		return false, false, errors.New("--insecure and --tls-cert exclude each other: leave one out")
+	}
+	return near, secure, nil
 }

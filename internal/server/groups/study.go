@@ -104,7 +104,7 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 	if f := v.Study.Fidelity; f != nil {
 		most = f.Max
 	}
-	cost, sum, trained := map[string]money.Amount{}, money.Amount{}, 0.0
+	cost, sum := map[string]money.Amount{}, money.Amount{}
 	full := map[string]bool{}
 	for _, t := range trials {
 		full[t.ID] = t.Unit >= most
@@ -121,25 +121,34 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 			rec.Pruned = rec.Pruned.Add(l.Cost)
 		}
 	}
-	for _, t := range trials {
-		trained += t.Unit
-	}
 	if n := len(trials); n > 0 {
 		rec.PerTrial = new(sum.Float() / float64(n))
 	}
 	if rec.Full > 0 {
 		rec.PerFull = new(sum.Float() / float64(rec.Full))
 	}
-	if trained > 0 {
-		mean, all := sum.Float()/trained, 0.0
-		for _, t := range trials {
-			if t.Unit > 0 {
-				all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
-			} else if cost[t.ID].Sign() > 0 {
-				all += mean * most
-			}
-		}
-		rec.AllFull = &all
-	}
+	rec.AllFull = allFull(trials, cost, sum, most)
 	return rec
+}
+
+// allFull estimates what the trials would have cost, had each trained to the fidelity most: in proportion to what it
+// cost per unit of training, or at the mean of all trials where it cost something before its first unit. It is nil
+// where no trial has trained. Sum is the sum of cost, which is by trial.
+func allFull(trials []api.Trial, cost map[string]money.Amount, sum money.Amount, most float64) *float64 {
+	trained := 0.0
+	for _, t := range trials {
+		trained += t.Unit
+	}
+	if trained <= 0 {
+		return nil
+	}
+	mean, all := sum.Float()/trained, 0.0
+	for _, t := range trials {
+		if t.Unit > 0 {
+			all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
+		} else if cost[t.ID].Sign() > 0 {
+			all += mean * most
+		}
+	}
+	return &all
 }

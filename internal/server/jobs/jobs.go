@@ -149,19 +149,28 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 			v.Interruptions++
 		}
 	}
-	if asked, a := j.Asked(), j.Live(); asked != nil {
+	runsOn(j, &v, now)
+	return v
+}
+
+// runsOn shows the offer that a job has requested, or the machine that it has.
+func runsOn(j *core.Job, v *api.Job, now time.Time) {
+	if asked := j.Asked(); asked != nil {
 		v.Offer, v.Phase = string(asked.Offer()), string(state.StageRequested)
 		if why := asked.Detail(); why != "" {
 			v.Detail = why
 		}
-	} else if a != nil {
-		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
-		v.Nodes = nodesOf(a, now)
-		if a.Disowned() {
-			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
-		}
+		return
 	}
-	return v
+	a := j.Live()
+	if a == nil {
+		return
+	}
+	v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
+	v.Nodes = nodesOf(a, now)
+	if a.Disowned() {
+		v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
+	}
 }
 
 // nodesOf are the machines of an attempt that has several.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -86,16 +87,15 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 				list = append(list, core.NotifyOf(j))
 			}
 		}
-		for job := range sealed { // a server that was killed may not have come to it
-			if j, ok := m.Job(job); ok && (!j.State().Over() || due(j)) {
-				delete(sealed, job)
-			}
+		maps.DeleteFunc(sealed, func(job string, _ bool) bool {
 			if g := m.State().Group(job); g != nil && g.Phase != state.GroupOver {
-				delete(sealed, job)
+				return true
 			}
-		}
+			j, ok := m.Job(job)
+			return ok && (!j.State().Over() || due(j))
+		})
 	})
-	for job := range sealed {
+	for job := range sealed { // a server that was killed may not have come to it
 		o.Forget(job)
 	}
 	if made != nil {

@@ -194,18 +194,23 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 		}
 	}
 	for _, j := range failed {
-		a := attention{Level: "bad", What: "Failed", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID,
-			Text: reasonOf(j), Command: "scrimp resume " + j.ID}
-		if j.Finished != nil {
-			a.Since = *j.Finished
-		}
-		if v.may("resume", j) {
-			a.Act, a.Label = "resume", "Resume"
-		}
-		list = append(list, a)
+		list = append(list, ofFailed(v, j))
 	}
 	slices.SortStableFunc(list, func(x, y attention) int { return cmp.Compare(x.Level, y.Level) })
 	return list
+}
+
+// ofFailed is the attention for a job that failed.
+func ofFailed(v *visit, j client.Job) attention {
+	a := attention{Level: "bad", What: "Failed", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID,
+		Text: reasonOf(j), Command: "scrimp resume " + j.ID}
+	if j.Finished != nil {
+		a.Since = *j.Finished
+	}
+	if v.may("resume", j) {
+		a.Act, a.Label = "resume", "Resume"
+	}
+	return a
 }
 
 // ofLive is what a job that is not over needs; nil: nothing.

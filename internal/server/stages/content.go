@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -131,29 +132,33 @@ func (t *tree) digest(at string, deep int) (sum string, there bool) {
 		switch {
 		case i.Mode.IsDir():
 		case i.Mode&fs.ModeSymlink != 0:
-			to := ""
-			if end, ok := t.real(i.Path); !ok {
-				t.beyond = i.Path
-			} else if deep < mostLinks && !strings.HasPrefix(i.Path+"/", end+"/") {
-				to, _ = t.digest(end, deep+1)
-			}
-			fmt.Fprintf(hash, "link %q %q %s\n", rel, i.Link, to)
+			fmt.Fprintf(hash, "link %q %q %s\n", rel, i.Link, t.behind(i.Path, deep))
 		default:
 			kind := "file"
 			if i.Mode&0o100 != 0 {
 				kind = "program"
 			}
-			name := i.Sum
-			if name == "" {
-				name = i.Name
-			}
-			fmt.Fprintf(hash, "%s %q %s %d\n", kind, rel, name, i.Size)
+			fmt.Fprintf(hash, "%s %q %s %d\n", kind, rel, cmp.Or(i.Sum, i.Name), i.Size)
 		}
 	}
 	if !there {
 		return "", false
 	}
 	return hex.EncodeToString(hash.Sum(nil)), true
+}
+
+// behind returns the digest of what a link leads to. It returns "" if the link leads to a folder that contains it, or
+// if too many links lead to it.
+func (t *tree) behind(link string, deep int) (sum string) {
+	end, ok := t.real(link)
+	if !ok {
+		t.beyond = link
+		return ""
+	}
+	if deep < mostLinks && !strings.HasPrefix(link+"/", end+"/") {
+		sum, _ = t.digest(end, deep+1)
+	}
+	return sum
 }
 
 // Bounds of what is kept of figures.

@@ -94,18 +94,9 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	if unfit := fits(&t, j); unfit != nil {
 		return id, unfit
 	}
-	var specs []json.RawMessage
-	run := &t
-	if t.Pipeline != nil {
-		if specs, no = d.stageJobs(b, j, &t); no != nil {
-			return id, no
-		}
-		if b.Pipeline.Schedule != nil {
-			run = new(t)
-			if t, no = d.scheduled(run, b.Pipeline.Schedule); no != nil {
-				return id, no
-			}
-		}
+	run, specs, no := d.runOf(b, j, &t)
+	if no != nil {
+		return id, no
 	}
 	if t.After, no = d.after(r, b.After); no != nil {
 		return id, no
@@ -136,6 +127,21 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		d.Forget(id)
 	}
 	return id, no
+}
+
+// runOf returns the terms of a single run of a group, and the job files of a pipeline's stages. The run of a pipeline
+// without a schedule, and of any other group, is the group t itself; with a schedule t becomes the schedule.
+func (d *Desk) runOf(b api.Submission, j spec.Job, t *core.GroupTerms) (run *core.GroupTerms, specs []json.RawMessage,
+	no *reply.Refusal) {
+	if t.Pipeline == nil {
+		return t, nil, nil
+	}
+	if specs, no = d.stageJobs(b, j, t); no != nil || b.Pipeline.Schedule == nil {
+		return t, specs, no
+	}
+	run = new(*t)
+	*t, no = d.scheduled(run, b.Pipeline.Schedule)
+	return run, specs, no
 }
 
 // after reads the dependencies of a submission. It leaves out those that are met already.

@@ -90,10 +90,7 @@ func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo in
 		return 0
 	}
 	now := time.Now()
-	slip := int64(0)
-	if s := now.Sub(report.Now); s > clockSlip || s < -clockSlip {
-		slip = int64(math.Round(s.Seconds()/telemetry.Least)) * telemetry.Least
-	}
+	slip := slipOf(report.Now, now)
 	name := store.RankLog(report.Attempt, report.Node)
 	r := d.rank(name, now)
 	r.mu.Lock()
@@ -126,6 +123,15 @@ func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo in
 	}
 	sent := t.Buckets[len(t.Buckets)-1].Start // what was left out is not sent again
 	return max(end-slip, min(sent, math.MaxInt64-telemetry.Least)+telemetry.Least)
+}
+
+// slipOf is how many seconds the server's clock is ahead of an agent's, in whole buckets; 0 where both go alike.
+func slipOf(agent, server time.Time) int64 {
+	s := server.Sub(agent)
+	if s >= -clockSlip && s <= clockSlip {
+		return 0
+	}
+	return int64(math.Round(s.Seconds()/telemetry.Least)) * telemetry.Least
 }
 
 // write appends where there is room.

@@ -62,14 +62,20 @@ func isFloat(x ast.Expr) bool {
 	case *ast.BasicLit:
 		return x.Kind == token.FLOAT
 	case *ast.CallExpr:
-		switch fun := x.Fun.(type) {
-		case *ast.Ident: // float64(x), and max or min of one
-			return fun.Name == "float64" || (fun.Name == "max" || fun.Name == "min") && slices.ContainsFunc(x.Args, isFloat)
-		case *ast.SelectorExpr:
-			of, ok := fun.X.(*ast.Ident)
-			return ok && of.Name == "math" && !strings.HasSuffix(fun.Sel.Name, "bits") ||
-				slices.Contains([]string{"Hours", "Minutes", "Seconds", "Float"}, fun.Sel.Name) && len(x.Args) == 0
-		}
+		return givesFloat(x)
+	}
+	return false
+}
+
+// givesFloat reports whether a call gives a float64 by its form.
+func givesFloat(call *ast.CallExpr) bool {
+	switch fun := call.Fun.(type) {
+	case *ast.Ident: // float64(x), and max or min of one
+		return fun.Name == "float64" || (fun.Name == "max" || fun.Name == "min") && slices.ContainsFunc(call.Args, isFloat)
+	case *ast.SelectorExpr:
+		of, ok := fun.X.(*ast.Ident)
+		return ok && of.Name == "math" && !strings.HasSuffix(fun.Sel.Name, "bits") ||
+			slices.Contains([]string{"Hours", "Minutes", "Seconds", "Float"}, fun.Sel.Name) && len(call.Args) == 0
 	}
 	return false
 }

@@ -123,26 +123,9 @@ func New(o Options) (*Server, error) {
 		quotas: map[string]int{}, launched: map[string]*grant{}, created: map[string]*created{}, calls: map[string]int{}}
 	for k, t := range o.Types {
 		s.types[t.Name] = k
-		if _, err := pico(t.OnDemand); err != nil {
-			return nil, fmt.Errorf("type %s: %w", t.Name, err)
-		}
 	}
-	for key, price := range o.Prices {
-		p, err := pico(price)
-		if err != nil {
-			return nil, fmt.Errorf("price of %q: %w", key, err)
-		}
-		s.regional[key] = p
-	}
-	for pool, prices := range o.Spot {
-		pool.Spot = true
-		for _, p := range prices {
-			n, err := pico(p.USD)
-			if err != nil {
-				return nil, fmt.Errorf("spot price of %v: %w", pool, err)
-			}
-			s.spot[pool] = append(s.spot[pool], step{p.From, n})
-		}
+	if err := s.readPrices(); err != nil {
+		return nil, err
 	}
 	for pool, n := range o.Capacity {
 		s.capacity[pool] = n
@@ -178,6 +161,33 @@ func New(o Options) (*Server, error) {
 		_ = s.http.Serve(listener) // ends with Close
 	}()
 	return s, nil
+}
+
+// readPrices reads the prices of the options, and refuses one that is no amount.
+func (s *Server) readPrices() error {
+	for _, t := range s.o.Types {
+		if _, err := pico(t.OnDemand); err != nil {
+			return fmt.Errorf("type %s: %w", t.Name, err)
+		}
+	}
+	for key, price := range s.o.Prices {
+		p, err := pico(price)
+		if err != nil {
+			return fmt.Errorf("price of %q: %w", key, err)
+		}
+		s.regional[key] = p
+	}
+	for pool, prices := range s.o.Spot {
+		pool.Spot = true
+		for _, p := range prices {
+			n, err := pico(p.USD)
+			if err != nil {
+				return fmt.Errorf("spot price of %v: %w", pool, err)
+			}
+			s.spot[pool] = append(s.spot[pool], step{p.From, n})
+		}
+	}
+	return nil
 }
 
 func (o *Options) fill() {

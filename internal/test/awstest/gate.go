@@ -107,25 +107,41 @@ func deny(w http.ResponseWriter, status int, code string) {
 // "Required permissions for Amazon S3 API operations", 2026-11.
 func actionsOf(r *http.Request) (actions []string, resource string) {
 	resource = "arn:aws:s3:::" + strings.Trim(r.URL.Path, "/")
-	q := r.URL.Query()
-	_, of, object := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	object = object && of != ""
-	switch {
-	case r.Method == http.MethodGet && !object && q.Get("list-type") == "2":
-		return []string{"s3:ListBucket"}, resource
-	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && object && len(q) <= 1:
-		return []string{"s3:GetObject"}, resource
-	case r.Method == http.MethodGet && object && q.Has("uploadId"):
-		return []string{"s3:ListMultipartUploadParts"}, resource
-	case (r.Method == http.MethodPut || r.Method == http.MethodPost) && object && !q.Has("acl") && !q.Has("tagging") &&
-		r.Header.Get("X-Amz-Copy-Source") == "":
-		return []string{"s3:PutObject"}, resource
-	case r.Method == http.MethodDelete && object && q.Has("uploadId"):
-		return []string{"s3:AbortMultipartUpload"}, resource
-	case r.Method == http.MethodDelete && object:
-		return []string{"s3:DeleteObject"}, resource
+	_, object, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	action := ""
+	if object != "" {
+		action = objectAction(r)
+	} else if r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2" {
+		action = "s3:ListBucket"
 	}
-	return []string{"unknown:" + r.Method + " " + r.URL.String()}, resource
+	if action == "" {
+		action = "unknown:" + r.Method + " " + r.URL.String()
+	}
+	return []string{action}, resource
+}
+
+// objectAction returns the action that a request takes on an object, or "" where the emulator does not know it.
+func objectAction(r *http.Request) string {
+	q := r.URL.Query()
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		if len(q) <= 1 {
+			return "s3:GetObject"
+		}
+		if r.Method == http.MethodGet && q.Has("uploadId") {
+			return "s3:ListMultipartUploadParts"
+		}
+	case http.MethodPut, http.MethodPost:
+		if !q.Has("acl") && !q.Has("tagging") && r.Header.Get("X-Amz-Copy-Source") == "" {
+			return "s3:PutObject"
+		}
+	case http.MethodDelete:
+		if q.Has("uploadId") {
+			return "s3:AbortMultipartUpload"
+		}
+		return "s3:DeleteObject"
+	}
+	return ""
 }
 
 // forward sends a request to the server, in its own user's name.

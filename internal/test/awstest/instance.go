@@ -81,38 +81,60 @@ func (s *Server) advance(now time.Time) {
 	})
 }
 
+// advanceOne takes an instance through what is due by now, in the order in which EC2 does it.
 func (s *Server) advanceOne(i *instance, now time.Time) {
 	if i.state == pending && !i.due.After(now) {
-		if i.broken != "" {
-			s.finish(i, i.due, i.broken, i.broken+": "+launchFailures[i.broken], i.broken, false)
-		} else {
-			i.state, i.running = running, i.due
-			s.boot(i)
-		}
+		s.begin(i)
 	}
-	if i.state == running && i.request != nil && i.notice.IsZero() && i.request.max > 0 {
-		if at, over := s.outbid(i, now); over {
-			i.notice, i.end, i.interruption = at, at.Add(s.o.Spans.Notice), "instance-terminated-by-price"
-		}
+	if i.state == running && i.notice.IsZero() {
+		s.priceOut(i, now)
 	}
 	s.leaveHeld(i, now)
-	if live(i.state) && !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
-		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
-	}
-	if live(i.state) && (due(i.rebalance, now) || due(i.notice, now)) {
-		s.warn(i)
-	}
-	if live(i.state) && !i.end.IsZero() && !i.end.After(now) {
-		i.byCloud = true
-		s.finish(i, i.end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination",
-			"Server.SpotInstanceTermination", true)
-	}
+	s.interrupt(i, now)
 	if (i.state == shuttingDown || i.state == stopping) && !i.due.After(now) && i.powerless() {
 		i.state += terminated - shuttingDown
 		if i.state == terminated {
 			i.ended = i.due
 			s.release(i)
 		}
+	}
+}
+
+// begin ends the pending state of an instance: it runs, or its launch fails.
+func (s *Server) begin(i *instance) {
+	if i.broken != "" {
+		s.finish(i, i.due, i.broken, i.broken+": "+launchFailures[i.broken], i.broken, false)
+		return
+	}
+	i.state, i.running = running, i.due
+	s.boot(i)
+}
+
+// priceOut gives notice to a spot instance whose request has a maximum price that the market has passed.
+func (s *Server) priceOut(i *instance, now time.Time) {
+	if i.request == nil || i.request.max <= 0 {
+		return
+	}
+	if at, over := s.outbid(i, now); over {
+		i.notice, i.end, i.interruption = at, at.Add(s.o.Spans.Notice), "instance-terminated-by-price"
+	}
+}
+
+// interrupt sends a live instance the warnings that are due, and ends it when its notice has run out.
+func (s *Server) interrupt(i *instance, now time.Time) {
+	if !live(i.state) {
+		return
+	}
+	if !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
+		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
+	}
+	if due(i.rebalance, now) || due(i.notice, now) {
+		s.warn(i)
+	}
+	if !i.end.IsZero() && !i.end.After(now) {
+		i.byCloud = true
+		s.finish(i, i.end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination",
+			"Server.SpotInstanceTermination", true)
 	}
 }
 

@@ -20,17 +20,8 @@ func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err err
 	if !ok {
 		return t, img, z, bad("InvalidParameterValue", "Invalid value '%s' for InstanceType.", d.typ)
 	}
-	if d.image == "" {
-		return t, img, z, bad("MissingParameter", "The request must contain the parameter ImageId")
-	}
-	k := slices.IndexFunc(c.s.o.Images, func(i Image) bool { return i.ID == d.image })
-	if k < 0 {
-		return t, img, z, bad("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", d.image)
-	}
-	if img = c.s.o.Images[k]; img.Arch != t.Arch {
-		return t, img, z, bad("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match "+
-			"the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching "+
-			"architectures, and try again.", t.Arch, img.Arch)
+	if img, err = c.checkImage(d.image, t); err != nil {
+		return t, img, z, err
 	}
 	if err := c.checkNet(d); err != nil {
 		return t, img, z, err
@@ -57,6 +48,23 @@ func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err err
 			t.Name, z.Name, strings.Join(t.Zones, ", "))
 	}
 	return t, img, z, c.checkHeld(d, t, z)
+}
+
+// checkImage returns the image of an id, or says why an instance of the type cannot start from it.
+func (c *call) checkImage(id string, t Type) (img Image, err error) {
+	if id == "" {
+		return img, bad("MissingParameter", "The request must contain the parameter ImageId")
+	}
+	k := slices.IndexFunc(c.s.o.Images, func(i Image) bool { return i.ID == id })
+	if k < 0 {
+		return img, bad("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	}
+	if img = c.s.o.Images[k]; img.Arch != t.Arch {
+		return img, bad("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match "+
+			"the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching "+
+			"architectures, and try again.", t.Arch, img.Arch)
+	}
+	return img, nil
 }
 
 // checkNet resolves subnet and groups.

@@ -2,6 +2,7 @@ package awstest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -70,14 +71,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body []byte) {
-	form := r.URL.Query()
-	more, err := url.ParseQuery(string(body))
+	form, err := formOf(r, body)
 	if err != nil {
 		s.answerError(w, who.service, bad("MalformedQueryString", "The query string contains a syntax error"))
 		return
-	}
-	for k, v := range more {
-		form[k] = append(form[k], v...)
 	}
 	p := newParams(form)
 	action, wanted := p.str("Action"), p.str("Version")
@@ -92,13 +89,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body 
 		return
 	}
 	f := s.meet(action)
-	if f.wait > 0 {
-		select {
-		case <-time.After(f.wait):
-		case <-r.Context().Done():
-		case <-s.stop:
-		}
-	}
+	s.pause(r.Context(), f.wait)
 	if f.down {
 		cut(w)
 		return
@@ -124,6 +115,31 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body 
 		return
 	}
 	s.answer(w, who.service, action, ns, out)
+}
+
+// formOf returns the parameters of a request, from its query string and its body.
+func formOf(r *http.Request, body []byte) (url.Values, error) {
+	form := r.URL.Query()
+	more, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range more {
+		form[k] = append(form[k], v...)
+	}
+	return form, nil
+}
+
+// pause waits for the span of a fault, and no longer than the caller or the server does.
+func (s *Server) pause(ctx context.Context, span time.Duration) {
+	if span <= 0 {
+		return
+	}
+	select {
+	case <-time.After(span):
+	case <-ctx.Done():
+	case <-s.stop:
+	}
 }
 
 // known is p with what another has read already.

@@ -42,20 +42,8 @@ func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	if !known || who.token != r.Header.Get("X-Amz-Security-Token") {
 		return c, unknownKey(c.service)
 	}
-	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-	if err != nil || !strings.HasPrefix(r.Header.Get("X-Amz-Date"), scope[1]) {
-		return c, bad("IncompleteSignature", "Date in Credential scope does not match X-Amz-Date %q",
-			r.Header.Get("X-Amz-Date"))
-	}
-	wall := s.wall()
-	if off := wall.Sub(at); off > skew || off < -skew {
-		return c, expired(c.service, at, wall)
-	}
-	if !who.until.IsZero() && !wall.Before(who.until) {
-		if c.service == "ec2" {
-			return c, bad("RequestExpired", "Request has expired.")
-		}
-		return c, refuse(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
+	if err := s.inTime(c, who, r.Header.Get("X-Amz-Date"), scope[1]); err != nil {
+		return c, err
 	}
 	key := []byte("AWS4" + who.secret)
 	for _, p := range scope[1:] {
@@ -68,6 +56,26 @@ func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	}
 	c.account, c.arn, c.id, c.policies = s.o.Account, who.arn, who.id, who.policies
 	return c, nil
+}
+
+// inTime says why a request is refused that was signed at sent, a moment as SigV4 writes it, for the day of its scope:
+// the clocks differ by too much, or the credentials have expired.
+func (s *Server) inTime(c caller, who identity, sent, day string) error {
+	at, err := time.Parse("20060102T150405Z", sent)
+	if err != nil || !strings.HasPrefix(sent, day) {
+		return bad("IncompleteSignature", "Date in Credential scope does not match X-Amz-Date %q", sent)
+	}
+	wall := s.wall()
+	if off := wall.Sub(at); off > skew || off < -skew {
+		return expired(c.service, at, wall)
+	}
+	if who.until.IsZero() || wall.Before(who.until) {
+		return nil
+	}
+	if c.service == "ec2" {
+		return bad("RequestExpired", "Request has expired.")
+	}
+	return refuse(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
 }
 
 // unknownKey: EC2 words it otherwise than the newer services. Source: "Error codes for the Amazon EC2 API" and

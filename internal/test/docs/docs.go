@@ -188,42 +188,64 @@ func Calls(line string) (list [][]string) {
 var assignment = regexp.MustCompile(`^[A-Z_]+=`)
 
 // words splits a command line as a shell does, as far as documents need: quotes, and operators as words.
-func words(line string) (list []string) {
-	var word strings.Builder
-	in, quote := false, rune(0)
-	end := func() {
-		if in {
-			list = append(list, word.String())
-		}
-		word.Reset()
-		in = false
-	}
+func words(line string) []string {
+	var s splitter
 	for _, r := range line {
 		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote, in = r, true
-		case quote == 0 && unicode.IsSpace(r):
-			end()
-		case quote == 0 && strings.ContainsRune("|&;()<>", r):
-			if r == '>' && in && strings.Trim(word.String(), "0123456789") == "" { // 2> says of which stream
-				word.Reset()
-				in = false
-			}
-			if len(list) > 0 && !in && strings.ContainsAny(list[len(list)-1], "|&<>") {
-				list[len(list)-1] += string(r)
-				continue
-			}
-			end()
-			list = append(list, string(r))
+		case s.quote != 0 && r == s.quote:
+			s.quote = 0
+		case s.quote == 0 && (r == '\'' || r == '"'):
+			s.quote, s.in = r, true
+		case s.quote == 0 && unicode.IsSpace(r):
+			s.end()
+		case s.quote == 0 && strings.ContainsRune(operators, r):
+			s.operator(r)
 		default:
-			in = true
-			word.WriteRune(r)
+			s.in = true
+			s.word.WriteRune(r)
 		}
 	}
-	end()
-	return list
+	s.end()
+	return s.list
+}
+
+// operators are the characters that a shell's operators are made of.
+const operators = "|&;()<>"
+
+// A splitter holds the words of a command line so far. In says that a word has begun, which may be empty; quote is the
+// quote that is open, or 0.
+type splitter struct {
+	list  []string
+	word  strings.Builder
+	in    bool
+	quote rune
+}
+
+// end ends the word that has begun, if one has.
+func (s *splitter) end() {
+	if s.in {
+		s.list = append(s.list, s.word.String())
+	}
+	s.drop()
+}
+
+// drop forgets the word that has begun.
+func (s *splitter) drop() {
+	s.word.Reset()
+	s.in = false
+}
+
+// operator adds a character of an operator: to the operator that stands right before it, or as a word of its own.
+func (s *splitter) operator(r rune) {
+	if r == '>' && s.in && strings.Trim(s.word.String(), "0123456789") == "" { // the 2 of 2> names a stream
+		s.drop()
+	}
+	if last := len(s.list) - 1; last >= 0 && !s.in && strings.ContainsAny(s.list[last], "|&<>") {
+		s.list[last] += string(r)
+		return
+	}
+	s.end()
+	s.list = append(s.list, string(r))
 }
 
 var figures = regexp.MustCompile(`[0-9$─░\x{2581}-\x{2588}]|  `)

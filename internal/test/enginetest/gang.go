@@ -77,25 +77,9 @@ func gang(r *rig) {
 	if own := r.listedOf("g.1", nodes, ids); !slices.Equal(names(own), ids) || !distinct(own) {
 		r.Errorf("rented were %v, listed are %+v", ids, own)
 	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if again, err := r.Driver.Launch(r.Context(), engine.Request{Key: "g.1", Nodes: nodes, Offer: r.Granted,
-				Tags: r.request("g.1").Tags}); err != nil || !slices.Equal(names(again), ids) {
-				r.Errorf("rented were %v; asked again: %v, %v", ids, names(again), err)
-			}
-		})
-	}
-	wg.Wait()
-	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
-		r.Fatal(err)
-	}
-	var own []engine.Instance
+	gangAgain(r, nodes, ids)
 	ended := func(i engine.Instance) bool { return i.State == engine.Ended }
-	r.until("the end of one of them", func() bool {
-		own = r.listedOf("g.1", nodes, ids)
-		return slices.ContainsFunc(own, ended)
-	})
+	own := endOne(r, ids, ended)
 	if r.Restart != nil {
 		r.Restart(r.TB)
 	}
@@ -107,6 +91,32 @@ func gang(r *rig) {
 	if own := r.listedOf("g.1", nodes, ids); len(own) != nodes {
 		r.Errorf("%d machines are listed of %d", len(own), nodes)
 	}
+}
+
+// endOne ends the second machine of the gang g.1, and returns the gang as it is listed then.
+func endOne(r *rig, ids []string, ended func(engine.Instance) bool) (own []engine.Instance) {
+	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
+		r.Fatal(err)
+	}
+	r.until("the end of one of them", func() bool {
+		own = r.listedOf("g.1", len(ids), ids)
+		return slices.ContainsFunc(own, ended)
+	})
+	return own
+}
+
+// gangAgain requests the gang g.1 eight times at once, and checks that each answer names the machines ids.
+func gangAgain(r *rig, nodes int, ids []string) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if again, err := r.Driver.Launch(r.Context(), engine.Request{Key: "g.1", Nodes: nodes, Offer: r.Granted,
+				Tags: r.request("g.1").Tags}); err != nil || !slices.Equal(names(again), ids) {
+				r.Errorf("rented were %v; asked again: %v, %v", ids, names(again), err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func gangRefused(r *rig) {

@@ -156,6 +156,23 @@ var (
 
 func (r row) broken(version string, seen map[string]string) (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	r.forms(say)
+	for _, name := range required(version) {
+		if r[name] == "" {
+			say("%s is null", name)
+		}
+	}
+	if len(list) > 0 {
+		return list // what follows computes with them
+	}
+	r.money(say)
+	r.periods(say)
+	r.relations(version, seen, say)
+	return list
+}
+
+// forms says which values do not have the form of their column: no number, no moment, or none of the allowed values.
+func (r row) forms(say func(string, ...any)) {
 	for name, value := range r {
 		switch {
 		case value == "":
@@ -170,25 +187,18 @@ func (r row) broken(version string, seen map[string]string) (list []string) {
 			say("%s is %q", name, value)
 		}
 	}
-	always := never
+}
+
+// required lists the columns that have a value in every row of a version.
+func required(version string) []string {
+	always := slices.Clone(never)
 	if version == "1.2" || version == "1.3" {
-		always = append(slices.Clone(always), "ProviderName", "PublisherName")
+		always = append(always, "ProviderName", "PublisherName")
 	}
 	if version != "1.2" {
-		always = append(slices.Clone(always), "ServiceProviderName", "HostProviderName")
+		always = append(always, "ServiceProviderName", "HostProviderName")
 	}
-	for _, name := range always {
-		if r[name] == "" {
-			say("%s is null", name)
-		}
-	}
-	if len(list) > 0 {
-		return list // what follows computes with them
-	}
-	r.money(say)
-	r.periods(say)
-	r.relations(version, seen, say)
-	return list
+	return always
 }
 
 func (r row) rat(name string) *big.Rat {

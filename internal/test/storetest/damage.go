@@ -200,36 +200,8 @@ func logs(t *testing.T, b Backend) {
 	for i := range whole {
 		whole[i] = byte(rng.Uint32())
 	}
-	end := int64(0)
-	for end < int64(len(whole)) { // chunks that overlap, come twice, or leave a hole
-		at := max(0, end+int64(rng.IntN(3000)-2000))
-		chunk := whole[min(at, int64(len(whole))):min(at+int64(rng.IntN(4000)), int64(len(whole)))]
-		got, err := s.AppendLog(t.Context(), "j-1.2", at, chunk)
-		must(t, err)
-		want := end
-		if at <= end {
-			want = max(end, at+int64(len(chunk)))
-		}
-		if got != want {
-			t.Fatalf("%d bytes at %d onto %d: the end is %d, want %d", len(chunk), at, end, got, want)
-		}
-		end = want
-		has, err := s.LogEnd(t.Context(), "j-1.2")
-		must(t, err)
-		if has != end {
-			t.Fatalf("the log's end is told as %d, want %d", has, end)
-		}
-	}
-	var got []byte
-	for {
-		part, err := s.ReadLog(t.Context(), "j-1.2", int64(len(got)), 1+rng.IntN(5000))
-		must(t, err)
-		if len(part) == 0 {
-			break
-		}
-		got = append(got, part...)
-	}
-	if !bytes.Equal(got, whole) {
+	sendInPieces(t, s, rng, whole)
+	if got := readInPieces(t, s, rng); !bytes.Equal(got, whole) {
 		t.Error("what is read is not what was sent")
 	}
 	timed(t, s, begun)
@@ -247,6 +219,51 @@ func logs(t *testing.T, b Backend) {
 			t.Errorf("output of %q was read", bad)
 		}
 	}
+	manyLogs(t, s)
+}
+
+// sendInPieces appends whole to the output of j-1.2 in chunks that overlap, come twice or leave a hole, and checks
+// after each chunk where the store says that the output ends.
+func sendInPieces(t *testing.T, s store.Store, rng *rand.Rand, whole []byte) {
+	t.Helper()
+	end := int64(0)
+	for end < int64(len(whole)) {
+		at := max(0, end+int64(rng.IntN(3000)-2000))
+		chunk := whole[min(at, int64(len(whole))):min(at+int64(rng.IntN(4000)), int64(len(whole)))]
+		got, err := s.AppendLog(t.Context(), "j-1.2", at, chunk)
+		must(t, err)
+		want := end
+		if at <= end {
+			want = max(end, at+int64(len(chunk)))
+		}
+		if got != want {
+			t.Fatalf("%d bytes at %d onto %d: the end is %d, want %d", len(chunk), at, end, got, want)
+		}
+		end = want
+		has, err := s.LogEnd(t.Context(), "j-1.2")
+		must(t, err)
+		if has != end {
+			t.Fatalf("the store says that the log ends at %d, want %d", has, end)
+		}
+	}
+}
+
+// readInPieces reads the output of j-1.2 from its beginning to its end in parts of random length.
+func readInPieces(t *testing.T, s store.Store, rng *rand.Rand) (got []byte) {
+	t.Helper()
+	for {
+		part, err := s.ReadLog(t.Context(), "j-1.2", int64(len(got)), 1+rng.IntN(5000))
+		must(t, err)
+		if len(part) == 0 {
+			return got
+		}
+		got = append(got, part...)
+	}
+}
+
+// manyLogs checks that the ranks of a job have outputs of their own, and that the store lists all outputs in order.
+func manyLogs(t *testing.T, s store.Store) {
+	t.Helper()
 	_, err := s.AppendLog(t.Context(), "a", 0, []byte("x"))
 	must(t, err)
 	for node := range 12 {

@@ -36,14 +36,7 @@ func snapshotShared(t *testing.T, b Backend) {
 		parts := 3 + 2*round
 		whole = append(whole, make([]string, parts+1-len(whole))...)
 		whole[0] = fmt.Sprintf(`{"head":%d,"long":%q}`, round, strings.Repeat("x", 5<<20*(round%2)))
-		saved := map[int]json.RawMessage{}
-		var names []int
-		for n := range parts {
-			if whole[n+1] == "" || n%3 == round%3 {
-				whole[n+1] = fmt.Sprintf(`["%d of %d"]`, n, round)
-				saved[n], names = json.RawMessage(whole[n+1]), append(names, n)
-			}
-		}
+		saved, names := changeParts(whole[1:], round)
 		must(t, s.SaveParts(t.Context(), seq, saved))
 		// of one that never comes
 		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)}))
@@ -82,6 +75,19 @@ func snapshotShared(t *testing.T, b Backend) {
 	}
 	unneededPartsGo(t, b, s, place)
 	must(t, s.Close())
+}
+
+// changeParts gives new text to each part that has none and to a third of the others, which differs from round to
+// round. It returns the parts that it changed, and their numbers in order.
+func changeParts(parts []string, round int) (saved map[int]json.RawMessage, names []int) {
+	saved = map[int]json.RawMessage{}
+	for n := range parts {
+		if parts[n] == "" || n%3 == round%3 {
+			parts[n] = fmt.Sprintf(`["%d of %d"]`, n, round)
+			saved[n], names = json.RawMessage(parts[n]), append(names, n)
+		}
+	}
+	return saved, names
 }
 
 // shownWhole reads the newest snapshot, which is next: whole is its head and what is in each part.
