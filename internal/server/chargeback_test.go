@@ -34,6 +34,7 @@ func TestChargeback_AddsUpToTheExport(t *testing.T) {
 		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, long)
 		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(long), Cause: "terminated"}, long)
 	}
+	w.booting(1) // the interrupted job has its next machine, and nothing else changes any more
 	fee, _ := money.Parse("100.000000000001")
 	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "tracking", Amount: fee, Currency: money.USD}, nil)
 	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "later", Amount: fee, Currency: money.USD, Since: "2999-01"}, nil)
