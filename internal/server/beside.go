@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/lib/isolate"
 )
 
-// beside begins tasks until ctx ends. One that panics is begun again, and ends no other.
+// beside runs the tasks until ctx ends. It restarts a task that panics; the others go on.
 func beside(ctx context.Context, owned *sync.WaitGroup, log *slog.Logger, tasks map[string]func(context.Context)) {
 	for what, f := range tasks {
 		owned.Go(func() { isolate.Retry(ctx, log, what, func() { f(ctx) }) })

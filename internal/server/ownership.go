@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// undecided is how people see those of them that are asked for; "" is all.
+// undecided lists the machines whose ownership is undecided; an empty instance selects all of them.
 func (s *Server) undecided(instance string) []api.Undecided {
 	clock, now, list := s.control.Clock(), s.control.Now(), []api.Undecided{}
 	s.control.Read(func(m *core.Machine) {
@@ -31,10 +31,11 @@ func (s *Server) undecided(instance string) []api.Undecided {
 	return list
 }
 
-// beginLimit is how long somebody waits for the first event of a server that begins.
+// beginLimit bounds how long a request waits for the first event of a starting server.
 const beginLimit = 10 * time.Second
 
-// knows waits until it is known whether machines wait for a decision, and answers where it is not.
+// knows waits until the server knows whether machines await a decision. If that takes too long, it answers 503
+// and returns false.
 func (s *Server) knows(w http.ResponseWriter, r *http.Request) bool {
 	limited, cancel := context.WithTimeout(r.Context(), beginLimit)
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// reserveEvery is between two tries to hold the reserve again once it was given up.
+// reserveEvery is the interval between attempts to restore the disk reserve.
 const reserveEvery = 5 * time.Second
 
-// relieve gives up the reserve where the log finds no room, and reports whether there was one.
+// relieve releases the disk reserve when the log finds no room, and reports whether there was one.
 func (s *Server) relieve() bool {
 	gave, err := s.reserve.Give()
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *Server) relieve() bool {
 	return gave
 }
 
-// keepReserve holds the reserve, again where it was given up, until ctx ends. Where the log lies elsewhere it
-// holds none.
+// keepReserve keeps a disk reserve until ctx ends, and restores it after a release. A server with its log in
+// PostgreSQL keeps none.
 func (s *Server) keepReserve(ctx context.Context) {
 	if s.opts.DB != "" {
 		return
@@ -43,7 +43,7 @@ func (s *Server) keepReserve(ctx context.Context) {
 	}
 }
 
-// begins gives up the reserve where a server begins on a full disk: nothing could be opened else.
+// begins releases the reserve if the server starts on a full disk: otherwise it could not open the log.
 func begins(o *Options) {
 	if left, known := disk.Of(o.Dir)(); known && left.Bytes < 1<<20 && o.DB == "" {
 		gave, err := (&disk.Reserve{Dir: o.Dir}).Give()
@@ -51,7 +51,7 @@ func begins(o *Options) {
 	}
 }
 
-// teamDisks are the bytes of disk of each team that has a limit.
+// teamDisks returns the disk limit in bytes of each team that has one.
 func (s *Server) teamDisks() map[string]int64 {
 	limits := map[string]int64{}
 	s.gate.People.Read(func(b *identity.Book) {

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// tips are what would make the next run cheaper, by rules over the receipt.
+// tips returns what would make the next run cheaper, by rules over the receipt.
 func tips(v receipt.Receipt) []receipt.Tip {
 	list := []receipt.Tip{}
 	share := func(u ledger.Use) float64 { return v.Uses[u].Float() / max(v.Cost.Float(), 1e-12) }
@@ -42,7 +42,7 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		add(v.Uses[ledger.StartUp], "%.0f %% of the cost was start-up: shorten set-up and restore",
 			share(ledger.StartUp)*100)
 	}
-	ruled := v.Cost.Sub(v.CostWithoutRules) // what is billed beyond the seconds, such as a minimum, is booked as idle
+	ruled := v.Cost.Sub(v.CostWithoutRules) // charges beyond the seconds used, such as a minimum, are booked as idle
 	if ruled.Sign() < 0 {
 		ruled = money.Amount{}
 	}
@@ -74,7 +74,8 @@ func tips(v receipt.Receipt) []receipt.Tip {
 	return list
 }
 
-// forDeadline reports whether on-demand was taken so that the job is in time, and not because its job file asks for it.
+// forDeadline reports whether the decision took on-demand to meet the deadline, and not because the job file
+// requires it.
 func forDeadline(d receipt.Decision) bool {
 	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore, plan.Uncounted},
 		plan.Reason(d.Why))

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// find returns the job as people see it.
+// find returns the job as the API shows it.
 func (d *Desk) find(id string) (api.Job, bool) {
 	var v api.Job
 	found := d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Show(m, j) })
@@ -31,14 +31,14 @@ func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 	return j, ok
 }
 
-// Get shows a job.
+// Get returns a job.
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	if j, ok := d.job(w, r); ok {
 		reply.JSON(w, j)
 	}
 }
 
-// Watch sends the job at each change, and at least once a second while it lives.
+// Watch streams the job at each change, and at least once a second while it is live.
 func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	for last := uint64(0); ; {
@@ -55,7 +55,7 @@ func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		sent := 0
-		if j.number != last { // else something has changed, and not this job
+		if j.number != last { // otherwise only other jobs have changed
 			last, sent = j.number, len(j.text)
 			if flush(w, append(slices.Clip(j.text), '\n')) != nil {
 				return
@@ -77,7 +77,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if j.Closed { // nothing of it is left to end, and who says so again leaves no trace
+	if j.Closed { // nothing is left to end; repeating it leaves no trace
 		auth.CallOf(r).Written = true
 		reply.JSON(w, j)
 		return
@@ -95,10 +95,10 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	d.Get(w, r)
 }
 
-// Closed reports whether the job is over and nothing of it costs anything any more.
+// Closed reports whether the job has ended and can no longer cost anything.
 func Closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
 
-// Show is the job as people see it, from the core's state alone.
+// Show returns the job as the API shows it, from the core's state alone.
 func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := d.Control.Clock(), d.Control.Now()
 	v := api.Job{
@@ -164,7 +164,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	return v
 }
 
-// nodesOf are the machines of an attempt that has several.
+// nodesOf returns the machines of an attempt that has several.
 func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
 	if a.Nodes() == 1 {
 		return nil
@@ -176,7 +176,7 @@ func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
 	return list
 }
 
-// pauses says how a job that is paused, or will be, goes on.
+// pauses describes how a paused or pausing job continues.
 func pauses(j *core.Job, v *api.Job) {
 	switch {
 	case j.Pausing():
@@ -192,7 +192,7 @@ func pauses(j *core.Job, v *api.Job) {
 	}
 }
 
-// notSaved says that the newest save of a job is not kept whole, and why; "": it is.
+// notSaved says why a job's newest checkpoint is incomplete; "": it is complete.
 func notSaved(why string) string {
 	if why == "" {
 		return ""
@@ -220,7 +220,7 @@ func (d *Desk) fresh(v *api.Job) {
 			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
 		}
 		if ok && l.Trouble != "" {
-			if strings.Contains(l.Trouble, known) { // it is not said twice
+			if strings.Contains(l.Trouble, known) { // do not repeat it
 				v.Detail = strings.TrimSuffix(v.Detail, notSaved(known))
 			}
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
@@ -231,7 +231,7 @@ func (d *Desk) fresh(v *api.Job) {
 	}
 }
 
-// Spec shows the job file as it was validated.
+// Spec returns the validated job file.
 func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {

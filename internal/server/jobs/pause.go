@@ -16,7 +16,7 @@ import (
 	"scrimp/money"
 )
 
-// Pause lets a job save, give its machine back and wait.
+// Pause lets a job save, release its machine and wait.
 func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Pause](w, r)
 	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
@@ -34,14 +34,14 @@ func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if done {
-		auth.CallOf(r).Written = true // before
+		auth.CallOf(r).Written = true // it is in the log already
 	} else if !d.told(w, r, id, core.JobPaused{Job: id}) {
 		return
 	}
 	d.Get(w, r)
 }
 
-// mayPause says why a job cannot be paused; done: it is, or will be.
+// mayPause returns why a job cannot be paused. done means that it is paused or will be.
 func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	is := fmt.Sprintf("job %s is %s", j.ID(), j.State())
 	switch {
@@ -65,8 +65,8 @@ func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	return false, nil
 }
 
-// waitsForOwner reports whether the job's machine is of an earlier incarnation of the log,
-// and nobody has said whose it is: its agent may be another server's.
+// waitsForOwner reports whether the job's machine belongs to an earlier incarnation of the log and awaits a
+// decision: its agent may belong to another server.
 func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
 
 func unowned(j *core.Job) *reply.Refusal {
@@ -76,7 +76,7 @@ func unowned(j *core.Job) *reply.Refusal {
 		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
-// told writes an event about a job, or answers that it was not written.
+// told writes an event about a job, or answers that it could not.
 func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
 	e := d.Gate.Event(r, b)
 	if err := d.Gate.Propose(r, id, e); err != nil {
@@ -87,11 +87,11 @@ func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Bo
 		no.Answer(w)
 		return false
 	}
-	d.Odds.Forget(id) // they were of other terms
+	d.Odds.Forget(id) // the forecast was for the old terms
 	return true
 }
 
-// Change takes new terms for a job that is not over.
+// Change updates the terms of a job that has not ended.
 func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Changes](w, r)
 	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
@@ -131,17 +131,17 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// copyOf is the job as it is now.
+// copyOf returns a copy of the job in its present state.
 func (d *Desk) copyOf(id string) (j *core.Job, found bool) {
 	found = d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
 	return j, found
 }
 
-// usedUp says which limit of its own a job has used up that is to have other terms.
+// usedUp returns which limit of its own a job with the new terms has used up.
 func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		now, ok := m.Job(j.ID())
-		if !ok { // it is archived
+		if !ok { // the job is archived
 			now = j
 		}
 		no = usedUp(m, now, c.Apply(*j.Terms()))
@@ -149,7 +149,7 @@ func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	return no
 }
 
-// Resume lets a job go on that is paused, or is over and did not succeed.
+// Resume continues a job that is paused, or that has ended without success.
 func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Resume](w, r)
 	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
@@ -170,7 +170,7 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumed is the event of a job that is to go on.
+// resumed returns the event that resumes a job.
 func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
 	id := r.PathValue("id")
 	j, found := d.copyOf(id)
@@ -199,7 +199,7 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	return e, no
 }
 
-// needsMore refuses to take up a job that its budget has stopped, with no more than it had.
+// needsMore refuses to resume a job that its budget has stopped, unless the budget is raised.
 func needsMore(j *core.Job, c api.Changes) *reply.Refusal {
 	if !j.State().Over() || j.Why() != string(policy.BudgetSpent) && j.Why() != string(policy.BudgetShort) {
 		return nil
@@ -230,8 +230,8 @@ func mayResume(j *core.Job) *reply.Refusal {
 	return nil
 }
 
-// newSpec is the job's file with what was changed in its environment; nil where nothing
-// was. A job that was over needs the values of its secrets, and of its shell's variables, again.
+// newSpec returns the job file with the changes to its environment; nil if there are none. A job that had ended
+// needs the values of its secrets and shell variables again.
 func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
 	raw, _, err := d.Control.Spec(r.Context(), j.ID())
 	if err != nil {
@@ -270,7 +270,7 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 	return text, nil
 }
 
-// hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.
+// hasSecrets stores the secrets of a resumption, or answers that it could not.
 func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values secret.Values) bool {
 	defer d.Turns.Alone("secrets " + e.Job)()
 	if err := d.Vault.Keep(e.Job, values); err != nil {

@@ -10,11 +10,11 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// askedFolder notes which approvals webhooks were asked for.
+// askedFolder records the approvals that webhooks were asked for.
 const askedFolder = "asked"
 
-// askApproval tells the webhooks of the limits that a job waits for approval, and
-// notes that they were told. A server that ends before tells them at its next start.
+// askApproval calls the webhooks of the limits that a job waits for approval of, and records that. If the server
+// stops before, the next one calls them at its start.
 func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 	var j core.Job
 	var rules budget.Rules
@@ -24,7 +24,7 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		}
 		rules, _ = m.Rules()
 	})
-	if j.State() != core.Held { // it was reviewed before anybody was asked
+	if j.State() != core.Held { // it was reviewed first
 		return
 	}
 	told := map[string]bool{}

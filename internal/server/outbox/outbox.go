@@ -13,14 +13,13 @@ import (
 	"scrimp/internal/lib/isolate"
 )
 
-// What a server before this one has not told anybody is told at the start. Of a
-// million jobs that are over nearly all are told: so the folders are listed once,
-// and no file is asked for by the name of its job.
+// At its start, a server makes the calls that earlier servers have not made. Of a million finished jobs, nearly all
+// calls were made; so the server lists the folders once instead of opening a file for each job.
 
-// toldAtOnce is how many words of before are told at once.
+// toldAtOnce bounds the concurrent calls at the start.
 const toldAtOnce = 64
 
-// TellOld tells them, and returns when all are told or ctx ends.
+// TellOld makes the given calls, and returns when it has made all or ctx ends.
 func (o *Outbox) TellOld(ctx context.Context, words []core.Notify) {
 	next := make(chan core.Notify)
 	var all sync.WaitGroup
@@ -42,7 +41,7 @@ func (o *Outbox) TellOld(ctx context.Context, words []core.Notify) {
 	}
 }
 
-// listed is the set of the names in a folder; one that is not there has none.
+// listed returns the set of names in a folder; a missing folder has none.
 func listed(dir string) (map[string]bool, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -63,8 +62,8 @@ func listed(dir string) (map[string]bool, error) {
 	return set, nil
 }
 
-// Unsent are the words of jobs that are over whose webhook a server before this
-// one has not told. In a folder that no server has noted anything in, all are told.
+// Unsent returns the calls about finished jobs that earlier servers have not made. If the folder is new, it marks
+// all of them as made.
 func (o *Outbox) Unsent() (list []core.Notify, err error) {
 	dir := filepath.Join(o.Dir, toldFolder)
 	made := os.Mkdir(dir, 0o700)
@@ -86,7 +85,7 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 				list = append(list, core.NotifyOf(j))
 			}
 		}
-		for job := range sealed { // a server that was killed may not have come to it
+		for job := range sealed { // a killed server may have left them
 			if j, ok := m.Job(job); ok && (!j.State().Over() || due(j)) {
 				delete(sealed, job)
 			}
@@ -104,7 +103,7 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 	return nil, noted(dir, list)
 }
 
-// noted notes that all of the list were told.
+// noted records the calls in the list as made.
 func noted(dir string, list []core.Notify) error {
 	for _, n := range list {
 		if err := os.WriteFile(filepath.Join(dir, n.Told()), nil, 0o600); err != nil {
@@ -114,7 +113,7 @@ func noted(dir string, list []core.Notify) error {
 	return nil
 }
 
-// Unasked are the approvals that a server before this one has not asked for.
+// Unasked returns the requests for approval that earlier servers have not made.
 func (o *Outbox) Unasked() (list []core.Notify, err error) {
 	dir := filepath.Join(o.Dir, askedFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -136,7 +135,7 @@ func (o *Outbox) Unasked() (list []core.Notify, err error) {
 			}
 		}
 	})
-	for id := range asked { // it was reviewed
+	for id := range asked { // the job was reviewed
 		_ = os.Remove(filepath.Join(dir, id))
 	}
 	return list, nil

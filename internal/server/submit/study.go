@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// studyTerms are the terms of a study.
+// studyTerms returns the terms of a study.
 func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 	s := &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
 		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, Final: b.Final}
@@ -37,7 +37,7 @@ func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 	return t, "study.searcher", err
 }
 
-// fits says why a job cannot be the trials of a study, or a pipeline as a whole.
+// fits returns why a job cannot be the trial of a study or a whole pipeline; nil: it can.
 func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	if t.Pipeline != nil {
 		return fitsPipeline(t, j)
