@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A server that never ends its answer takes some memory and an error, not all of the machine's.
+// A response without end costs some memory and an error, not all memory of the host.
 func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
 	defer func(before int64) { mostAnswer = before }(mostAnswer)
 	mostAnswer = 1 << 20

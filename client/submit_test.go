@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A submission whose answer is lost is repeated with its key: the server, which knows the key, makes one job of it.
+// Submit retries with the same key after a lost response. The server knows the key and makes one job.
 func TestSubmit_IsRepeatedWithItsKeyWhereTheAnswerIsLost(t *testing.T) {
 	defer func(d time.Duration) { firstPause = d }(firstPause)
 	firstPause = time.Nanosecond
