@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Who has the file is the admin, until it has another token; what is no token, or too short for one, opens nothing.
+// The token in the file is the admin's until the file has another one; an invalid or too short token opens nothing.
 func TestTheAdminsTokenIsThatOfItsFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A job that begins again and again is an incident of its team, and nobody else sees it.
+// A job that keeps restarting is an incident of its team, and nobody else sees it.
 func TestAnomalies_NamesAStormOfRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)

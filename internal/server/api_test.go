@@ -103,7 +103,7 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Job.ID == "a" || e.ID > 0 { // the beginning of the log is sent again
+		if e.Job.ID == "a" || e.ID > 0 { // the start of the log is sent again
 			end = e.ID
 			break
 		}
@@ -208,7 +208,7 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	// the reference lists these, and no others, with their types
+	// the reference lists exactly these, with their types
 	kinds := map[string]string{}
 	for _, m := range Metrics() {
 		kinds[m.Name] = m.Kind
@@ -227,7 +227,7 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 		t.Errorf("the dashboard has %d panels, %v", len(board.Panels), err)
 	}
 	known := string(text)
-	for _, d := range []string{descBurn.String(), descMachines.String()} { // there are none while nothing runs
+	for _, d := range []string{descBurn.String(), descMachines.String()} { // missing while nothing runs
 		known += d
 	}
 	for _, name := range regexp.MustCompile(`scrimp_[a-z_]+`).FindAllString(string(dashboard), -1) {

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Archived jobs are read, listed, named and taken up again as if they were there.
+// Archived jobs can be read, listed, named and resumed like others.
 func TestArchivedJobsAreThereForTheirReaders(t *testing.T) {
 	t.Parallel()
 	const closed, queued = 40, 20

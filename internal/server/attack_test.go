@@ -14,14 +14,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Bytes that no text is, and SQL, in each string that a submitter writes: the
-// database takes it or the answer says what is wrong, and who comes next is served.
+// For invalid text and SQL in each string of a submission, the database accepts it or the response says what is
+// wrong, and the next client is served.
 func TestWhatASubmitterWritesStopsNoDatabase(t *testing.T) {
 	t.Parallel()
 	stopNoDatabase(t, newWorld(t, nil))
 }
 
-// PostgreSQL refuses texts that SQLite takes.
+// PostgreSQL refuses some texts that SQLite accepts.
 func TestWhatASubmitterWritesStopsNoPostgres(t *testing.T) {
 	lane.Component(t, "postgres")
 	db := pgtest.Start(t).Database(t)

@@ -12,8 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A batch submits all of its jobs or none, and the same keys submit once,
-// whether they come in a batch or alone.
+// A batch submits all of its jobs or none, and each key submits once, in a batch or alone.
 func TestABatchIsAllOrNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -80,8 +79,7 @@ func TestABatchIsAllOrNone(t *testing.T) {
 	}
 }
 
-// A batch passes no limit that its jobs would not pass one by one, and takes no
-// job without the tags that are required.
+// A batch cannot exceed a limit that its jobs could not exceed one by one, and no job may lack a required tag.
 func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/view"
 )
 
-// A forecast or a view that panics (here each has no server behind it) is begun again, and the tasks beside it go on.
+// A forecast or a view that panics (here because it has no server) is restarted, and the other tasks go on.
 func TestBeside_APanicEndsNoOtherTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble

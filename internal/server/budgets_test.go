@@ -35,7 +35,7 @@ func costing(name, team, rest string) string {
 
 func dollars(n int64) *money.Amount { return new(money.Picos(n * 1e12)) }
 
-// Many submissions at once take no more than there is, and what is over gives it back.
+// Concurrent submissions never exceed a limit, and finished jobs free their share.
 func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
@@ -128,14 +128,14 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 	}
 }
 
-// What ran before its limit was set is counted, warned of once, and stopped.
+// A new limit counts jobs that already ran, warns once, and stops them.
 func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		// A change that waits for the webhook waits until the sender gives the webhook up.
+		// Changes of limits must not wait for the webhook.
 		rec, _ := w.ask("PUT", "/v1/budgets", auth.OwnerName, api.SetBudget{Remove: "none"})
 		if rec.Code != http.StatusNotFound || r.Context().Err() != nil {
 			t.Errorf("changes of limits wait for the webhook: %d, %v", rec.Code, r.Context().Err())
@@ -178,8 +178,8 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	}
 }
 
-// Limits and tags are in the log: a replay of it knows them, and what a release
-// before kept beside it is taken in once.
+// Limits and tags are in the log, so a replay knows them; the server imports those of an old release, which are
+// beside the log, once.
 func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -233,8 +233,8 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	}
 }
 
-// Of a limit that jobs from before it will pass it is said when, and by which; and where
-// nobody knows how long one runs, that. A job of another team moves nothing.
+// If present jobs will exceed a limit, the server says when and which ones; for jobs of unknown duration it says
+// that. Jobs of another team do not count.
 func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
@@ -260,7 +260,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	for _, l := range v.Limits {
 		o := l.Outlook
 		switch l.Limit.Scope {
-		case "team:a": // at a dollar an hour
+		case "team:a": // at a dollar per hour
 			if !near(l.Breach, 4) || !near(o.Earliest, 4) || o.Chance < 0.9 || len(o.Jobs) != 1 || o.Jobs[0].Job != "ten" ||
 				o.UnknownJobs != 0 || o.Spent.Cmp(money.Picos(9e12)) < 0 || o.Spent.Cmp(money.Picos(11e12)) > 0 {
 				t.Errorf("%+v, breach %v", o, l.Breach)
@@ -293,7 +293,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	}
 }
 
-// A number of machines is taken as a number and as a range; what is no number of machines is refused.
+// A number of machines may be a number or a range; anything else is refused.
 func TestANumberOfMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

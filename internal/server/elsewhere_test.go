@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A slip in the address of a database must not bind the data folder to PostgreSQL.
+// A mistyped database address must not bind the data folder to PostgreSQL.
 func TestADatabaseThatIsNotThereLeavesTheFolderFree(t *testing.T) {
 	for _, db := range []string{"mysql://x", "postgres://nobody@127.0.0.1:1/x"} {
 		dir := t.TempDir()

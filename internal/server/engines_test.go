@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// A server that is restored from a backup opens its market where the log has come to.
+// A server restored from a backup opens its market at the log's time.
 func TestAMarketIsOpenedWhereTheLogHasCome(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)

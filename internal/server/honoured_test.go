@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// A job that would run otherwise than its file says is refused, alone and in a batch, with the
-// field, what is missing and the fix; one that says nothing of the kind is taken.
+// A job that could not run as its file says is refused, alone and in a batch, with the field, the reason and the
+// fix; other jobs are accepted.
 func TestAJobIsNotRunOtherwiseThanItSays(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
@@ -50,7 +50,7 @@ func TestAJobIsNotRunOtherwiseThanItSays(t *testing.T) {
 	}
 }
 
-// leased sells two machines that are reserved, and none besides.
+// leased sells two reserved machines and nothing else.
 type leased struct{ shut }
 
 func (leased) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
@@ -60,8 +60,8 @@ func (leased) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return []market.Offer{o}, []market.Quote{q}, nil
 }
 
-// A job on more machines than all reservations have, with nothing else for sale, would wait for ever: it is
-// refused with the most that there is, unless its sender lets it wait.
+// A job on more machines than all reservations have, with nothing else for sale, would wait for ever. It is refused
+// with the highest possible number, unless the user accepts a wait.
 func TestAGangLargerThanAllReservationsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, leased{}, nil)

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What says by itself that it leads inside is refused where it is asked for, by field.
+// A webhook whose address itself leads inside is refused at submission, with the field.
 func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

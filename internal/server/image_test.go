@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// boxes is firm with machines that are containers. It keeps what it was asked for.
+// boxes is firm with machines that are containers. It records requests.
 type boxes struct {
 	firm
 	mu     sync.Mutex
@@ -37,8 +37,8 @@ func (b *boxes) Offers(ctx context.Context) ([]market.Offer, []market.Quote, err
 	return sale, quotes, err
 }
 
-// The image of a job file reaches the engine with the request for its machine, and the market and the machine
-// show it; a job without one asks for none.
+// The image of a job file reaches the engine with the request for its machine, and the market and the machine show
+// it; a job without one requests none.
 func TestAnImageReachesTheEngine(t *testing.T) {
 	t.Parallel()
 	sells := &boxes{images: map[string]string{}}
@@ -81,8 +81,8 @@ func TestAnImageReachesTheEngine(t *testing.T) {
 	}
 }
 
-// Where nothing for sale runs images a job with one is refused, with the field and the fix, unless its sender accepts that it
-// waits; one that has a way without is taken.
+// If no offer runs images, a job with one is refused, with the field and the fix, unless the user accepts a wait; a
+// job with an alternative without an image is accepted.
 func TestAnImageThatNothingTakes(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
@@ -106,8 +106,8 @@ func TestAnImageThatNothingTakes(t *testing.T) {
 	}
 }
 
-// Where nothing for sale holds a job's model it is refused, with what it takes, unless its sender accepts that it waits, or
-// the job says itself what it needs.
+// A job whose model fits no offer is refused, with the memory that it needs, unless the user accepts a wait or the
+// job states its own needs.
 func TestAModelThatNothingHolds(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Pages forwards and pages backwards show every job that the caller sees once,
-// in the order of submission, and say nothing of others.
+// Pages forwards and backwards list every job that the caller sees once, in the order of submission, and reveal no
+// others.
 func TestPagesShowEveryJobOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -74,7 +74,7 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 	}
 }
 
-// A filter lists the jobs that it names, on pages as without, and says what it cannot read.
+// A filter lists the matching jobs, with and without pages, and refuses what it cannot parse.
 func TestAFilterListsWhatItNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

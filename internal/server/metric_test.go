@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Five epochs are five values, for whoever reads: those that are in the log and those that
-// the server has only heard, in order; and the agent is told which metric it is.
+// Five epochs are five values for every reader: those in the log and those not yet in it, in order. The agent knows
+// which metric it is.
 func TestEveryValueOfTheMetricIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Every number of a request has a bound.
+// Every number in a request has a bound.
 func TestEveryNumberOfARequestHasABound(t *testing.T) {
 	t.Parallel()
 	for _, r := range table() {
@@ -29,8 +29,8 @@ func TestEveryNumberOfARequestHasABound(t *testing.T) {
 	}
 }
 
-// Numbers that overflow a sum, a span or a float are refused by the name of their field, whichever way they
-// come, and the server answers everybody as before.
+// Numbers that overflow a sum, a duration or a float are refused with the name of their field, on every path, and
+// the server goes on.
 func TestNoNumberOfARequestStopsTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -68,7 +68,7 @@ func TestNoNumberOfARequestStopsTheServer(t *testing.T) {
 	}
 }
 
-// What an agent reports beyond the bounds is left out, the job goes on, and the trouble is named.
+// The server drops values of an agent's report beyond the bounds; the job goes on and shows the problem.
 func TestNoNumberOfAReportStopsTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)

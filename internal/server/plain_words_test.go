@@ -13,8 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Each bad submission is answered with the field that is wrong and with what
-// fixes it, alone and as one of a batch.
+// Each bad submission is answered with the wrong field and its fix, alone and in a batch.
 func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -58,7 +57,7 @@ func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("k", n) }
 
-// The audit trail says why something was refused, not only that it was.
+// The audit log has the reason of a refusal.
 func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -84,7 +83,7 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 	}
 }
 
-// A limit whose name is misspelt would guard nothing.
+// A limit with a misspelt name would guard nothing.
 func TestALimitOfNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// crew makes two teams and returns who asks: by name, in what team, as what.
+// crew creates two teams and returns users by name, each with a role in a team.
 func (w *world) crew(who map[string]identity.Grant) map[string]string {
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)
@@ -131,7 +131,7 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 	}
 }
 
-// A job that waits takes nothing from others; when it is approved the limits are weighed again.
+// A job that waits for approval has no hold; its approval checks the limits again.
 func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -166,8 +166,8 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	}
 }
 
-// Webhooks are asked once; by the next server where this one ended before. A job
-// that nobody approves in time is cancelled, and one whose deadline passed meanwhile says so.
+// Webhooks are called once; by the next server if this one stopped before. A job that nobody approves in time is
+// cancelled, and one whose deadline passed meanwhile says so.
 func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -220,7 +220,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	}
 }
 
-// A quota shows where the job is shown: who waits, and for what.
+// A job over a quota shows that it waits, and for which quota.
 func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)

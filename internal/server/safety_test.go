@@ -25,7 +25,7 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 	body := func(key, name string) string { return `{"key":"` + key + `",` + aJob(name, "")[1:] }
 	var ids sync.Map
 	var all sync.WaitGroup
-	for range 8 { // at once, as a client that is impatient would
+	for range 8 { // at once, as an impatient client would
 		all.Go(func() {
 			rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "one"))
 			var j api.Job
@@ -179,7 +179,7 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 	var full bool
 	w.logPace.Freeze()
 	other := w.gate.Tickets.For(auth.AttemptTicket, w.rent("b"))
-	for range 70 { // of a quarter MiB: more than the 16 MiB at once
+	for range 70 { // a quarter MiB each: more than the 16 MiB at once
 		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", other, chunk)
 		full = full || rec.Code == http.StatusTooManyRequests && rec.Header().Get("Retry-After") != ""
 	}
@@ -232,7 +232,7 @@ func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 	}
 }
 
-// What an attacker writes comes back as text, does nothing, and breaks nothing.
+// An attacker's text comes back as text, without any effect.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -269,7 +269,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A page that a logged-in person opens cannot make their browser act here.
+// A page that a signed-in user opens cannot make their browser act here.
 func TestAPageOfAnotherOriginCannotAct(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -37,8 +37,8 @@ func (w *world) post(path, kind, key, body string) (*httptest.ResponseRecorder, 
 	return rec, p
 }
 
-// Each example of the description is taken as it stands, and all are the same job file: as YAML, as its text in
-// JSON, and as an object with the same words.
+// The server accepts each example of the description unchanged, and all are the same job file: as YAML, as its text
+// in JSON, and as an object.
 func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
 	t.Parallel()
 	var doc struct {
@@ -95,7 +95,7 @@ func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
 	}
 }
 
-// What is wrong with a job file is said as the commands say it, with field, line and fix; JSON has no lines.
+// Errors in a job file read as in the commands, with field, line and fix; JSON has no lines.
 func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -133,7 +133,7 @@ func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
 	}
 }
 
-// A key is of the job, however its file is written; what else is said with it stands in the query.
+// A key belongs to the job, however its file is written; other fields come in the query.
 func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -166,7 +166,7 @@ func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
 	}
 }
 
-// A member that no job file has is refused, as in the file: it was passed over.
+// An unknown field is refused in a batch, too; the server used to ignore it.
 func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
 	t.Parallel()
 	rec, p := newWorld(t, nil).ask("POST", "/v1/jobs/batch", auth.OwnerName,
@@ -176,7 +176,7 @@ func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
 	}
 }
 
-// The curl line of docs/serve.md submits a job file.
+// The curl command in docs/serve.md submits a job.
 func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -204,7 +204,7 @@ func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
 	}
 }
 
-// A model that is sent is one that can be reckoned with: by another, any machine would do for the job.
+// A model must be plausible: with an impossible one, any machine would fit the job.
 func TestAModelThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

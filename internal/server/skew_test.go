@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A machine whose clock is two hours off, either way, keeps what it saves.
+// A machine whose clock is two hours off, either way, keeps its checkpoints.
 func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
