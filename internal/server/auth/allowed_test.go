@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// A stream ends at the moment at which its token expires, and no sooner.
+// A stream ends exactly when its token expires.
 func TestAStreamEndsWhenItsTokenExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

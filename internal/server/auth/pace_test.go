@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Who makes up tokens of agents has one pace for all of them.
+// A client that makes up agent tokens has one rate limit for all of them.
 func TestTokensThatAreMadeUpKeepOnePace(t *testing.T) {
 	t.Parallel()
 	g := &Gate{Tickets: Tickets("key"), Pace: NewPace(1)}

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// A tip names what happened: work is destroyed by interruptions only where there were some, and on-demand
-// is for the deadline only where a decision says so.
+// Tips name what happened: they mention work lost to interruptions only if there were some, and on-demand for the
+// deadline only if a decision says so.
 func TestTipsNameWhatHappened(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -45,7 +45,7 @@ func TestTheLogKeepsItsReserve(t *testing.T) {
 	}
 }
 
-// A file takes a block, however small it is, and so does a folder.
+// Even the smallest file takes a block, and so does a folder.
 func TestSmallFilesTakeBlocks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestSmallFilesTakeBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if used := Used(dir); used != (4+1+1+2+1)*Block { // four folders, and a file without content has an entry
+	if used := Used(dir); used != (4+1+1+2+1)*Block { // four folders; an empty file has an entry, too
 		t.Errorf("%d blocks are used", used/Block)
 	}
 	if used := Used(filepath.Join(dir, "none")); used != 0 {

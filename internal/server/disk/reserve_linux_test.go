@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// small is a folder with so much room, which goes with the test.
+// small mounts a folder of the given size for the test.
 func small(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func small(t *testing.T, size string) string {
 	return dir
 }
 
-// The reserve is real room: who fills the disk does not get it, and it is there when it is given up.
+// The reserve is real space: it survives a full disk, and is free after Give.
 func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := small(t, "150m")
@@ -54,7 +54,7 @@ func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 	if err := os.WriteFile(note, make([]byte, reserveSize-1<<20), 0o600); err != nil {
 		t.Errorf("with the reserve given up: %v", err)
 	}
-	r.Room = Of(dir) // which asks anew
+	r.Room = Of(dir) // with a fresh measurement
 	if held, err := r.Take(); err != nil || held {
 		t.Errorf("on a full disk it is held: %v, %v", held, err)
 	}
@@ -67,7 +67,7 @@ func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Whoever asks before each file never uses up the file system's last ones, however fast.
+// A caller that checks before each file never uses up the file system's last inodes, however fast it is.
 func TestTheLastFilesAreLeft(t *testing.T) {
 	t.Parallel()
 	dir := small(t, "150m,nr_inodes=6000")

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// certificate writes one for 127.0.0.1 and returns who trusts it.
+// certificate writes a certificate for 127.0.0.1 and returns a pool that trusts it.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -120,7 +120,7 @@ func TestWhereAServerListensIsChecked(t *testing.T) {
 	}
 }
 
-// Who serves in the clear is told so, and where: on all addresses, if it is all.
+// A server without TLS warns, and names the address: all addresses if it listens on all.
 func TestWhoServesInTheClearIsTold(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
@@ -151,7 +151,7 @@ func TestWhoServesInTheClearIsTold(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed in its files is shown from then on, and one that is half written never.
+// The server shows a renewed certificate, and never an incomplete one.
 func TestACertificateThatIsRenewedIsShown(t *testing.T) {
 	t.Parallel()
 	first, key, _ := certificate(t)

@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/server/kept"
 )
 
-// A job file names the stores that an admin allows and what lies within them, and nothing else, however it is written.
+// A job file may name the allowed stores and paths within them, and nothing else, in any notation.
 func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
 	t.Parallel()
 	s, err := kept.NewStores(false, []string{"s3://models?region=eu-west-1&prefix=team", "file:///srv/keep",

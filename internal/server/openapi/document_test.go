@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The description is made once, however often it is asked for, and who has it is sent nothing.
+// The document is built once for all requests, and a client with its tag gets no body.
 func TestTheDescriptionIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	made := 0

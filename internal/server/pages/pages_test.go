@@ -11,13 +11,13 @@ import (
 	"scrimp/client"
 )
 
-// now is when every test happens.
+// now is the present time in all tests.
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// fake is an API that answers with what a test gives it.
+// fake is an API with responses from the test.
 type fake struct {
 	t       testing.TB
-	answers map[string]any // by path, with or without its query
+	answers map[string]any // by path, with or without the query
 	asked   []string
 }
 
@@ -49,7 +49,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newFake is a server of one admin without jobs.
+// newFake returns a server of one admin without jobs.
 func newFake(t testing.TB) (*fake, *Site) {
 	f := &fake{t: t, answers: map[string]any{
 		"/v1/me": client.Me{User: "ann", Best: client.Admin, Grants: []client.Grant{{Team: "*", Role: client.Admin}},
@@ -63,7 +63,7 @@ func newFake(t testing.TB) (*fake, *Site) {
 	return f, s
 }
 
-// asks sends a request with the cookie, and what a browser adds to a form.
+// asks sends a request with the cookie, and the headers that a browser adds to a form.
 func asks(s *Site, method, target, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://dash.example:7077"+target, strings.NewReader(body))
 	r.AddCookie(&http.Cookie{Name: "scrimp-7077", Value: "good"})

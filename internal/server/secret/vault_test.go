@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What is kept is readable by nobody without the key, opens for its own job alone and only
-// as it was sealed, and is gone when it is forgotten.
+// Nobody can read sealed values without the key. They open for their own job only, and only unchanged, and are gone
+// after Forget.
 func TestSecretsOpenForTheirJobAlone(t *testing.T) {
 	t.Parallel()
 	v := Vault{Dir: t.TempDir()}

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/server/terms"
 )
 
-// sold are two partitions of a cluster, machines of one's own, and a local market.
+// sold lists two partitions of a cluster, one's own machines, and a local market.
 var sold = []market.Offer{
 	{ID: "slurm/gpu/m/on-demand", Provider: "slurm", Region: "slurm", Zone: "gpu", Capacity: market.OnDemand},
 	{ID: "slurm/spot/m/spot", Provider: "slurm", Region: "slurm", Zone: "spot", Capacity: market.Spot},
@@ -18,7 +18,7 @@ var sold = []market.Offer{
 	{ID: "local/gpu/m/spot", Provider: "local", Region: "r", Zone: "gpu", Capacity: market.Spot},
 }
 
-// A job that names engines may have what they sell, a zone where it names one, and nothing else.
+// A job that names engines may use their offers only, and those of a zone if it names one.
 func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -60,7 +60,7 @@ func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
 	}
 }
 
-// What names nothing is refused with what there is; of an engine that has said nothing yet any zone may be there.
+// Unknown engines are refused with the list of known ones; an engine that has not answered accepts any zone.
 func TestEnginesThatAreNotThereAreNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

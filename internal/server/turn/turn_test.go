@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Of one name one is at work at a time and all have their turn; another name waits for nobody.
+// Actions of one name run one at a time and all get a turn; other names do not wait.
 func TestOneAtATimeByName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// word is what these tests tell.
+// word is the message of these tests.
 type word struct{ ID, Job, State, Why string }
 
-// hook answers with one status after the other, the last one again and again.
+// hook answers with a list of statuses; it repeats the last one.
 type hook struct {
 	*httptest.Server
 	got []http.Header
@@ -42,7 +42,7 @@ func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
 
 const token = "T0PSECRET"
 
-// patient is a sender that notes its waits instead of waiting.
+// patient is a sender that records its waits instead of waiting.
 func patient(t *testing.T) (tell Sender, waits *[]time.Duration) {
 	var log bytes.Buffer
 	waits = &[]time.Duration{}
@@ -60,7 +60,7 @@ func someWord() word {
 	return word{ID: "notify/j/succeeded", Job: "j", State: "succeeded", Why: "completed"}
 }
 
-// tells tells it.
+// tells delivers the message.
 func (s Sender) tells(ctx context.Context, target string) error {
 	w := someWord()
 	return s.Deliver(ctx, target, "ann", w.Job, w.ID, w)

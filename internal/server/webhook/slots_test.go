@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is told
-// meanwhile.
+// A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is
+// called meanwhile.
 func TestAWebhookThatHangsHoldsLittle(t *testing.T) {
 	t.Parallel()
 	tell, _ := patient(t)
@@ -22,7 +22,7 @@ func TestAWebhookThatHangsHoldsLittle(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that it learns when its client leaves
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when its client leaves
 		mu.Lock()
 		now++
 		most = max(most, now)

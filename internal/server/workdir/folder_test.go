@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A folder holds files where a machine would find some there.
+// Holds reports files that a machine would find in the folder.
 func TestAFolderHoldsWhatIsBrought(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func TestAFolderHoldsWhatIsBrought(t *testing.T) {
 	}
 }
 
-// A folder that is sent writes nowhere but into its place.
+// Unpacking an upload writes nothing outside its folder.
 func TestASentFolderStaysInItsPlace(t *testing.T) {
 	t.Parallel()
 	type entry struct {
@@ -115,7 +115,8 @@ func TestAFolderArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-// What scrimp get has made, and what tools keep secrets in, stays here; a line of the ignore file takes a secret along.
+// Folders of scrimp get, and files in which tools keep secrets, are excluded; a line of the ignore file includes a
+// secret again.
 func TestPack_LeavesOutFetchedFoldersAndSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

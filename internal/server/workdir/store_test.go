@@ -46,7 +46,7 @@ func write(t testing.TB, path string, text []byte) {
 	must(t, os.WriteFile(path, text, 0o644))
 }
 
-// held is how many files lie in a folder, and how many bytes they have.
+// held counts the files in a folder, and their bytes.
 func held(t testing.TB, dir string) (files int, bytes int64) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
@@ -63,7 +63,7 @@ func held(t testing.TB, dir string) (files int, bytes int64) {
 	return files, bytes
 }
 
-// machine is what a machine gets of a job's folder.
+// machine returns the job's folder as a machine gets it.
 func machine(t testing.TB, s *Store, job string) string {
 	t.Helper()
 	f, err := s.Tree(job)
@@ -78,7 +78,7 @@ func machine(t testing.TB, s *Store, job string) string {
 	return to
 }
 
-// A folder that three jobs have takes the room of one, also where one of its files has changed.
+// Three jobs with equal folders use the space of one, and only a changed file adds to it.
 func TestJobsShareWhatIsTheSame(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
@@ -112,7 +112,7 @@ func TestJobsShareWhatIsTheSame(t *testing.T) {
 	}
 }
 
-// What a program does to its files on its machine changes nothing for others.
+// A program's changes on its machine do not affect others.
 func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
@@ -130,7 +130,7 @@ func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
 	}
 }
 
-// packed is a tar file in gzip.
+// packed returns a tar file in gzip.
 func packed(t testing.TB, entries ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -154,7 +154,7 @@ func file(name, text string) []any {
 	return []any{tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o644}, text}
 }
 
-// A folder that is not taken leaves nothing behind, whatever is wrong with it and wherever.
+// A refused folder leaves nothing behind, whatever is wrong with it and wherever.
 func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	first := file("a/b/first", "some text that nobody else has")
@@ -169,7 +169,7 @@ func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []any
 		words   string
-		before  count // what the folder already holds
+		before  count // contents of the folder so far
 	}{
 		"a path upwards":          {append(first[:2:2], file("../out", "x")...), "leads out", count{}},
 		"an absolute path":        {append(first[:2:2], file("/tmp/x", "x")...), "leads out", count{}},
@@ -220,7 +220,7 @@ func link(name, target string) tar.Header {
 	return tar.Header{Name: name, Linkname: target, Typeflag: tar.TypeSymlink}
 }
 
-// windings are links that each lead through the next, a long way round.
+// windings returns links that each lead through the next, a long way round.
 func windings() (list []any) {
 	for i := range 150 { // each leads through 40 others: 150 exceed mostSteps
 		list = append(list, link(fmt.Sprint("l", i), strings.Repeat("d/../", 700)+fmt.Sprint("l", i+1)))
@@ -228,7 +228,7 @@ func windings() (list []any) {
 	return list
 }
 
-// Links within the folder are taken, those that lead through others, in circles or nowhere too.
+// Links within the folder are accepted, even through others, in circles or to nothing.
 func TestLinksWithinTheFolderAreTaken(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -239,8 +239,8 @@ func TestLinksWithinTheFolderAreTaken(t *testing.T) {
 	}
 }
 
-// An absolute link into the folder that is sent leads to the same place of the folder elsewhere; one that leads out is
-// sent as it is, and refused with its name.
+// An absolute link into the uploaded folder leads to the same place in the folder elsewhere; one that leads out is
+// sent unchanged, and refused by name.
 func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
 	t.Parallel()
 	from, s := t.TempDir(), openStore(t)
@@ -266,10 +266,10 @@ func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "out is a link to /etc/passwd") {
 		t.Errorf("%v", err)
 	}
-	must(t, s.Copy("own", from, "")) // of the machine's own user: the link leads where it did
+	must(t, s.Copy("own", from, "")) // on the same host: the link keeps its target
 }
 
-// endless is a file that says that it has 3 GiB.
+// endless returns a tar file that claims a file of 3 GiB.
 func endless(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -282,7 +282,7 @@ func endless(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// A folder of zeros stops where the disk has no room left but what the log needs.
+// Unpacking a folder of zeros stops when only the log's reserve is left.
 func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -299,7 +299,7 @@ func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
 	}
 }
 
-// The ignore file is read within its folder and its limits, and a pipe in its place is not waited for.
+// The ignore file is read within its folder and its limits, and a pipe in its place does not block.
 func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]func(path string) error{
@@ -331,7 +331,7 @@ func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
 	}
 }
 
-// What no folder needs goes with a sweep, what one needs stays, and what is being written stays.
+// A sweep removes unneeded contents, and keeps those that a folder needs or that are being written.
 func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
@@ -372,7 +372,7 @@ func aged(t testing.TB, s *Store) {
 	}))
 }
 
-// Folders come and go and are swept at the same time; each job has all of its own.
+// With concurrent writes, drops and sweeps, each job keeps its whole folder.
 func TestSweepsAndFoldersAtOnce(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -429,7 +429,7 @@ func TestSweepsAndFoldersAtOnce(t *testing.T) {
 	}
 }
 
-// What a crash has left of a folder goes when the store is opened and swept; a folder that was there is whole.
+// Opening and sweeping the store removes what a crash has left; existing folders stay whole.
 func TestACrashLeavesNothingForEver(t *testing.T) {
 	t.Parallel()
 	data, from := t.TempDir(), t.TempDir()
@@ -454,7 +454,7 @@ func TestACrashLeavesNothingForEver(t *testing.T) {
 	}
 }
 
-// Whatever names and times a folder has, machines get them as they were.
+// Machines get a folder's names and times unchanged.
 func TestNamesAndTimesArrive(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
@@ -473,7 +473,7 @@ func TestNamesAndTimesArrive(t *testing.T) {
 	}
 }
 
-// A data folder of an earlier release keeps its jobs' folders.
+// The store imports the folders of an earlier release's jobs.
 func TestPlainFoldersAreTakenOver(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -491,8 +491,7 @@ func TestPlainFoldersAreTakenOver(t *testing.T) {
 	}
 }
 
-// Folders have on the machine the modes that they had, whatever the umask is, also those that nobody may write to; and so
-// have those that are fetched.
+// Folders keep their modes on the machine, whatever the umask is, even without write permission; so do fetched ones.
 func TestFoldersArriveWithTheirModes(t *testing.T) {
 	t.Parallel()
 	s, from, fetched := openStore(t), t.TempDir(), t.TempDir()
@@ -503,7 +502,7 @@ func TestFoldersArriveWithTheirModes(t *testing.T) {
 	for name, mode := range modes {
 		must(t, os.Chmod(filepath.Join(from, name), mode))
 	}
-	t.Cleanup(func() { // or the test's folders stay
+	t.Cleanup(func() { // otherwise the test's folders could not be removed
 		for _, dir := range []string{from, fetched} {
 			for name := range modes {
 				_ = os.Chmod(filepath.Join(dir, name), 0o700)

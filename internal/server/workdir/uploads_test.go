@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// A folder that is on its way is cut off when the disk has no room left for it beside the log.
+// An upload is cut off once only the log's reserve is left on the disk.
 func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(disk.LogReserve)
@@ -24,7 +24,7 @@ func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
 	}
 }
 
-// What is kept of one user is bounded by the disk that it takes and by its files, not by its bytes alone.
+// Uploads of a user are limited by disk usage and number of files, not only by bytes.
 func TestTinyFilesAreForgottenLikeLargeOnes(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]Ref{

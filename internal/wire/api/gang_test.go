@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Ten thousand gangs have ten thousand ports, each the same for as long as the others do not want
-// it, and the next one has none.
+// Ten thousand gangs have ten thousand ports, each the same as long as no other gang has it, and the next gang has
+// none.
 func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
 	t.Parallel()
 	taken := map[int]bool{}
@@ -31,8 +31,7 @@ func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
 	}
 }
 
-// The name of a machine's outputs is read back as that machine, also where a job is called as
-// another one's outputs are.
+// ParseOutputs inverts OutputsName, even if one job has the name of another job's outputs.
 func TestTheNameOfOutputsIsReadBack(t *testing.T) {
 	t.Parallel()
 	for node := range 300 {
@@ -47,7 +46,7 @@ func TestTheNameOfOutputsIsReadBack(t *testing.T) {
 	}
 }
 
-// A rank's name is read back as that rank, and nothing else is one.
+// ParseRank inverts Rank and accepts nothing else.
 func TestARanksNameIsReadBack(t *testing.T) {
 	t.Parallel()
 	for node := range 300 {

@@ -14,7 +14,7 @@ import (
 
 const begin = 1_700_000_000
 
-// drawn is a bucket of a machine with so many cores and GPUs, with values that do not repeat.
+// drawn returns a random bucket of a machine with the given numbers of cores and GPUs.
 func drawn(rng *rand.Rand, at int64, cores, gpus int) telemetry.Bucket {
 	b := telemetry.Bucket{Start: at, Width: telemetry.Least, Covered: telemetry.Least}
 	for m := range telemetry.Metrics {
@@ -33,7 +33,7 @@ func drawn(rng *rand.Rand, at int64, cores, gpus int) telemetry.Bucket {
 	return b
 }
 
-// hour is an hour of buckets; of more than 128 cores each third minute has values of each.
+// hour returns an hour of buckets; with more than 128 cores, every third minute has values for each.
 func hour(rng *rand.Rand, at int64, cores, gpus int) (list []telemetry.Bucket) {
 	for n := range int64(360) {
 		b := drawn(rng, at+n*telemetry.Least, cores, gpus)
@@ -69,7 +69,7 @@ func TestASeriesIsReadAsItWasWritten(t *testing.T) {
 			t.Fatalf("bucket %d is %+v, was %+v", n, b, list[n])
 		}
 		for m := range telemetry.Metrics {
-			step := 1e-2 // of what is kept in one byte, of its largest
+			step := 1e-2 // of a value in one byte, relative to its largest
 			if !m.Kind().Most1Byte() {
 				step = 1.0 / 1000
 			}
@@ -90,8 +90,8 @@ func TestASeriesIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// The widest machine that there is, with values that no packing makes small, takes 64 KiB an hour at most,
-// and what is kept of it for a quarter of a year is bounded.
+// The largest machine, with incompressible values, takes at most 64 KiB per hour, and a quarter of a year is
+// bounded.
 func TestAnHourIs64KiBAtMost(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	list := hour(rng, begin-begin%3600, telemetry.MaxCores, telemetry.MaxGPUs)
@@ -111,7 +111,7 @@ func TestAQuarterOfAYearStaysSmallAndLosesNoSum(t *testing.T) {
 	var kept []telemetry.Bucket
 	sum, seconds, peak := 0.0, 0.0, 0.0
 	for n := int64(0); n < days*24*360; n++ {
-		if n > 24*360 && n%1000 < 990 { // the machine was not measured
+		if n > 24*360 && n%1000 < 990 { // the machine had no telemetry
 			n += 9
 		}
 		b := telemetry.Bucket{Start: start + n*10, Width: 10, Covered: 4 + 6*rng.Float64()}
@@ -207,7 +207,7 @@ func TestHintsSayWhatTheFiguresMean(t *testing.T) {
 		"above 70 % is the target":                          of(8, 0.6, 0.3, 0, 3),
 		"CPU 12 % of 8 cores used: a smaller machine":       of(8, -1, 0.12, 0, 1),
 		"reading data waits for the disk (I/O wait 30 %)":   of(4, -1, 0.12, 0.3, 0.4),
-		"CPU 1 % of 8 cores used: a smaller machine":        of(8, -1, 0.95, 0, 0.1), // others keep it busy
+		"CPU 1 % of 8 cores used: a smaller machine":        of(8, -1, 0.95, 0, 0.1), // other programs keep it busy
 		"CPU 20 % of 8 cores used: a smaller machine":       of(8, -1, 0.2, 0, -1),
 	} {
 		if !strings.Contains(is, want) {
@@ -221,7 +221,8 @@ func TestHintsSayWhatTheFiguresMean(t *testing.T) {
 	}
 }
 
-// The figures are those of a GPT-2 small on an H100 whose program took 18 of 64 seconds to begin: its GPU was not hungry.
+// These are the figures of a GPT-2 small on an H100 whose program took 18 of 64 seconds to start: its GPU was not
+// hungry.
 func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
 	of := func(use ...float64) string {
 		var list []telemetry.Bucket
@@ -243,7 +244,7 @@ func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
 		{[]float64{0, 0, 0.8, 1, 1, 1, 1}, "GPU 96 % used once the program had begun with it, after 29 % of the time"},
 		{[]float64{0, 0, 0.3, 0.3, 0.3, 0.3, 0.3}, "GPU 30 % used: the program uses one core of 16"},
 		{[]float64{0, 0, 0, 0, 0, 0}, "GPU 0 % used"},
-		{[]float64{1, 0, 0, 0, 0, 0, 0, 0}, "used: the program uses one core"}, // it began at once, and then had nothing to do
+		{[]float64{1, 0, 0, 0, 0, 0, 0, 0}, "used: the program uses one core"}, // it started at once, and then had nothing to do
 	} {
 		if is := of(c.use...); !strings.Contains(is, c.want) || (c.want == "") != (is == "") {
 			t.Errorf("GPUs used %v have the hint %q, want %q", c.use, is, c.want)
@@ -251,7 +252,7 @@ func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
 	}
 }
 
-// A bucket of an agent is held to what can be before anything of it is kept.
+// A bucket of an agent is validated before any of it is stored.
 func TestOnlyWhatCanBeIsValid(t *testing.T) {
 	good := drawn(rand.New(rand.NewPCG(1, 1)), begin, 4, 1)
 	if !good.Valid() {
