@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// root is the repository: the folder above that holds go.mod.
+// root returns the repository: the nearest parent folder with go.mod.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")
@@ -29,7 +29,7 @@ func root(t *testing.T) string {
 	}
 }
 
-// house is every package of the repository, read once.
+// house is every package of the repository, parsed once.
 var house = sync.OnceValues(func() ([]Package, error) { return Read(os.DirFS(filepath.Join("..", "..", ".."))) })
 
 func packages(t *testing.T) []Package {
@@ -94,7 +94,7 @@ func TestOnlyTestsImportTestSupport(t *testing.T) {
 	}
 }
 
-// timed lists the test files that still wait for or compare real time. It only shrinks.
+// timed lists the test files that still wait for or compare real time. It may only shrink.
 const timed = "testdata/timed.txt"
 
 var shrink = flag.Bool("shrink", false, "take the files that do not depend on real time any more off "+timed)
@@ -136,12 +136,12 @@ func TestNoProgramIsStartedWithTheServersEnvironment(t *testing.T) {
 	}
 }
 
-// errorTexts are the files that act on an error's text still, each because what they call has no
-// typed error. The list only shrinks.
+// errorTexts lists the files that still test an error's text, each because what they call has no typed error. It may
+// only shrink.
 var errorTexts = []string{
-	"hack/paired/bench.go",           // what a benchmark of an older tree prints
-	"internal/content/blob/write.go", // an error that says already which folder is full
-	"internal/job/spec/parse.go",     // the line that the YAML library names
+	"hack/paired/bench.go",           // output of a benchmark of an older tree
+	"internal/content/blob/write.go", // an error that already names the full folder
+	"internal/job/spec/parse.go",     // the line in an error of the YAML library
 }
 
 func TestErrorsAreToldApartByType(t *testing.T) {
@@ -219,7 +219,7 @@ func TestHouse_NamesEachFolderAndEachExceptionOnce(t *testing.T) {
 	}
 }
 
-// A property that draws other cases in each run fails a commit by chance.
+// A property that draws other cases in each run would fail a commit by chance.
 func TestProperties_DrawTheSameCasesInEveryCommit(t *testing.T) {
 	for _, p := range packages(t) {
 		imports := map[string]bool{}

@@ -12,18 +12,16 @@ import (
 	"testing"
 )
 
-// These lists hold what is over a limit today. They only shrink: what is within the
-// limit must leave its list, and nothing is added.
+// These lists hold what is above a limit today. They may only shrink: what is within the limit must leave its list.
 var (
-	// tooComplex are functions above MaxComplexity, tooLong those above MaxFunction.
+	// tooComplex lists functions above MaxComplexity, tooLong those above MaxFunction.
 	tooComplex = []string{}
 	tooLong    = []string{}
-	// longLines are packages with lines above MaxLine, and how many.
+	// longLines counts lines above MaxLine, by package.
 	longLines = map[string]int{}
 )
 
-// manyComplex is how many functions of the project are above Complex, while that is
-// more than MaxComplex per cent; then 0.
+// manyComplex is the number of the project's functions above Complex while that exceeds MaxComplex per cent; then 0.
 const manyComplex = 0
 
 func TestFunctionsAreWithinTheLimits(t *testing.T) {
@@ -63,7 +61,7 @@ func TestFunctionsAreWithinTheLimits(t *testing.T) {
 	}
 }
 
-// gone says which entries of a list are within the limit now.
+// gone fails for entries of a list that are within the limit now.
 func gone(t *testing.T, list string, listed, found []string) {
 	t.Helper()
 	for _, name := range listed {

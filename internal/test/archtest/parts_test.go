@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// maxMethods is how many methods a type of the core has at most, and maxCore how many lines a package of the core: what is larger is
-// several things.
+// maxMethods bounds the methods of a type of the core, and maxCore the lines of a package of the core: anything larger
+// is several things.
 const (
 	maxMethods = 80
 	maxCore    = 3500

@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// A rule that cannot fail holds nothing: each gets a small bad example.
+// A rule that cannot fail checks nothing, so each gets a small bad example.
 func TestEachRuleCatchesItsFault(t *testing.T) {
 	layers := func(p Package) []string { return Layers(p, House) }
 	for _, c := range []struct {
@@ -14,7 +14,7 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		rule  func(Package) []string
 		file  string
 		text  string
-		fault string // "" where the rule must be content
+		fault string // "": the rule must pass
 	}{
 		{"up a floor", layers, "internal/decide/core/a.go", `package core; import "scrimp/internal/store"`, "stands above it"},
 		{"within a folder", layers, "internal/store/a.go", `package store; import "scrimp/internal/store/backup"`, ""},

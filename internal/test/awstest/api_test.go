@@ -101,7 +101,7 @@ func TestInstancesAreListedInPagesThatNothingMoves(t *testing.T) {
 			}
 		}
 		if pages++; pages == 1 {
-			c.at = c.at.Add(time.Hour) // those that ended are listed no more
+			c.at = c.at.Add(time.Hour) // terminated instances are no longer listed
 		}
 	}
 	if len(seen) != 13 || pages != 3 {
@@ -282,7 +282,7 @@ func TestTheOtherActionsAnswer(t *testing.T) {
 	}
 }
 
-// A whole account: 1,300 types in 90 zones of 30 regions.
+// BenchmarkTheOfferingsOfALargeAccount lists a whole account: 1,300 types in 90 zones of 30 regions.
 func BenchmarkTheOfferingsOfALargeAccount(b *testing.B) {
 	types1300, zones := awstest.Large(1300, 90)
 	s, err := awstest.New(awstest.Options{Types: types1300, Zones: zones})

@@ -23,7 +23,7 @@ const (
 	arm = "ami-0000000000000a64b"
 )
 
-// cloud starts one whose time is set by the test.
+// cloud is a server whose time the test sets.
 type cloud struct {
 	*awstest.Server
 	at  time.Time
@@ -49,7 +49,7 @@ func start(t *testing.T, o awstest.Options) *cloud {
 	return c
 }
 
-// code is that of the error an action answered with, "" where it did not refuse.
+// code returns the error code of a response; "": no error.
 func code(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -188,7 +188,7 @@ func TestAFleetSaysPerOverrideWhatItCouldNotGive(t *testing.T) {
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
 			Tags: []types.Tag{{Key: aws.String("job"), Value: aws.String("f")}}}}}
-	for range 2 { // by its token it is the same fleet
+	for range 2 { // with its token it is the same fleet
 		out, err := c.ec2.CreateFleet(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// machines starts a cloud whose instances are processes, or skips where that cannot be.
+// machines starts a cloud whose instances are processes, or skips the test if that is not possible.
 func machines(t *testing.T, o awstest.Options) (c *cloud, dir string) {
 	t.Helper()
 	_, err := exec.LookPath("ec2-metadata-mock")

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// root is the repository.
+// root is the repository's folder.
 const root = "../../.."
 
-// documents are all Markdown files of the repository, by their path in it.
+// documents returns all Markdown files of the repository by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -66,7 +66,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// Every page is found from the index of its folder or from the README.
+// Every page is linked from the index of its folder or from the README.
 func TestEveryPageIsLinked(t *testing.T) {
 	t.Parallel()
 	all, linked := documents(t), map[string]bool{"README.md": true}
