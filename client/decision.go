@@ -86,12 +86,12 @@ type ZoneExpect struct {
 	// Up reports whether the offer was seen for sale, Tried whether it was probed.
 	Up    bool `json:"up"`
 	Tried bool `json:"tried"`
-	// Chance is a probability: if up, that the offer lasts the next hour; if down, that it returns within it; if
+	// Chance is a probability: if up, that the offer stays up for an hour; if down, that it returns within one; if
 	// never probed, that it is up now.
 	Chance float64 `json:"chance_hour"`
 }
 
-// BudgetCheck compares what is left of a budget with the cost of the rest of the work on the cheapest offer.
+// BudgetCheck compares what is left of a budget with the lowest cost of the remaining work.
 type BudgetCheck struct {
 	Left  money.Amount `json:"left"`
 	Needs money.Amount `json:"needs"`

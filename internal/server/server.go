@@ -63,8 +63,8 @@ type Options struct {
 	Running  int  // jobs that hold a machine at once; 0: 4
 	// AdminToken is a file with the token of the user admin; empty: the server gives admin no token.
 	AdminToken string
-	// HookHosts lists the hosts inside the server's network, HOST or HOST:PORT, that webhooks of a shared
-	// server may call.
+	// HookHosts lists hosts inside the server's network, HOST or HOST:PORT, that webhooks of a shared server may
+	// call.
 	HookHosts []string
 	// Stores lists the addresses of stores that job files of a shared server may name in checkpoint.store.
 	Stores   []string
@@ -73,9 +73,8 @@ type Options struct {
 	Version  string
 	Build    string
 	Exe      string // the program that machines start; "" is this executable
-	// Retain is how long the server keeps a job's work folder, output and older checkpoints after its end. 0:
-	// 90 days; below 0: for ever. RetainOutputs is the same for its kept outputs and its newest checkpoint. 0:
-	// for ever.
+	// Retain is how long a job's work folder, output and older checkpoints are kept after its end; 0: 90 days, below
+	// 0: for ever. RetainOutputs is the same for its outputs and its newest checkpoint; 0: for ever.
 	Retain, RetainOutputs time.Duration
 	// Kinds holds the opener of each kind of engine that this program has.
 	Kinds map[string]engine.Opener
