@@ -9,7 +9,7 @@ import (
 )
 
 // A response without end costs some memory and an error, not all memory of the host.
-func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
+func TestClient_FailsOnEndlessResponse(t *testing.T) {
 	defer func(before int64) { mostAnswer = before }(mostAnswer)
 	mostAnswer = 1 << 20
 	part := []byte(strings.Repeat(" ", 1<<20))

@@ -10,7 +10,7 @@ import (
 )
 
 // The token in the file is the admin's until the file has another one; an invalid or too short token opens nothing.
-func TestTheAdminsTokenIsThatOfItsFile(t *testing.T) {
+func TestAdminToken_FollowsItsFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	w := newWorld(t, func(o *Options) { o.AdminToken = file })

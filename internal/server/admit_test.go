@@ -16,7 +16,7 @@ import (
 
 // 64 clients submit and end jobs under one limit, singly and in batches. The limit is never exceeded, although
 // commits overlap, and at the end nothing is held.
-func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
+func TestSubmissions_InSharedTransactionsNeverExceedALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100), Jobs: new(9)})
@@ -68,7 +68,7 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 
 // Either all jobs of a batch are admitted or none, and each counts those before it. A refused batch is not in the
 // log, so its key can be used again.
-func TestABatchIsLetInAsAWhole(t *testing.T) {
+func TestBatch_IsAdmittedAsAWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
@@ -99,7 +99,7 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 }
 
 // The data folder's owner is a user, too, although events do not name them.
-func TestALimitOfTheOwnerHoldsTheirJobs(t *testing.T) {
+func TestLimit_OfTheOwnerAppliesToTheirJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Month, Jobs: new(1)})

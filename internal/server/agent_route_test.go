@@ -121,7 +121,7 @@ func (w *world) until(f func(*core.Machine) bool) {
 	}
 }
 
-func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
+func TestBootstrapToken_RegistersOneMachineOnce(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	other := w.rent("b")
@@ -251,7 +251,7 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 
 // The server accepts what agents of the first protocol version send for their tasks, word for word, while it
 // supports that version.
-func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
+func TestAgent_OfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	t.Parallel()
 	if api.OldestWire > 1 {
 		t.Skip("version 1 of the protocol is no longer taken: its fixture can go")
@@ -289,7 +289,7 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 }
 
 // A newer agent may send more than this server knows.
-func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
+func TestAgent_UnknownFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	body := fmt.Sprintf(
@@ -302,7 +302,7 @@ func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 }
 
 // Each limit of an agent takes effect, and the response has the fix.
-func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
+func TestAgent_EachLimitNamesItsFix(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 40 })
 	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
@@ -346,7 +346,7 @@ func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 	}
 }
 
-func TestStreamsWithoutEndAreCounted(t *testing.T) {
+func TestStreams_AreLimitedPerUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})

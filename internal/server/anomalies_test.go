@@ -13,7 +13,7 @@ import (
 )
 
 // A job that keeps restarting is an incident of its team, and nobody else sees it.
-func TestAnomalies_NamesAStormOfRetries(t *testing.T) {
+func TestAnomalies_ReportsARetryStorm(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)

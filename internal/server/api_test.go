@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
+func TestOpenAPI_DescribesEveryRoute(t *testing.T) {
 	t.Parallel()
 	var doc struct {
 		OpenAPI    string
@@ -58,7 +58,7 @@ func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
 	}
 }
 
-func TestAProgramWorksThroughTheClient(t *testing.T) {
+func TestAPI_WorksThroughTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -169,7 +169,7 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 	}
 }
 
-func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
+func TestEvents_OmitJobsOfOtherTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -192,7 +192,7 @@ func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
 	}
 }
 
-func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
+func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
@@ -248,7 +248,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-func TestABackupTakenWhileItServesRestoresToTheSame(t *testing.T) {
+func TestBackup_TakenWhileServingRestoresTheSameLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})

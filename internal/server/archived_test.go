@@ -13,7 +13,7 @@ import (
 )
 
 // Archived jobs can be read, listed, named and resumed like others.
-func TestArchivedJobsAreThereForTheirReaders(t *testing.T) {
+func TestArchivedJobs_CanBeReadAndResumed(t *testing.T) {
 	t.Parallel()
 	const closed, queued = 40, 20
 	dir := t.TempDir()

@@ -16,13 +16,13 @@ import (
 
 // For invalid text and SQL in each string of a submission, the database accepts it or the response says what is
 // wrong, and the next client is served.
-func TestWhatASubmitterWritesStopsNoDatabase(t *testing.T) {
+func TestSubmission_HostileTextDoesNotBreakSQLite(t *testing.T) {
 	t.Parallel()
 	stopNoDatabase(t, newWorld(t, nil))
 }
 
 // PostgreSQL refuses some texts that SQLite accepts.
-func TestWhatASubmitterWritesStopsNoPostgres(t *testing.T) {
+func TestSubmission_HostileTextDoesNotBreakPostgres(t *testing.T) {
 	lane.Component(t, "postgres")
 	db := pgtest.Start(t).Database(t)
 	stopNoDatabase(t, newWorld(t, func(o *Options) { o.DB = db }))

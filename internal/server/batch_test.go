@@ -13,7 +13,7 @@ import (
 )
 
 // A batch submits all of its jobs or none, and each key submits once, in a batch or alone.
-func TestABatchIsAllOrNone(t *testing.T) {
+func TestBatch_IsAllOrNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -80,7 +80,7 @@ func TestABatchIsAllOrNone(t *testing.T) {
 }
 
 // A batch cannot exceed a limit that its jobs could not exceed one by one, and no job may lack a required tag.
-func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
+func TestBatch_MeetsTheLimitsOfItsJobsOneByOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50), Jobs: new(4)})

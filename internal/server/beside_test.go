@@ -13,7 +13,7 @@ import (
 )
 
 // A forecast or a view that panics (here because it has no server) is restarted, and the other tasks go on.
-func TestBeside_APanicEndsNoOtherTask(t *testing.T) {
+func TestBeside_RestartsATaskThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble
 		defer cancel()

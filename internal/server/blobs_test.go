@@ -64,7 +64,7 @@ func (w *world) listedIn() (names []string) {
 }
 
 // An agent's token reads and writes only keys with its own job's prefix, whatever the path.
-func TestAnAgentReachesNothingButItsJobsOwn(t *testing.T) {
+func TestBlobs_AgentReachesItsOwnJobOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	mine, other := w.rent("a"), w.rent("b")
@@ -124,7 +124,7 @@ func boot(w *world, attempt string) string {
 }
 
 // An incomplete upload leaves nothing, and neither does one whose attempt ends before the last byte.
-func TestWhatBreaksOffIsNotKept(t *testing.T) {
+func TestUpload_DiscardsPartialBody(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	attempt := w.rent("a")
@@ -192,7 +192,7 @@ func TestWhatBreaksOffIsNotKept(t *testing.T) {
 }
 
 // If the server's disk is nearly full, it refuses uploads, and the agent learns why.
-func TestAFullDiskTakesNoContent(t *testing.T) {
+func TestBlobs_AreRefusedOnFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	attempt := w.rent("a")
@@ -211,13 +211,13 @@ func TestAFullDiskTakesNoContent(t *testing.T) {
 }
 
 // Agents that send slowly, and all at once, delay nobody else.
-func TestSlowSendersKeepNobodyWaiting(t *testing.T) {
+func TestSlowSenders_DoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	sendSlowly(t, 10, 8)
 }
 
 // A hundred agents that send slowly, and all at once, use little memory.
-func TestManySlowSendersTakeLittleMemory(t *testing.T) {
+func TestSlowSenders_UseLittleMemory(t *testing.T) {
 	lane.Nightly(t, "it measures memory")
 	const agents, each = 100, 8
 	if grown := sendSlowly(t, agents, each); grown > agents*each*128<<10 {

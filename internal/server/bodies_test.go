@@ -44,7 +44,7 @@ func (w *world) sendSlowly(path, token string, size int, let <-chan struct{}, co
 }
 
 // Endless bodies hold at most 32 MiB of one user, over all tokens; others can submit meanwhile.
-func TestBodiesThatWaitHoldLittle(t *testing.T) {
+func TestBodies_ThatStallHoldLittleMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	grant := identity.Grant{Team: "*", Role: identity.Submitter}
@@ -78,7 +78,7 @@ func TestBodiesThatWaitHoldLittle(t *testing.T) {
 
 // The server does not read bodies that nobody needs: the result of a command that nobody runs, and the body of a
 // request with an unknown token or an invalid signature.
-func TestNobodysBodiesAreNotRead(t *testing.T) {
+func TestBodies_OfUnknownSendersAreNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))
@@ -114,7 +114,7 @@ func (n never) Read([]byte) (int, error) {
 }
 
 // A body whose Content-Length exceeds the limit of its kind is refused unread.
-func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
+func TestBody_IsRefusedUnreadWhenTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Admin})
@@ -132,7 +132,7 @@ func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 }
 
 // Limits are per user, not per token: rate, streams and number of tokens.
-func TestTokensMultiplyNothing(t *testing.T) {
+func TestTokens_DoNotMultiplyLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 10 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -159,7 +159,7 @@ func TestTokensMultiplyNothing(t *testing.T) {
 }
 
 // A viewer can create a few tokens at once and a hundred in total, and an admin creates no more for them.
-func TestTokensAreFew(t *testing.T) {
+func TestTokens_OfOneUserAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -188,7 +188,7 @@ func TestTokensAreFew(t *testing.T) {
 }
 
 // Limits on streams and archives are per user, over all tokens.
-func TestAViewerTakesNobodysStreams(t *testing.T) {
+func TestStreams_OfOneUserDoNotExhaustOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -229,7 +229,7 @@ func TestAViewerTakesNobodysStreams(t *testing.T) {
 }
 
 // Endless refusals leave a record of the first of each kind, a count, and a line per minute.
-func TestRefusalsGrowNoLog(t *testing.T) {
+func TestRefusals_DoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)

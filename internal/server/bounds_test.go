@@ -16,7 +16,7 @@ import (
 )
 
 // Values that are too large are refused with the name of their field, before they reach the log.
-func TestWhatHoldsTooMuchIsNoEvent(t *testing.T) {
+func TestRequests_AboveTheirBoundsReachNoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))
@@ -54,7 +54,7 @@ func TestWhatHoldsTooMuchIsNoEvent(t *testing.T) {
 }
 
 // The program of a task may know its agent's token, if both run as one user, so the token has limits.
-func TestAnAgentIsPaced(t *testing.T) {
+func TestAgent_IsRateLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 100_000 })
 	as := w.take(w.rent("job"))
@@ -84,7 +84,7 @@ func TestAnAgentIsPaced(t *testing.T) {
 }
 
 // Each line of the threat model names an existing test.
-func TestTheTestsOfTheThreatModelAreThere(t *testing.T) {
+func TestThreatModel_NamesExistingTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

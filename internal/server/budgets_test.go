@@ -36,7 +36,7 @@ func costing(name, team, rest string) string {
 func dollars(n int64) *money.Amount { return new(money.Picos(n * 1e12)) }
 
 // Concurrent submissions never exceed a limit, and finished jobs free their share.
-func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
+func TestSubmissions_AtOnceNeverExceedALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)})
@@ -78,7 +78,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	}
 }
 
-func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
+func TestSubmission_ChecksQuotasAndTags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
@@ -129,7 +129,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 }
 
 // A new limit counts jobs that already ran, warns once, and stops them.
-func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
+func TestBudget_WarnsOnceAndStopsJobsWhenSpent(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
@@ -180,7 +180,7 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 
 // Limits and tags are in the log, so a replay knows them; the server imports those of an old release, which are
 // beside the log, once.
-func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
+func TestLimits_OfOldReleasesAreImportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}},
@@ -235,7 +235,7 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 
 // If present jobs will exceed a limit, the server says when and which ones; for jobs of unknown duration it says
 // that. Jobs of another team do not count.
-func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
+func TestLimit_ForecastsWhenItIsReachedAndByWhichJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
@@ -294,7 +294,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 }
 
 // A number of machines may be a number or a range; anything else is refused.
-func TestANumberOfMachines(t *testing.T) {
+func TestNodes_AcceptsANumberOrARange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)

@@ -113,7 +113,7 @@ func TestChargeback_AddsUpToTheExport(t *testing.T) {
 }
 
 // A viewer sees their own team's full statement; setting a fee requires the right; errors name the field.
-func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
+func TestChargeback_HidesOtherTeamsAndRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	if rec, p := w.ask("GET", "/v1/chargeback", auth.OwnerName, nil); rec.Code != 404 || p.Fix == "" {

@@ -86,7 +86,7 @@ func (w *world) booting(n int) []string {
 	}
 }
 
-func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
+func TestCosts_AddUpToTheLedgerExactly(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 9 {
@@ -171,7 +171,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	}
 }
 
-func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
+func TestCosts_OmitOtherTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)

@@ -78,7 +78,7 @@ func (w *world) revokesSessions() {
 }
 
 // Every page at three widths in both themes: no error, nothing wider than the window, no findings of axe.
-func TestPagesInABrowser(t *testing.T) {
+func TestPages_InABrowser(t *testing.T) {
 	lane.Component(t, "browser")
 	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestPagesInABrowser(t *testing.T) {
 }
 
 // A page follows changes within 2 s, keeps its reader's marks, stops while paused, and says when the server is away.
-func TestPagesFollowWhatHappens(t *testing.T) {
+func TestPages_UpdateThemselves(t *testing.T) {
 	lane.Component(t, "browser")
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	w.withJobs(3)
@@ -171,7 +171,7 @@ func TestPagesFollowWhatHappens(t *testing.T) {
 }
 
 // A page says that the server does not answer, and follows it again once it does.
-func TestPagesSayThatTheServerIsAway(t *testing.T) {
+func TestPages_SayThatTheServerIsAway(t *testing.T) {
 	lane.Component(t, "browser")
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	b, at := w.inBrowser(t)

@@ -161,7 +161,7 @@ func TestDashboard_PagesTenThousandJobs(t *testing.T) {
 }
 
 // A single-user server serves its pages, and nothing else, on a loopback port, with a link that works once.
-func TestDashboard_OfOneUserIsOpenedByALink(t *testing.T) {
+func TestDashboard_OfOneUserOpensWithALink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Idle = time.Hour })
 	w.must("POST", "/v1/jobs", aJob("mine", ""), nil)
@@ -227,7 +227,7 @@ func TestDashboard_OfOneUserIsOpenedByALink(t *testing.T) {
 }
 
 // The total on the page of costs equals the ledger's exactly.
-func TestDashboard_TotalIsThatOfTheLedger(t *testing.T) {
+func TestDashboard_TotalEqualsTheLedger(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	for i := range 3 {

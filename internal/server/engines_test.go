@@ -8,7 +8,7 @@ import (
 )
 
 // A server restored from a backup opens its market at the log's time.
-func TestAMarketIsOpenedWhereTheLogHasCome(t *testing.T) {
+func TestMarket_OpensAtTheTimeOfTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)

@@ -47,7 +47,7 @@ func rat(a money.Amount) *big.Rat { return new(big.Rat).SetFrac(a.Big(), big.New
 
 // The file has the costs up to now, including running machines, by team and outcome, and obeys the rules of the
 // format; once all jobs have ended, it equals the ledger exactly.
-func TestExportFocus_IsTheLedgerUpToThisSecond(t *testing.T) {
+func TestExportFocus_EqualsTheLedgerUpToNow(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 6 {
@@ -113,7 +113,7 @@ func TestExportFocus_IsTheLedgerUpToThisSecond(t *testing.T) {
 }
 
 // A file for spreadsheets names the owner of each cost.
-func TestExportCosts_SaysWhoseItIs(t *testing.T) {
+func TestExportCosts_NamesTheOwners(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"a","command":"true","team":"t","project":"p"}}`, nil)
@@ -131,7 +131,7 @@ func TestExportCosts_SaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestExport_OfOtherTeamsAndBadSpans(t *testing.T) {
+func TestExport_OmitsOtherTeamsAndRefusesBadSpans(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	rec, p := w.ask("GET", "/v1/export/focus", auth.OwnerName, nil)

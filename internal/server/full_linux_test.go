@@ -53,7 +53,7 @@ func fillUp(t *testing.T, dir string) (path string) {
 
 // On a disk that something else has filled, the server answers, ends jobs, records that, and stops; new jobs wait.
 // With room again, it accepts them and restores its reserve.
-func TestOnAFullDiskTheServerAnswersAndStops(t *testing.T) {
+func TestFullDisk_ServerAnswersAndStops(t *testing.T) {
 	lane.Component(t, "host")
 	dir := smallDisk(t, "150m")
 	w := newWorld(t, func(o *Options) { o.Dir = dir })

@@ -27,7 +27,7 @@ func (f filled) Append(ctx context.Context, records []store.Record) error {
 }
 
 // While nothing can be written, clients get an error at once, and are served once there is room.
-func TestAFullDiskIsSaidAtOnce(t *testing.T) {
+func TestFullDisk_FailsRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	var is atomic.Bool
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { return filled{s, &is} })

@@ -17,7 +17,7 @@ import (
 // Programs of the server's user can leave links that lead out, pipes, folders 100 deep and names that are not UTF-8
 // in the data folder. gc still makes room: it removes nothing outside, never blocks, and keeps what running jobs
 // need.
-func TestMakingRoomInAHostileDataFolder(t *testing.T) {
+func TestGC_SurvivesAHostileDataFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, job := range []string{"over", "waits"} {

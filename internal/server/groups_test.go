@@ -116,7 +116,7 @@ func TestGroups_AKeySubmitsOnce(t *testing.T) {
 }
 
 // A user who does not see a team does not see its arrays; a submitter in it ends their own.
-func TestGroups_AreOfTheirTeam(t *testing.T) {
+func TestGroups_AreVisibleToTheirTeamOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"a", "b"} {
@@ -150,7 +150,7 @@ func TestGroups_AreOfTheirTeam(t *testing.T) {
 }
 
 // Errors in an array or in its dependencies are reported before anything is stored.
-func TestGroups_SayWhatIsWrong(t *testing.T) {
+func TestGroups_NameTheWrongField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct{ path, body, field, says string }{

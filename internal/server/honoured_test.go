@@ -16,7 +16,7 @@ import (
 
 // A job that could not run as its file says is refused, alone and in a batch, with the field, the reason and the
 // fix; other jobs are accepted.
-func TestAJobIsNotRunOtherwiseThanItSays(t *testing.T) {
+func TestSubmission_RefusesUnsupportedFields(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
@@ -62,7 +62,7 @@ func (leased) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 
 // A job on more machines than all reservations have, with nothing else for sale, would wait for ever. It is refused
 // with the highest possible number, unless the user accepts a wait.
-func TestAGangLargerThanAllReservationsIsRefused(t *testing.T) {
+func TestGang_LargerThanAllReservationsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, leased{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

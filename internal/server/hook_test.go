@@ -11,7 +11,7 @@ import (
 )
 
 // A webhook whose address itself leads inside is refused at submission, with the field.
-func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
+func TestWebhook_WithAnInsideAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})

@@ -58,7 +58,7 @@ func (w *world) identify(b any) (int, api.Identified) {
 
 // A machine without a secret gets its registration token by proving its identity, and nobody else does; the token
 // works once.
-func TestAMachineIsKnownByWhatItsProviderSigns(t *testing.T) {
+func TestIdentify_IssuesATokenForASignedDocument(t *testing.T) {
 	t.Parallel()
 	s := &shows{}
 	w := newWorldOf(t, s, nil)
@@ -112,7 +112,7 @@ func TestAMachineIsKnownByWhatItsProviderSigns(t *testing.T) {
 }
 
 // The server sends its executable to clients that know its hash, if its machines fetch it at all.
-func TestTheProgramIsFetchedByItsHash(t *testing.T) {
+func TestProgram_IsSentByItsHash(t *testing.T) {
 	t.Parallel()
 	text := []byte("a program\n")
 	sum := sha256.Sum256(text)

@@ -39,7 +39,7 @@ func (b *boxes) Offers(ctx context.Context) ([]market.Offer, []market.Quote, err
 
 // The image of a job file reaches the engine with the request for its machine, and the market and the machine show
 // it; a job without one requests none.
-func TestAnImageReachesTheEngine(t *testing.T) {
+func TestImage_ReachesTheEngine(t *testing.T) {
 	t.Parallel()
 	sells := &boxes{images: map[string]string{}}
 	w := newWorldOf(t, sells, nil)
@@ -83,7 +83,7 @@ func TestAnImageReachesTheEngine(t *testing.T) {
 
 // If no offer runs images, a job with one is refused, with the field and the fix, unless the user accepts a wait; a
 // job with an alternative without an image is accepted.
-func TestAnImageThatNothingTakes(t *testing.T) {
+func TestImage_ThatNoOfferRunsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
@@ -108,7 +108,7 @@ func TestAnImageThatNothingTakes(t *testing.T) {
 
 // A job whose model fits no offer is refused, with the memory that it needs, unless the user accepts a wait or the
 // job states its own needs.
-func TestAModelThatNothingHolds(t *testing.T) {
+func TestModel_ThatFitsNoOfferIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

@@ -79,7 +79,7 @@ const upgrade = "Connection: Upgrade\r\nUpgrade: scrimp-hostd-1\r\nScrimp-Sessio
 func bearer(token string) string { return "Authorization: Bearer " + token + "\r\n" }
 
 // A machine's token lets it join and do nothing else; no other token can join.
-func TestATokenToJoinIsGoodForThatAlone(t *testing.T) {
+func TestJoinToken_OnlyAllowsToJoin(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{}, func(o *Options) { o.Rate = 1e6 })
 	for _, r := range table() {
@@ -103,7 +103,7 @@ func TestATokenToJoinIsGoodForThatAlone(t *testing.T) {
 }
 
 // A connection that joins is a stream until the server's lead ends.
-func TestAMachineJoins(t *testing.T) {
+func TestJoin_StreamsUntilTheLeadEnds(t *testing.T) {
 	t.Parallel()
 	c := &comes{served: make(chan struct{})}
 	w := newWorldOf(t, c, nil)
@@ -156,7 +156,7 @@ func TestAMachineJoins(t *testing.T) {
 }
 
 // A machine that reconnects too often is slowed down, and does not affect others.
-func TestAMachineThatConnectsWithoutEndIsSlowed(t *testing.T) {
+func TestJoin_SlowsAMachineThatReconnects(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{taken: true}, nil)
 	w.joins.Freeze()
@@ -174,7 +174,7 @@ func TestAMachineThatConnectsWithoutEndIsSlowed(t *testing.T) {
 }
 
 // Only admins see which machines joined.
-func TestWhoJoinedIsSeenByAdminsAlone(t *testing.T) {
+func TestJoined_IsVisibleToAdminsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{}, nil)
 	viewer := w.user("viewer", identity.Grant{Team: "*", Role: identity.Operator})

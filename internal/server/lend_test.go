@@ -95,7 +95,7 @@ func (w *world) fetch(token, query string) (int, api.StoreCredentials, api.Probl
 
 // Each attempt gets credentials for its own job's prefix, whatever else the request says. Nobody else gets any, and
 // neither does a job with another store. The server neither stores nor prints them.
-func TestAnAttemptGetsCredentialsForItsOwnJobsPrefix(t *testing.T) {
+func TestCredentials_AreForTheJobsOwnPrefix(t *testing.T) {
 	lane.Component(t, "objects")
 	w, cloud := lendingWorld(t)
 	w.must("PUT", "/v1/teams/red", api.SetTeam{}, nil)
@@ -202,7 +202,7 @@ func (w *world) keptNowhere(secrets []string) {
 }
 
 // An agent learns which failures a user must fix and which will pass; none ends its attempt.
-func TestAnAgentIsToldWhyItGetsNoCredentials(t *testing.T) {
+func TestCredentials_RefusalNamesTheReason(t *testing.T) {
 	lane.Component(t, "objects")
 	w, cloud := lendingWorld(t)
 	attempt := w.runs(auth.OwnerName, "a", keeping("a", "s3://ckpt?prefix=team"))

@@ -24,7 +24,7 @@ import (
 )
 
 // The webhook of a limit can contain a secret, so only admins of all teams see it.
-func TestALimitThatRefusesTellsNobodyItsWebhook(t *testing.T) {
+func TestLimit_RefusalDoesNotRevealItsWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -52,7 +52,7 @@ func TestALimitThatRefusesTellsNobodyItsWebhook(t *testing.T) {
 }
 
 // A user who sees a team's job and submits for another team cannot take its folder or checkpoint there.
-func TestWhatATeamHasSentStaysInIt(t *testing.T) {
+func TestSubmission_CannotTakeFilesOfAnotherTeam(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -88,7 +88,7 @@ func TestWhatATeamHasSentStaysInIt(t *testing.T) {
 
 // A token limited to a role can revoke itself and equal ones, but none with more rights; tokens that it creates do
 // not outlive it.
-func TestACutTokenActsOnNoGreaterOne(t *testing.T) {
+func TestLimitedToken_CannotActOnTokensWithMoreRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -142,7 +142,7 @@ func (s lagging) Write(p []byte) (int, error) {
 }
 
 // The server keeps no copies of outputs for slow readers; a user can fetch a few at once, and gets what was stored.
-func TestSlowReadersOfOutputsCopyNothing(t *testing.T) {
+func TestOutputs_SlowReadersNeedNoCopies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)

@@ -14,7 +14,7 @@ import (
 
 // Pages forwards and backwards list every job that the caller sees once, in the order of submission, and reveal no
 // others.
-func TestPagesShowEveryJobOnce(t *testing.T) {
+func TestList_PagesShowEveryJobOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {
@@ -75,7 +75,7 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 }
 
 // A filter lists the matching jobs, with and without pages, and refuses what it cannot parse.
-func TestAFilterListsWhatItNames(t *testing.T) {
+func TestList_FiltersJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {

@@ -48,7 +48,7 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 // A server that is killed while 64 clients submit has every acknowledged job after its restart.
-func TestAKilledServerHasWhatItAcknowledged(t *testing.T) {
+func TestServer_KilledUnderLoadKeepsAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
 	const before = 200
 	s := &loaded{b: t, exe: testbin.Local.Path(t), dir: t.TempDir()}

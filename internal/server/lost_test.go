@@ -30,7 +30,7 @@ func (f *full) Append(ctx context.Context, records []store.Record) error {
 }
 
 // Nobody sees a job whose submission could not be written, on any page, before or after the failure.
-func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
+func TestFailedWrite_IsNeverShown(t *testing.T) {
 	t.Parallel()
 	f := &full{begun: make(chan struct{}), leave: make(chan struct{})}
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { f.Replica = s; return f })

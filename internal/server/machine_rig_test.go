@@ -88,7 +88,7 @@ func (w *world) take(attempt string) api.Assignment {
 }
 
 // The server sends its executable to machines only, and only for its own system.
-func TestAMachineIsSentTheServersProgram(t *testing.T) {
+func TestBinary_IsSentToMachinesOnly(t *testing.T) {
 	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "scrimp")
 	if err := os.WriteFile(exe, []byte("the program"), 0o600); err != nil {

@@ -26,7 +26,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // A list of all jobs is sent page by page, so concurrent requests need no memory in proportion to the number of
 // jobs. It has each job once, in order.
-func TestTheListOfAllJobsIsNeverWholeInMemory(t *testing.T) {
+func TestList_OfAllJobsIsNeverWholeInMemory(t *testing.T) {
 	t.Parallel()
 	const jobs = 2100 // two pages, and some
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 }
 
 // One user can have eight responses in memory at once; further ones wait, and other users do not.
-func TestOneUsersReadsKeepNobodyElseWaiting(t *testing.T) {
+func TestReads_OfOneUserDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	vi := w.user("vi", identity.Grant{Team: identity.Everywhere, Role: identity.Viewer})

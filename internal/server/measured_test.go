@@ -52,7 +52,7 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	}
 }
 
-func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) {
+func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, deaf{}, nil)
 	for _, team := range []string{"vision", "text"} {

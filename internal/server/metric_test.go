@@ -14,7 +14,7 @@ import (
 
 // Five epochs are five values for every reader: those in the log and those not yet in it, in order. The agent knows
 // which metric it is.
-func TestEveryValueOfTheMetricIsShown(t *testing.T) {
+func TestMetric_ShowsEveryValue(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(`{"spec":{"name":"a","command":"true","metric":{"name":"acc","goal":"maximize"}}}`), nil)

@@ -17,7 +17,7 @@ import (
 )
 
 // Every number in a request has a bound.
-func TestEveryNumberOfARequestHasABound(t *testing.T) {
+func TestRequests_EveryNumberHasABound(t *testing.T) {
 	t.Parallel()
 	for _, r := range table() {
 		if r.In == nil {
@@ -31,7 +31,7 @@ func TestEveryNumberOfARequestHasABound(t *testing.T) {
 
 // Numbers that overflow a sum, a duration or a float are refused with the name of their field, on every path, and
 // the server goes on.
-func TestNoNumberOfARequestStopsTheServer(t *testing.T) {
+func TestRequests_HugeNumbersAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)})
@@ -69,7 +69,7 @@ func TestNoNumberOfARequestStopsTheServer(t *testing.T) {
 }
 
 // The server drops values of an agent's report beyond the bounds; the job goes on and shows the problem.
-func TestNoNumberOfAReportStopsTheServer(t *testing.T) {
+func TestReports_HugeNumbersAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))

@@ -109,7 +109,7 @@ func (d described) against(schema map[string]any, v any, at string) (wrong []str
 
 // Every response matches its schema: for jobs without any results, running jobs and jobs that wait for approval; for
 // limits with few fields; and for refusals.
-func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
+func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	var d described
 	if err := json.Unmarshal(OpenAPI("test"), &d); err != nil {

@@ -53,7 +53,7 @@ func (w *world) over(n int) {
 
 // A starting server makes the missing calls, and forgets the secrets of finished and unknown jobs, but not of
 // others.
-func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
+func TestOutbox_StartMakesMissingCallsAndForgetsSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.over(21)
@@ -80,8 +80,8 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 	}
 }
 
-// BenchmarkStartLooksForWhatWasNotTold measures that search among -jobs finished jobs.
-func BenchmarkStartLooksForWhatWasNotTold(b *testing.B) {
+// BenchmarkOutbox_SearchAtStart measures that search among -jobs finished jobs.
+func BenchmarkOutbox_SearchAtStart(b *testing.B) {
 	n := 20_000
 	if f := flag.Lookup("jobs"); f != nil {
 		n, _ = strconv.Atoi(f.Value.String())

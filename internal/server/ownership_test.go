@@ -45,7 +45,7 @@ func (l late) Place(ctx context.Context) (string, error) {
 
 // Until the log has the server's incarnation, the server is not ready, and does not claim that no machine awaits a
 // decision, which would be wrong for a copy.
-func TestNobodyHearsThatNoMachineWaitsBeforeItIsKnown(t *testing.T) {
+func TestOwnership_IsUnknownUntilTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	l := late{goes: make(chan struct{})}
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { l.Replica = s; return l })
@@ -80,7 +80,7 @@ func (w *world) waiting() (list []api.Undecided) {
 }
 
 // After a restore, nothing is terminated or launched until somebody decides the ownership of each machine.
-func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
+func TestOwnership_MachinesOfAnEarlierIncarnationWait(t *testing.T) {
 	t.Parallel()
 	w, attempts := restored(t)
 	list := w.waiting()
@@ -128,7 +128,7 @@ func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
 }
 
 // If the user ended a job while its machine was undecided, the machine is terminated once it is adopted.
-func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
+func TestAdopt_TerminatesMachinesOfEndedJobs(t *testing.T) {
 	t.Parallel()
 	w, attempts := restored(t)
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
@@ -144,7 +144,7 @@ func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestOnlyAnAdminOfAllDecidesAboutMachines(t *testing.T) {
+func TestOwnership_IsDecidedByAdminsOfAllTeams(t *testing.T) {
 	t.Parallel()
 	w, _ := restored(t)
 	w.must("PUT", "/v1/teams/x", api.SetTeam{}, nil)

@@ -28,7 +28,7 @@ func (p *partly) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 func (p *partly) Cancel(context.Context, string) error { return engine.ErrNotFound }
 
 // A gang with part of its machines shows them as waiting.
-func TestMachinesOfAGangThatIsGrantedInPart(t *testing.T) {
+func TestMachines_OfAnIncompleteGangAreWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &partly{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

@@ -23,7 +23,7 @@ func (w *world) may(method, path, token, body string) (j api.Job, code int, p ap
 	return j, rec.Code, p
 }
 
-func TestAJobIsPausedResumedAndChanged(t *testing.T) {
+func TestJob_PauseResumeAndUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(costing("train", "", `,"budget":{"dollars":"5"}`)), nil)
@@ -74,7 +74,7 @@ func TestAJobIsPausedResumedAndChanged(t *testing.T) {
 
 // A job cannot be resumed with, or updated to, terms that a limit has no room for or that require approval. A paused
 // job keeps its hold.
-func TestNewTermsPassTheLimits(t *testing.T) {
+func TestUpdate_ChecksTheLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{"sub": {Team: "a", Role: identity.Submitter},
@@ -134,7 +134,7 @@ func TestNewTermsPassTheLimits(t *testing.T) {
 }
 
 // A rejected job cannot be resumed to avoid approval.
-func TestWhatWasRejectedIsNotResumed(t *testing.T) {
+func TestResume_RefusesRejectedJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{"sub": {Team: "a", Role: identity.Submitter}})
@@ -153,7 +153,7 @@ func TestWhatWasRejectedIsNotResumed(t *testing.T) {
 }
 
 // The server forgets the secrets of an ended job, so a resumption must bring them again.
-func TestSecretsComeWithTheResumption(t *testing.T) {
+func TestResume_NeedsSecretsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(

@@ -108,7 +108,7 @@ func stagesOf(g api.Group) (list []string) {
 	return list
 }
 
-func TestPipelines_MakeNothingTwice(t *testing.T) {
+func TestPipelines_ReuseUnchangedStages(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x", "prepared/stale": "old", "notes": "n"})
@@ -153,7 +153,7 @@ func TestPipelines_MakeNothingTwice(t *testing.T) {
 	}
 }
 
-func TestPipelines_SayWhatAStageDidNotMake(t *testing.T) {
+func TestPipelines_NameTheMissingOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -205,7 +205,7 @@ func TestPipelines_FollowLinks(t *testing.T) {
 }
 
 // A stage runs again if its earlier outputs were removed or are damaged.
-func TestPipelines_MakeAgainWhatIsNotThere(t *testing.T) {
+func TestPipelines_RerunStagesWithMissingOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1"})
@@ -235,7 +235,7 @@ func TestPipelines_MakeAgainWhatIsNotThere(t *testing.T) {
 }
 
 // gc keeps files that an unfinished pipeline may still read.
-func TestPipelines_KeepWhatIsStillRead(t *testing.T) {
+func TestPipelines_KeepOutputsStillNeeded(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -261,7 +261,7 @@ func TestPipelines_KeepWhatIsStillRead(t *testing.T) {
 
 // Two pipelines of a project that need the same output at once produce it once; those of another project do not
 // share it.
-func TestPipelines_WaitForWhatIsBeingMade(t *testing.T) {
+func TestPipelines_ShareAStageInProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1"})
@@ -282,7 +282,7 @@ func TestPipelines_WaitForWhatIsBeingMade(t *testing.T) {
 	}
 }
 
-func TestPipelines_RefuseWhatCannotRun(t *testing.T) {
+func TestPipelines_RefuseInvalidStages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -309,7 +309,7 @@ func TestPipelines_RefuseWhatCannotRun(t *testing.T) {
 }
 
 // A stage's work folder counts towards its team's disk limit.
-func TestPipelines_TakeOfTheTeamsDisk(t *testing.T) {
+func TestPipelines_CountTowardsTheTeamsDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	limit := int64(1 << 20)

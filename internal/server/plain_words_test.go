@@ -14,7 +14,7 @@ import (
 )
 
 // Each bad submission is answered with the wrong field and its fix, alone and in a batch.
-func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
+func TestSubmission_ErrorNamesFieldAndFix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x", "y"}}, nil)
@@ -58,7 +58,7 @@ func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 func long(n int) string { return strings.Repeat("k", n) }
 
 // The audit log has the reason of a refusal.
-func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
+func TestAudit_RecordsTheReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
@@ -84,7 +84,7 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 }
 
 // A limit with a misspelt name would guard nothing.
-func TestALimitOfNobodyIsRefused(t *testing.T) {
+func TestLimit_ForAnUnknownScopeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	set := func(scope budget.Scope) (int, api.Problem) {

@@ -15,7 +15,7 @@ import (
 
 // A data folder that others could read, with its contents, is its owner's alone once a server has started; what the
 // server writes is so from the first.
-func TestADataFolderIsItsOwnersAlone(t *testing.T) {
+func TestDataFolder_IsAccessibleToItsOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for _, folder := range []string{dir, dir + "/blobs/jobs", dir + "/work/job", dir + "/market/machines"} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -73,7 +73,7 @@ func TestADataFolderIsItsOwnersAlone(t *testing.T) {
 }
 
 // If this user cannot close a folder, the error names the command that does.
-func TestAFolderThatCannotBeClosedIsRefused(t *testing.T) {
+func TestDataFolder_ThatCannotBeClosedIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

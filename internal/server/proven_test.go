@@ -12,7 +12,7 @@ import (
 
 // The API requires the same proof as scrimp run: a long job that may use spot is refused until a run of its name has
 // resumed from a checkpoint, or the user accepts the risk.
-func TestALongRunOnSpotIsNotLetInUntilItsCheckpointsAreProven(t *testing.T) {
+func TestProven_RefusesLongSpotRunsWithoutProof(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	long := costing("long", "", `,"work":{"time":"3h"},"checkpoint":{"dir":"ck"}`)

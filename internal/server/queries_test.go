@@ -21,7 +21,7 @@ var words = []string{"os", "arch", "key", "durable", "prefix", "delimiter", "pag
 	"tag", "state", "live", "follow", "timestamps", "attempts", "format", "expected", "work", "rerun", "from"}
 
 // Every number in a query is accepted, or refused with a 4xx status that names the parameter.
-func TestEveryNumberOfAQueryIsTakenOrNamed(t *testing.T) {
+func TestQueries_EveryNumberIsAcceptedOrNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 })
 	as := w.take(w.rent("job"))

@@ -32,7 +32,7 @@ func noise(n int) string {
 
 // A team cannot exceed its disk limit with folders, checkpoints and output together. Shared files count once, other
 // teams are not affected, and removed files free their room.
-func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
+func TestDiskLimit_HoldsForATeam(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, shut{}, nil)
 	limit := int64(1 << 20)
@@ -136,7 +136,7 @@ func bomb(t *testing.T, each func(*tar.Writer) error) string {
 
 // Small uploads that unpack to much more are refused, and leave neither contents nor a name. Package workdir tests
 // the other limits of a folder.
-func TestSmallUploadsFillNoDisk(t *testing.T) {
+func TestUploads_SmallBombsAreRefused(t *testing.T) {
 	t.Parallel()
 	refusedUploads(t, map[string]string{
 		"a path of 65 folders": bomb(t, func(tw *tar.Writer) error {
@@ -152,7 +152,7 @@ func TestSmallUploadsFillNoDisk(t *testing.T) {
 }
 
 // Uploads of a few MB that unpack to half a million folders, to 400 MiB of patterns, and to 2 GiB.
-func TestLargeUploadsFillNoDisk(t *testing.T) {
+func TestUploads_LargeBombsAreRefused(t *testing.T) {
 	lane.Nightly(t, "it unpacks gigabytes")
 	zeros := make([]byte, 1<<20)
 	refusedUploads(t, map[string]string{
@@ -202,7 +202,7 @@ func refusedUploads(t *testing.T, uploads map[string]string) {
 }
 
 // A refused submission releases its folder, wherever the refusal happens.
-func TestARefusedSubmissionHasNoFolder(t *testing.T) {
+func TestSubmission_ReleasesItsFolderWhenRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)

@@ -31,7 +31,7 @@ func (w *world) rankToken(attempt string, node int) string {
 }
 
 // The server refuses reports and output that a rank sends for another one.
-func TestARankSpeaksForItselfAlone(t *testing.T) {
+func TestRank_CannotReportForAnotherRank(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	first, third := w.rankToken(attempt, 0), w.rankToken(attempt, 2)
@@ -78,7 +78,7 @@ func TestARankSpeaksForItselfAlone(t *testing.T) {
 }
 
 // The output of one rank counts towards its own limit only.
-func TestEachRankHasALimitOfItsOwn(t *testing.T) {
+func TestRank_HasItsOwnOutputLimit(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
 	chunk := strings.Repeat("x", 2<<20)
@@ -100,7 +100,7 @@ func TestEachRankHasALimitOfItsOwn(t *testing.T) {
 }
 
 // A request for the output of a missing node is refused with the number of nodes.
-func TestTheOutputOfANodeThatIsNotThereSaysHowManyThereAre(t *testing.T) {
+func TestOutput_OfAMissingNodeNamesTheNumberOfNodes(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.rankToken(attempt, 0), "one\ntwo"); rec.Code != 200 {
@@ -132,7 +132,7 @@ func rentedFor(t *testing.T, spec string) (*world, string) {
 
 // All machines of a gang may read the job's blobs. Ranks above 0 may write their outputs and, if each rank saves a
 // part of a checkpoint, their parts; nothing of rank 0 or of each other.
-func TestARankWritesItsOwnBlobsOnly(t *testing.T) {
+func TestRank_WritesItsOwnBlobsOnly(t *testing.T) {
 	t.Parallel()
 	const part, other = "000001-000001-000002-000000000007", "000001-000001-000001-000000000007"
 	for ranks, spec := range map[string]string{
@@ -168,7 +168,7 @@ func TestARankWritesItsOwnBlobsOnly(t *testing.T) {
 
 // The store of checkpoints and the server agree on what a rank may write: a gang saves a checkpoint of all ranks and
 // its outputs through the server, each rank with its own token.
-func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
+func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 	t.Parallel()
 	const nodes = 3
 	w, attempt := rentedFor(t, `{"name":"g","command":"true","nodes":3,"checkpoint":{"dir":"c","ranks":"all"},"outputs":["o"]}`)
@@ -244,7 +244,7 @@ func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
 }
 
 // A single machine gets nothing about a gang.
-func TestAMachineAloneIsInNoGang(t *testing.T) {
+func TestAssignment_OfASingleMachineHasNoGang(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	as := w.take(attempt)

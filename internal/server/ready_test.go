@@ -11,7 +11,7 @@ import (
 
 // However many clients ask whether the server is ready, the database gets at most two queries per second, one at a
 // time, and no answer is older than that.
-func TestAFloodOfQuestionsWhetherItIsReadyIsOneQuestion(t *testing.T) {
+func TestReady_ConcurrentRequestsShareOneQuery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r readiness

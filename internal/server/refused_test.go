@@ -20,7 +20,7 @@ func (*quotaless) Launch(context.Context, engine.Request) ([]engine.Instance, er
 
 // A provider's refusal appears in its own words where users look: at the next decision, at the offer, and in the
 // receipt.
-func TestARefusalIsSaidWithTheProvidersWords(t *testing.T) {
+func TestRefusal_ShowsTheProvidersWords(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &quotaless{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

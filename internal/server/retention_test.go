@@ -63,7 +63,7 @@ func (w *world) gone(b client.GC) (things []string, done client.GCDone) {
 
 // Old files of finished jobs are removed, and none of waiting jobs. The server reports when files were removed;
 // costs and decisions of the jobs stay.
-func TestWhatEndedJobsLeaveIsRemoved(t *testing.T) {
+func TestGC_RemovesFilesOfFinishedJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, job := range []string{"over", "other", "waits"} {
@@ -160,7 +160,7 @@ func (w *world) still(t *testing.T, job string, n int) {
 }
 
 // Unknown kinds are refused, and only admins remove files.
-func TestOnlyWhatIsKnownIsRemoved(t *testing.T) {
+func TestGC_RefusesUnknownKindsAndNonAdmins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	if rec, p := w.ask("POST", "/v1/gc", auth.OwnerName, client.GC{Only: []string{"blobs"}}); rec.Code != 422 || p.Field != "only" {
@@ -169,7 +169,7 @@ func TestOnlyWhatIsKnownIsRemoved(t *testing.T) {
 }
 
 // By itself the server removes old work folders and older checkpoints, and keeps outputs and the newest checkpoint.
-func TestTheServerRemovesByItselfWhatIsOld(t *testing.T) {
+func TestRetention_RemovesOldFilesByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Retain = time.Nanosecond })
 	w.left(t, "over")

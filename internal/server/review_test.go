@@ -34,7 +34,7 @@ func (w *world) seen(id string) (j api.Job) {
 	return j
 }
 
-func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
+func TestApproval_WaitsForAnAllowedReviewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{
@@ -132,7 +132,7 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 }
 
 // A job that waits for approval has no hold; its approval checks the limits again.
-func TestAnApprovalIsWeighedAgain(t *testing.T) {
+func TestApproval_ChecksTheLimitsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(100), Jobs: new(2), Approve: dollars(50)})
@@ -168,7 +168,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 
 // Webhooks are called once; by the next server if this one stopped before. A job that nobody approves in time is
 // cancelled, and one whose deadline passed meanwhile says so.
-func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
+func TestApproval_NotifiesOnceAndExpires(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, func(o *Options) { o.Dir = dir; hooked(o) })
@@ -221,7 +221,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 }
 
 // A job over a quota shows that it waits, and for which quota.
-func TestAJobOverItsQuotaSaysSo(t *testing.T) {
+func TestQuota_IsShownOnWaitingJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: new(1)})

@@ -69,7 +69,7 @@ var wanted = map[string]string{
 
 // The test calls every route with every role in the job's team, in another team and in all teams; without a token,
 // with a wrong, an expired and a revoked one; and with the tokens of agents.
-func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
+func TestRoutes_AreOpenToTheirRoleOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -176,7 +176,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 }
 
 // A submitter may end, pause, resume and update their own jobs; those of a teammate require an operator.
-func TestASubmitterHasTheirOwnJobsOnly(t *testing.T) {
+func TestSubmitter_ManagesTheirOwnJobsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -218,7 +218,7 @@ func outcome(code int, p api.Problem) string {
 	return allowed
 }
 
-func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
+func TestLists_OmitWhatOthersOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{Projects: []string{"lanes"}}, nil)
@@ -261,7 +261,7 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 	}
 }
 
-func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
+func TestAudit_SurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, func(o *Options) { o.Dir = dir })

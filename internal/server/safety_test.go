@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
+func TestKey_SubmitsOnceAndConflictsWithAnotherBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -62,7 +62,7 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 	}
 }
 
-func TestJobsOfOneNameAreNumbered(t *testing.T) {
+func TestNames_AreNumberedWhenTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, want := range []string{"a", "a-2", "a-3"} {
@@ -73,7 +73,7 @@ func TestJobsOfOneNameAreNumbered(t *testing.T) {
 	}
 }
 
-func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
+func TestSecrets_AreSealedAndNeverLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	const value = "hunter2-hunter2"
@@ -113,7 +113,7 @@ func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
 	}
 }
 
-func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
+func TestAgent_WithANewerProtocolIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", strings.NewReader("{}"))
@@ -125,7 +125,7 @@ func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
+func TestTicket_OpensOneTaskForOnePurpose(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	first, second := w.rent("a"), w.rent("b")
@@ -148,7 +148,7 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 	}
 }
 
-func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing.T) {
+func TestOutput_EndlessOutputIsCutWithoutDelay(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
 	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
@@ -190,7 +190,7 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 
 func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }
 
-func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
+func TestTokens_GuessesAreRateLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	w.gate.Pace.Freeze()
@@ -204,7 +204,7 @@ func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
+func TestBadRequests_NameFieldAndFix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct {
@@ -270,7 +270,7 @@ func TestAttacks(t *testing.T) {
 }
 
 // A page that a signed-in user opens cannot make their browser act here.
-func TestAPageOfAnotherOriginCannotAct(t *testing.T) {
+func TestOrigin_OtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for name, set := range map[string]func(http.Header){

@@ -35,7 +35,7 @@ func (w *world) due(schedule string, further time.Duration) (ahead time.Duration
 	return ahead
 }
 
-func TestSchedules_RunWhatHasChangedAndNothingTwice(t *testing.T) {
+func TestSchedules_RunOnlyChangedStages(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -140,7 +140,7 @@ func TestSchedules_EndWithTheirRun(t *testing.T) {
 	})
 }
 
-func TestSchedules_AreRefusedBeforeTheyCost(t *testing.T) {
+func TestSchedules_AreRefusedBeforeAnyCost(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})

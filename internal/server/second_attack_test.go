@@ -16,7 +16,7 @@ import (
 
 // A user who may not run commands in another user's job cannot do so by resuming it with another environment or
 // other secrets: the program would run with its owner's sealed values.
-func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
+func TestResume_EnvironmentRequiresTheRightToRunCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/red", api.SetTeam{}, nil)
@@ -55,7 +55,7 @@ func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
 }
 
 // A removal by an admin is recorded first, even after many other acts.
-func TestWhatIsRemovedIsOnRecord(t *testing.T) {
+func TestGC_IsRecordedFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
@@ -78,7 +78,7 @@ func TestWhatIsRemovedIsOnRecord(t *testing.T) {
 }
 
 // Repeated commands and changes of one job are too few to fill the log, and refusals are not in it.
-func TestNoJobFillsTheLog(t *testing.T) {
+func TestLog_RepeatedChangesDoNotFillIt(t *testing.T) {
 	t.Parallel()
 	w, _, tokens := working(t)
 	begins := w.ends()
@@ -111,7 +111,7 @@ func (w *world) ends() uint64 {
 }
 
 // One user can have four uploads in progress: each is on the disk before its contents are known.
-func TestFewFoldersOfOneUserAreOnTheirWay(t *testing.T) {
+func TestUploads_OfOneUserAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: identity.Everywhere, Role: identity.Submitter})

@@ -39,7 +39,7 @@ func (w *world) post(path, kind, key, body string) (*httptest.ResponseRecorder, 
 
 // The server accepts each example of the description unchanged, and all are the same job file: as YAML, as its text
 // in JSON, and as an object.
-func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
+func TestOpenAPI_ExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	var doc struct {
 		Paths map[string]map[string]struct {
@@ -96,7 +96,7 @@ func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
 }
 
 // Errors in a job file read as in the commands, with field, line and fix; JSON has no lines.
-func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
+func TestJobFile_ErrorsMatchTheCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	text := "command: a\nbudget: 5 apples\nresorces:\n  cpus: 2\n"
@@ -134,7 +134,7 @@ func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
 }
 
 // A key belongs to the job, however its file is written; other fields come in the query.
-func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
+func TestKey_MatchesAJobFileInAnotherForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, s := range []struct{ kind, body, says string }{
@@ -167,7 +167,7 @@ func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
 }
 
 // An unknown field is refused in a batch, too; the server used to ignore it.
-func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
+func TestBatch_RefusesUnknownFields(t *testing.T) {
 	t.Parallel()
 	rec, p := newWorld(t, nil).ask("POST", "/v1/jobs/batch", auth.OwnerName,
 		`[{"spec":"command: a"},{"spec":{"command":"a","dedline":"in 6h"}}]`)
@@ -177,7 +177,7 @@ func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
 }
 
 // The curl command in docs/serve.md submits a job.
-func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
+func TestDocs_CurlCommandSubmitsAJob(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -205,7 +205,7 @@ func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
 }
 
 // A model must be plausible: with an impossible one, any machine would fit the job.
-func TestAModelThatCannotBeIsRefused(t *testing.T) {
+func TestModel_ThatIsImplausibleIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for model, want := range map[string]string{

@@ -144,7 +144,7 @@ while :; do sleep 0.1; done
 
 // A machine needs only the address of the server: an agent that cannot open the data folder gets its work folder,
 // runs setup, resumes from the previous attempt's checkpoint, and stores its outputs and log.
-func TestAMachineNeedsNothingOfTheServerButItsAddress(t *testing.T) {
+func TestMachine_NeedsOnlyTheServersAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	url := w.listens(t, "tcp")
@@ -206,7 +206,7 @@ func fileOf(t *testing.T, from io.Reader, name string) string {
 }
 
 // An assignment contains no path of the server.
-func TestNoPathOfTheServerIsInAnAssignment(t *testing.T) {
+func TestAssignment_ContainsNoServerPath(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	spec := `{"name":"a","command":"true","outputs":["out"],"checkpoint":{"dir":"ckpt"},"grace":"3s"}`

@@ -45,7 +45,7 @@ func working(t *testing.T) (w *world, attempt string, tokens map[string]string) 
 
 // A submitter may run commands in their own jobs only, an operator in all of the team; each start is in the audit
 // log.
-func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
+func TestExec_SubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
 	t.Parallel()
 	w, _, tokens := working(t)
 	for who, want := range map[string]int{"ann": 200, "op": 200, "bob": 403, "eve": 404} {
@@ -80,7 +80,7 @@ func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
 
 // Input reaches the machine and output its reader, in order and once. Nobody else can use the session, and it is
 // gone after its end.
-func TestASessionIsOfWhoBeganIt(t *testing.T) {
+func TestSession_BelongsToItsUser(t *testing.T) {
 	t.Parallel()
 	w, attempt, tokens := working(t)
 	agent := w.rankToken(attempt, 0)

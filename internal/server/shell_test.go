@@ -17,7 +17,7 @@ import (
 
 // The submitter's shell variables are stored only sealed, and reach only machines that share the submitter's files;
 // other agents learn which are missing.
-func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
+func TestShell_ReachesMachinesThatShareFilesOnly(t *testing.T) {
 	t.Parallel()
 	const spec, value = `{"name":"j","command":"true","inherit":["HF_HOME"]}`, "/data/hunter2-hub"
 	shell := map[string]string{"PATH": "/v/bin:/bin", "VIRTUAL_ENV": "/v", "HF_HOME": value}
@@ -46,7 +46,7 @@ func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
 }
 
 // The server refuses missing and unexpected shell variables: alone, in a batch, and when an ended job is resumed.
-func TestAShellIsWhatTheJobFileNames(t *testing.T) {
+func TestShell_MatchesTheJobFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.user("ana", identity.Grant{Team: "*", Role: identity.Submitter})

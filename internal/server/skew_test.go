@@ -11,7 +11,7 @@ import (
 )
 
 // A machine whose clock is two hours off, either way, keeps its checkpoints.
-func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
+func TestCheckpoint_SurvivesAMachinesWrongClock(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	for name, off := range map[string]time.Duration{"behind": -2 * time.Hour, "ahead": 2 * time.Hour} {

@@ -63,7 +63,7 @@ func (l *canceller) Cancel(_ context.Context, key string) error {
 
 // A server that terminates its machines at its end leaves no launch that could be granted afterwards: it cancels the
 // launch if possible, and otherwise looks again.
-func TestAStopLeavesNoLaunchBehind(t *testing.T) {
+func TestStop_LeavesNoLaunchBehind(t *testing.T) {
 	t.Parallel()
 	for _, cancels := range []bool{true, false} {
 		l := &slow{launching: make(chan struct{})}

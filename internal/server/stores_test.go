@@ -21,7 +21,7 @@ func keeping(name, store string) string {
 
 // A submitter cannot make the server open a folder or an endpoint with its rights and keys: neither at submission,
 // nor when anybody lists the job's checkpoints, nor when another job starts from them.
-func TestTheServerOpensNoStoreThatAJobNames(t *testing.T) {
+func TestStores_UnlistedOnesAreNeverOpened(t *testing.T) {
 	asked := atomic.Int32{}
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer inside.Close()

@@ -41,7 +41,7 @@ const mark = "zzmark"
 
 // A caller of another team finds nothing about a team's jobs, people, projects, tags, limits and machines in any
 // response, on any route and whatever the state of the caller's own jobs.
-func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
+func TestRoutes_RevealNothingOfOtherTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	w.must("PUT", "/v1/teams/"+mark, api.SetTeam{Projects: []string{mark + "-p"}}, nil)
@@ -153,7 +153,7 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 }
 
 // The server ignores where an agent says it keeps outputs, since that is its program's word.
-func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
+func TestOutputs_IgnoreTheAgentsAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	asked := false
@@ -193,7 +193,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 }
 
 // A client that makes up agent tokens has one rate limit for all of them.
-func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
+func TestAgentTokens_MadeUpOnesShareOneLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	w.gate.Pace.Freeze()
@@ -211,7 +211,7 @@ func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
 
 // Routes without a token share the rate limit of strangers, even paths that do not exist. Health checks are answered
 // all the same.
-func TestOpenRoutesHaveThePaceOfStrangers(t *testing.T) {
+func TestOpenRoutes_ShareTheLimitOfStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 2 })
 	w.gate.Pace.Freeze()
@@ -239,7 +239,7 @@ func TestOpenRoutesHaveThePaceOfStrangers(t *testing.T) {
 }
 
 // A stream ends once its reader may no longer see its contents.
-func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
+func TestStream_EndsWithTokenOrRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -275,7 +275,7 @@ func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 }
 
 // Uploads leave the log its reserved room.
-func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
+func TestUploads_LeaveTheLogItsReserve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -312,7 +312,7 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 
 // A disk with bytes but hardly any inodes left counts as full: uploads wait, running jobs go on, and no response
 // reveals the path of the data folder.
-func TestTheLastFilesOfTheDiskAreKeptForTheLog(t *testing.T) {
+func TestDisk_LastInodesAreReservedForTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -350,7 +350,7 @@ func TestTheLastFilesOfTheDiskAreKeptForTheLog(t *testing.T) {
 }
 
 // A user who has left a team learns nothing about its jobs from the keys of their own submissions.
-func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
+func TestKey_HidesJobsOfATeamThatTheUserLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -374,7 +374,7 @@ func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
 }
 
 // The server quickly refuses deeply nested and very long values.
-func TestDeepAndWideRequestsAreRefused(t *testing.T) {
+func TestRequests_DeepAndWideOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	deep := func(n int, open, inner, end string) string {

@@ -71,7 +71,7 @@ func TestStudy_RunsOnAServer(t *testing.T) {
 	}
 }
 
-func TestStudy_RefusesWhatCannotBeSearched(t *testing.T) {
+func TestStudy_RefusesInvalidSearches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct{ from, to, field string }{

@@ -55,7 +55,7 @@ func tenSeconds(before time.Duration) int64 { return time.Now().Add(-before).Uni
 
 // The API, the receipt and Prometheus show the means and peaks of what the agent sent, computed here in a separate
 // way.
-func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
+func TestTelemetry_IsStoredAndShown(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -122,7 +122,7 @@ func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
 
 // Telemetry survives the server and the attempt, is removed with the output of an old job, and counts towards its
 // team's disk.
-func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
+func TestTelemetry_SurvivesARestartAndIsRemovedWithOutput(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	begin := tenSeconds(5 * time.Minute)
@@ -168,7 +168,7 @@ func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
 
 // A job's telemetry is visible to its team only. The server drops impossible telemetry but accepts the rest of the
 // report.
-func TestGarbageIsNotKeptAndOthersSeeNothing(t *testing.T) {
+func TestTelemetry_DropsGarbageAndHidesItFromOthers(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	at := tenSeconds(time.Minute)
@@ -221,7 +221,7 @@ func TestGarbageIsNotKeptAndOthersSeeNothing(t *testing.T) {
 }
 
 // A series of weeks is compacted as it grows, and its figures stay.
-func TestASeriesOfADayStaysSmall(t *testing.T) {
+func TestTelemetry_IsCompacted(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	desk := &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
@@ -249,7 +249,7 @@ func TestASeriesOfADayStaysSmall(t *testing.T) {
 }
 
 // The receipt of a job without telemetry says nothing about its machines.
-func TestAReceiptWithoutMeasurementsSaysNothing(t *testing.T) {
+func TestReceipt_WithoutTelemetryOmitsIt(t *testing.T) {
 	t.Parallel()
 	w, _ := rentedWorld(t, nil)
 	var r receipt.Receipt

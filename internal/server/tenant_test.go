@@ -13,7 +13,7 @@ import (
 )
 
 // The control decides the tenant: all writes are for that tenant, and all reads find them.
-func TestAllThatIsWrittenIsTheTenants(t *testing.T) {
+func TestTenant_OwnsEverythingWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorldFor(t, "lab", &firm{}, nil, func(s store.Replica) store.Replica { return s })
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)

@@ -92,7 +92,7 @@ func ranWorld(t *testing.T) (*world, *edited) {
 	return w, e
 }
 
-func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
+func TestVerify_ProvesTheLedgerFromTheLog(t *testing.T) {
 	t.Parallel()
 	w, e := ranWorld(t)
 	verified := func() (v api.Verified) {
@@ -146,7 +146,7 @@ func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
 }
 
 // Pages work without information that only samples have.
-func TestPagesDoWithoutSamples(t *testing.T) {
+func TestPages_WorkWithoutSamples(t *testing.T) {
 	t.Parallel()
 	w, e := ranWorld(t)
 	var whole, short receipt.Receipt

@@ -25,7 +25,7 @@ import (
 )
 
 // A thousand watchers of one team with 10,000 queued jobs do not slow another team's submissions.
-func TestAThousandWatchersTakeNobodysTime(t *testing.T) {
+func TestFeed_ThousandWatchersDoNotSlowOthers(t *testing.T) {
 	lane.Nightly(t, "it measures a server with a thousand readers")
 	dir := t.TempDir()
 	st, err := store.Open(dir)
@@ -114,7 +114,7 @@ func TestAThousandWatchersTakeNobodysTime(t *testing.T) {
 
 // A job is encoded once for all its watchers, whether they follow that job, all jobs, or catch up; and each of them
 // gets it.
-func TestAJobIsEncodedOnceForAllWatchers(t *testing.T) {
+func TestFeed_EncodesAJobOnceForAllWatchers(t *testing.T) {
 	t.Parallel()
 	const each, jobs = 60, 30
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })

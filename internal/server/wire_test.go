@@ -37,7 +37,7 @@ func inner(t reflect.Type, seen map[reflect.Type]bool) (found []reflect.Type) {
 }
 
 // Requests and responses consist of wire types only.
-func TestNoInternalTypeGoesOverTheWire(t *testing.T) {
+func TestWire_ContainsNoInternalTypes(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
 	for _, r := range table() {

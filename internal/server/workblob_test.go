@@ -69,7 +69,7 @@ func (w *world) blobOf(attempt, query string) (code int, at api.WorkBlob) {
 
 // Agents get their work folder from their job's prefix in the bucket instead of from the server: two attempts of a
 // job, on two machines with the real agent and no keys of their own. The second resumes from the checkpoint there.
-func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
+func TestWorkBlob_MachineFetchesFromTheBucket(t *testing.T) {
 	lane.Component(t, "objects")
 	w, gate, store, _, _ := bucketWorld(t)
 	url := w.listens(t, "tcp")
@@ -115,7 +115,7 @@ func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
 
 // An attempt gets the place of its own job's folder only. An attempt of a job without a declared store gets none,
 // and neither does any while the bucket is away.
-func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
+func TestWorkBlob_NamesTheJobsOwnFolderOnly(t *testing.T) {
 	lane.Component(t, "objects")
 	w, gate, store, objects, away := bucketWorld(t)
 	folder := t.TempDir()
@@ -165,7 +165,7 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 
 // scrimp gc removes the copy in the bucket, too, and nothing else there. If the bucket is away, it removes the
 // folder here, reports the rest, and the next round removes that.
-func TestTheCopyOfAWorkFolderGoesWithIt(t *testing.T) {
+func TestGC_RemovesTheCopyInTheBucket(t *testing.T) {
 	lane.Component(t, "objects")
 	w, _, store, objects, away := bucketWorld(t)
 	w.workBlobs.Rests = 0

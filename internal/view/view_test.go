@@ -181,7 +181,7 @@ func (w *world) agrees(v *view.View) {
 
 // The view of a job agrees with its log, however often the view's server restarted, and a reader sees everything
 // that was durable before.
-func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
+func TestEvents_MatchTheLog(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(3, 30)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
 }
 
 // A view that belongs to another log is rebuilt: one with the same numbers, and a shorter one.
-func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
+func TestView_OfAnotherLogIsRebuilt(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]func(store.ViewMark) store.ViewMark{
 		"other events":  func(m store.ViewMark) store.ViewMark { m.Sum = "0"; return m },
@@ -234,7 +234,7 @@ func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
 }
 
 // A lost or damaged view is rebuilt.
-func TestALostViewIsMadeAnew(t *testing.T) {
+func TestView_IsRebuiltWhenLost(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(string) error{
 		"lost":    os.Remove,
@@ -264,7 +264,7 @@ func TestALostViewIsMadeAnew(t *testing.T) {
 }
 
 // If two servers follow one log, as during a takeover, both views agree with the log.
-func TestTwoMayFollowOneLog(t *testing.T) {
+func TestView_TwoServersMayFollowOneLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 9)
 	a, endA := w.follow()
@@ -281,7 +281,7 @@ func TestTwoMayFollowOneLog(t *testing.T) {
 }
 
 // Readers do not get dropped samples, but everything else.
-func TestDroppedSamplesAreLeftOut(t *testing.T) {
+func TestEvents_OmitDroppedSamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 10)
 	w.write(150)
@@ -323,7 +323,7 @@ func (idle) Records(context.Context, uint64, int) ([]store.Record, error) {
 }
 
 // Readers do not wait for a view that is far behind.
-func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
+func TestWait_FailsAtOnceWhenFarBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{end: 1_000_000, more: make(chan struct{})}
@@ -344,7 +344,7 @@ func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
 }
 
 // A reader of a view that is being rebuilt gets an error at once.
-func TestAReaderIsToldOfAViewThatIsBehind(t *testing.T) {
+func TestWait_FailsWhenTheViewIsBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := idle{}

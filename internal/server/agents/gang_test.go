@@ -13,7 +13,7 @@ import (
 
 // No two running gangs share a port, a gang keeps its port for as long as it runs, and a restarted server computes
 // the same ports, whichever gangs started since.
-func TestAGangKeepsItsPort(t *testing.T) {
+func TestPortsOf_RunningGangKeepsItsPort(t *testing.T) {
 	t.Parallel()
 	chance := rand.New(rand.NewPCG(1, 1))
 	var gangs []string // in the order of their start

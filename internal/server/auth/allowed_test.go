@@ -13,7 +13,7 @@ import (
 )
 
 // A stream ends exactly when its token expires.
-func TestAStreamEndsWhenItsTokenExpires(t *testing.T) {
+func TestStream_EndsWhenItsTokenExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const life = 3 * time.Hour

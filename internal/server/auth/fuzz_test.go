@@ -38,7 +38,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-func TestWhoHasANetworkHasOnePace(t *testing.T) {
+func TestSourceOf_IPv6NetworkSharesOneLimit(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{"[2001:db8:1:2:3::1]:9": "from 2001:db8:1:2::/64", "[2001:db8:1:2:ffff::]:1": "from 2001:db8:1:2::/64",
 		"1.2.3.4:5": "from 1.2.3.4", "[::ffff:1.2.3.4]:5": "from ::ffff:1.2.3.4"} {

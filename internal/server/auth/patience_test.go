@@ -38,7 +38,7 @@ func open(do http.HandlerFunc) *http.Server {
 }
 
 // A client that trickles bytes, or does not read the response, is cut off; one that keeps up is not.
-func TestSlowClientsAreCutOff(t *testing.T) {
+func TestSlowClients_AreCutOff(t *testing.T) {
 	t.Parallel()
 	const large = 1 << 20
 	for _, c := range []struct {
@@ -118,7 +118,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 }
 
 // A connection that is reused after a pause has the full time for its new request, not the rest of the one before.
-func TestAConnectionMayRestBetweenRequests(t *testing.T) {
+func TestConnection_MayIdleBetweenRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := open(func(w http.ResponseWriter, r *http.Request) {

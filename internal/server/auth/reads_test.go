@@ -8,7 +8,7 @@ import (
 )
 
 // A further read waits for a turn, fails if none comes, and leaves nothing behind.
-func TestReadsTakeTurns(t *testing.T) {
+func TestReads_WaitForATurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r Reads

@@ -185,7 +185,7 @@ func (b *booking) asked(by string, since time.Time, c identity.Caller) map[strin
 
 // For every grouping, start time and caller, the kept sums equal a walk through all postings exactly: as the log
 // grows, after a start that finds some sums written, and if those belong to another log.
-func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
+func TestCosts_EqualAWalkThroughTheLedger(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(2, 20)) {
 		b := &booking{T: t, rng: rand.New(rand.NewPCG(seed, 1))}

@@ -13,7 +13,7 @@ import (
 
 // Tips name what happened: they mention work lost to interruptions only if there were some, and on-demand for the
 // deadline only if a decision says so.
-func TestTipsNameWhatHappened(t *testing.T) {
+func TestTips_NameWhatHappened(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := receipt.Receipt{Cost: money.Picos(1e12), CostWithoutRules: money.Picos(1e12), Currency: money.USD, Deadline: &at, State: "cancelled",

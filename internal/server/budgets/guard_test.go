@@ -17,7 +17,7 @@ import (
 
 // The guard retries an unreachable webhook after growing waits, and gives up on one that refuses. The log has the
 // warning once, with the reason.
-func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
+func TestGuard_BacksOffFromUnreachableWebhooks(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))

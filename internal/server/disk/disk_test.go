@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheLogKeepsItsReserve(t *testing.T) {
+func TestRoom_ReservesSpaceForTheLog(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		left  Left
@@ -46,7 +46,7 @@ func TestTheLogKeepsItsReserve(t *testing.T) {
 }
 
 // Even the smallest file takes a block, and so does a folder.
-func TestSmallFilesTakeBlocks(t *testing.T) {
+func TestUsed_CountsWholeBlocks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, n := range map[string]int{"a": 1, "b": Block, "c": Block + 1, "d": 0} {

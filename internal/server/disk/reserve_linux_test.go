@@ -25,7 +25,7 @@ func small(t *testing.T, size string) string {
 }
 
 // The reserve is real space: it survives a full disk, and is free after Give.
-func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
+func TestReserve_FreesSpaceOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := small(t, "150m")
 	r := &Reserve{Dir: dir, Room: Of(dir)}
@@ -68,7 +68,7 @@ func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 }
 
 // A caller that checks before each file never uses up the file system's last inodes, however fast it is.
-func TestTheLastFilesAreLeft(t *testing.T) {
+func TestRoom_ReservesTheLastInodes(t *testing.T) {
 	t.Parallel()
 	dir := small(t, "150m,nr_inodes=6000")
 	room := Of(dir)

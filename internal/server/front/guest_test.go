@@ -16,7 +16,7 @@ import (
 
 // A client that opens endless idle connections gets at most the limit; others are served, and none of their requests
 // is cut off.
-func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
+func TestGuests_IdleConnectionsMakeRoomForActiveOnes(t *testing.T) {
 	t.Parallel()
 	g := newGuests()
 	if g.most < 1 || g.most > mostGuests {

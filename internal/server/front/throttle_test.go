@@ -10,7 +10,7 @@ import (
 )
 
 // Bad connections do not fill the log, and the server's own errors are logged each time.
-func TestStrangersFillNoLog(t *testing.T) {
+func TestThrottled_StrangersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)

@@ -51,7 +51,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
+func TestListen_RefusesPlainHTTPWithACertificate(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := certificate(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -90,7 +90,7 @@ func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
 	}
 }
 
-func TestWhereAServerListensIsChecked(t *testing.T) {
+func TestListen_ChecksTheAddress(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -121,7 +121,7 @@ func TestWhereAServerListensIsChecked(t *testing.T) {
 }
 
 // A server without TLS warns, and names the address: all addresses if it listens on all.
-func TestWhoServesInTheClearIsTold(t *testing.T) {
+func TestListen_WarnsWithoutTLS(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestWhoServesInTheClearIsTold(t *testing.T) {
 }
 
 // The server shows a renewed certificate, and never an incomplete one.
-func TestACertificateThatIsRenewedIsShown(t *testing.T) {
+func TestCertificate_IsReloadedAfterRenewal(t *testing.T) {
 	t.Parallel()
 	first, key, _ := certificate(t)
 	second, otherKey, _ := certificate(t)

@@ -61,7 +61,7 @@ func (o *output) all(t *testing.T, parts []part) string {
 
 // The output of a node covers all attempts that have it, one after the other. With all nodes, each line has its
 // node's number, even an incomplete one.
-func TestOutputIsOfOneNodeOrOfAllWithTheirNumbers(t *testing.T) {
+func TestOutput_OfOneNodeOrOfAllWithNumbers(t *testing.T) {
 	t.Parallel()
 	p := printed{
 		"j.1": "a0\nb0\n", "j.1~1": "a1\nb1", "j.1~2": "",
@@ -84,7 +84,7 @@ func TestOutputIsOfOneNodeOrOfAllWithTheirNumbers(t *testing.T) {
 }
 
 // A follower of all nodes gets each line once it is complete, whichever node is first.
-func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
+func TestOutput_FollowOfAllNodesSendsWholeLines(t *testing.T) {
 	t.Parallel()
 	p := printed{"j.1": "a", "j.1~1": "x\ny"}
 	o, parts := p.output(everyNode, 0), []part{{attempt: "j.1", nodes: 2}}
@@ -111,7 +111,7 @@ func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
 }
 
 // tail counts lines per node from the newest attempts, including an incomplete last line.
-func TestTheLastLinesAreThoseOfTheNewestAttempts(t *testing.T) {
+func TestOutput_TailTakesTheNewestAttempts(t *testing.T) {
 	t.Parallel()
 	p := printed{
 		"j.1": "a\nb\n", "j.1~1": "A\nB\nC\n", "j.2": "", "j.2~1": strings.Repeat("x", 3*blockSize) + "\n", "j.3": "c\nd", "j.3~1": "",
@@ -131,7 +131,7 @@ func TestTheLastLinesAreThoseOfTheNewestAttempts(t *testing.T) {
 }
 
 // A line's time is the arrival of its first byte, and since starts with the first line that arrived then or later.
-func TestLinesHaveTheTimeAtWhichTheyArrived(t *testing.T) {
+func TestOutput_LinesHaveTheirArrivalTime(t *testing.T) {
 	t.Parallel()
 	p := printed{"j.1": "0123456\n89abc\nefghijklmnopqrstu\nw\n", "j.2": "z"}
 	parts := []part{{attempt: "j.1", nodes: 1}, {attempt: "j.2", nodes: 1, began: "-- 2"}}
@@ -156,7 +156,7 @@ func TestLinesHaveTheTimeAtWhichTheyArrived(t *testing.T) {
 }
 
 // If a program ended within a line, the separator still starts on a new line.
-func TestTheLineBetweenAttemptsStandsAlone(t *testing.T) {
+func TestOutput_SeparatorStartsOnANewLine(t *testing.T) {
 	t.Parallel()
 	p := printed{"j.1": "loss 0.", "j.2": "loss 0.5\n"}
 	parts := []part{{attempt: "j.1", nodes: 1}, {attempt: "j.2", nodes: 1, began: "-- 2"}}
@@ -166,7 +166,7 @@ func TestTheLineBetweenAttemptsStandsAlone(t *testing.T) {
 }
 
 // The programs of a large gang that print without line ends use little memory per reader.
-func TestLinesWithoutEndOfAGangHoldLittle(t *testing.T) {
+func TestOutput_EndlessLinesOfAGangHoldLittleMemory(t *testing.T) {
 	t.Parallel()
 	p := printed{}
 	for node := range 100 {

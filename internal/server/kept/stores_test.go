@@ -7,7 +7,7 @@ import (
 )
 
 // A job file may name the allowed stores and paths within them, and nothing else, in any notation.
-func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
+func TestStores_AllowListedStoresOnly(t *testing.T) {
 	t.Parallel()
 	s, err := kept.NewStores(false, []string{"s3://models?region=eu-west-1&prefix=team", "file:///srv/keep",
 		"s3://own?endpoint=http://10.0.0.9:9000", "gs://models?prefix=team", "azblob://models?account=lab"}, "/srv/keep/scrimp")

@@ -8,7 +8,7 @@ import (
 )
 
 // The document is built once for all requests, and a client with its tag gets no body.
-func TestTheDescriptionIsMadeOnce(t *testing.T) {
+func TestDocument_IsBuiltOnce(t *testing.T) {
 	t.Parallel()
 	made := 0
 	d := &Document{Make: func() []byte { made++; return []byte(`{"openapi":"3.1.0"}`) }}

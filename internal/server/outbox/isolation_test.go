@@ -14,7 +14,7 @@ import (
 
 // A panic during a call (here because the outbox has no server) ends neither the server nor the calls for other
 // jobs: each is retried and logged.
-func TestTellOld_APanicEndsNothing(t *testing.T) {
+func TestTellOld_RetriesAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		o := &Outbox{Log: slog.New(slog.NewTextHandler(&log, nil))}

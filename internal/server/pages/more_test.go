@@ -187,7 +187,7 @@ func TestChargebackCSV_IsExactAndNoFormula(t *testing.T) {
 	}
 }
 
-func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
+func TestMachines_TotalIsTheirSum(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "plain")
 	cells := func(tag string) (sum money.Amount) {
@@ -210,7 +210,7 @@ func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
 }
 
 // The page of a search lists the best trial first, and those without a value last.
-func TestGroup_OfASearchListsTheBestTrialFirst(t *testing.T) {
+func TestGroup_ListsTheBestTrialFirst(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "loss")
 	text := asks(s, "GET", "/groups/search", "").Body.String()

@@ -83,7 +83,7 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-func TestPages_LoadNothingFromElsewhere(t *testing.T) {
+func TestPages_LoadNothingFromOtherSites(t *testing.T) {
 	t.Parallel()
 	_, s := newFake(t)
 	for _, path := range []string{"/", "/jobs", "/sign-in", "/jobs/none"} {
@@ -123,7 +123,7 @@ func TestPages_FirstLoadIsSmall(t *testing.T) {
 	}
 }
 
-func TestForms_OfAnotherSiteAreRefused(t *testing.T) {
+func TestForms_FromAnotherSiteAreRefused(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
 	f.answers["POST /v1/jobs/a/end"] = client.Job{}
@@ -163,7 +163,7 @@ func TestHere_RefusesOtherNames(t *testing.T) {
 	}
 }
 
-func TestLocal_LeadsNowhereElse(t *testing.T) {
+func TestLocal_ReturnsAddressesOfThisSiteOnly(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[string]string{"/jobs?a=b": "/jobs?a=b", "//evil.example": "/", "https://evil.example": "/",
 		"/\\evil.example": "/", "jobs": "/", "": "/", "/\r\nSet-Cookie: x": "/", "javascript:alert(1)": "/", "/%2f/evil": "/%2f/evil"} {
@@ -173,7 +173,7 @@ func TestLocal_LeadsNowhereElse(t *testing.T) {
 	}
 }
 
-func TestSignIn_MakesAShorterTokenOfItsOwn(t *testing.T) {
+func TestSignIn_CreatesAShorterToken(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
 	soon := now.Add(time.Hour)

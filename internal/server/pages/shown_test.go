@@ -211,7 +211,7 @@ func amounts(n *html.Node) (list []money.Amount) {
 	return list
 }
 
-func TestOverview_SaysUnknownWhereNobodyKnows(t *testing.T) {
+func TestOverview_ShowsUnknownValuesAsUnknown(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
 	f.answers["/v1/jobs"] = []client.Job{{ID: "a", State: "running", Currency: "USD"}}
@@ -267,7 +267,7 @@ func TestJobs_FiltersAndPagesAreInTheAddress(t *testing.T) {
 }
 
 // The page shows the buttons that the reader's role allows.
-func TestJob_ActionsAreThoseOfTheRole(t *testing.T) {
+func TestJob_ShowsTheActionsOfTheRole(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		role        client.Role

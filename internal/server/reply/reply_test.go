@@ -10,7 +10,7 @@ import (
 )
 
 // A response that JSON cannot represent is a 500 with a reason for the log, never a 200 without a body.
-func TestAnAnswerThatCannotBeEncodedIsAFailure(t *testing.T) {
+func TestJSON_FailsOnValuesThatCannotBeEncoded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v    any

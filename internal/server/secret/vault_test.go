@@ -11,7 +11,7 @@ import (
 
 // Nobody can read sealed values without the key. They open for their own job only, and only unchanged, and are gone
 // after Forget.
-func TestSecretsOpenForTheirJobAlone(t *testing.T) {
+func TestVault_OpensForItsJobOnly(t *testing.T) {
 	t.Parallel()
 	v := Vault{Dir: t.TempDir()}
 	values := Values{Secrets: map[string]string{"TOKEN": "hunter2", "EMPTY": ""}, Shell: map[string]string{"HF_HOME": "/data/hub"}}

@@ -16,7 +16,7 @@ const llama = "{shape: 'transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vo
 
 // The footprint matches a computation by hand, in GB: weights, gradients and optimiser by their bytes per parameter,
 // activations 2·(6d + 2kv + 4f) bytes per token and layer, logits 10 bytes per token and word, 0.2 GB of overhead.
-func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
+func TestFootprint_MatchesHandComputation(t *testing.T) {
 	t.Parallel()
 	const params, tokens, layers, words = 8.03e9, 2048.0, 32.0, 128256.0
 	keeps := tokens * (2*(6*4096+2*1024+4*14336)*layers + 10*words) / 1e9
@@ -50,7 +50,7 @@ func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
 }
 
 // Stated resources override the estimate; the estimate does not apply to an alternative that trains differently.
-func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
+func TestFootprint_YieldsToStatedResources(t *testing.T) {
 	t.Parallel()
 	for resources, want := range map[string]string{
 		"":                           "33.2 GB of memory on one accelerator, or 33.2 GB on a machine without",

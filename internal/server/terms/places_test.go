@@ -19,7 +19,7 @@ var sold = []market.Offer{
 }
 
 // A job that names engines may use their offers only, and those of a zone if it names one.
-func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
+func TestNeed_RestrictsToNamedEngines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"any_of: [lab, slurm/gpu]": "slurm/gpu/m/on-demand lab/own/m/reserved",
@@ -61,7 +61,7 @@ func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
 }
 
 // Unknown engines are refused with the list of known ones; an engine that has not answered accepts any zone.
-func TestEnginesThatAreNotThereAreNamed(t *testing.T) {
+func TestUnknown_NamesMissingEngines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"any_of: [slrm/gpu]": "`any_of[0].engine` is \"slrm/gpu\", and the server has no engine slrm: " +

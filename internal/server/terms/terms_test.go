@@ -50,7 +50,7 @@ var readers = map[string][2]string{
 }
 
 // Every field of a job file changes the terms, is used by a named file, or is refused: none is ignored.
-func TestEveryFieldIsHonouredOrRefused(t *testing.T) {
+func TestJobFile_EveryFieldIsHonouredOrRefused(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	leaves(reflect.TypeFor[spec.Job](), nil, "", func(name string, path []int, f reflect.StructField) {
@@ -163,7 +163,7 @@ func fill(v reflect.Value, tag reflect.StructTag) bool {
 }
 
 // Ranges in the job file become ranges in the requirements.
-func TestRangesOfTheFileReachThePlanner(t *testing.T) {
+func TestNeed_KeepsRanges(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"{cpus: 4}":                "4 4 0 0  0 0",

@@ -8,7 +8,7 @@ import (
 )
 
 // Actions of one name run one at a time and all get a turn; other names do not wait.
-func TestOneAtATimeByName(t *testing.T) {
+func TestTurns_RunOneAtATimeByName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns Turns

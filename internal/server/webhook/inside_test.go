@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
+func TestIsInside_DetectsNonPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": true, "::": true, "10.1.2.3": true, "172.16.0.1": true,
@@ -40,7 +40,7 @@ func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 	}
 }
 
-func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
+func TestSender_OfASharedServerRefusesInsideAddresses(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -84,7 +84,7 @@ func (n table) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 
 // A proxy gets the address that was checked, and never one inside: no name, even if the proxy itself is allowed, and
 // no metadata address, even if someone allows it.
-func TestAProxyIsAskedForNothingInside(t *testing.T) {
+func TestOutward_ProxyGetsNoInsideAddress(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -131,7 +131,7 @@ func TestAProxyIsAskedForNothingInside(t *testing.T) {
 }
 
 // The certificate is checked against the webhook's name, not its address.
-func TestAWebhookIsKnownByItsName(t *testing.T) {
+func TestOutward_ChecksTheCertificateAgainstTheName(t *testing.T) {
 	t.Parallel()
 	asked := ""
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.Host }))
@@ -175,7 +175,7 @@ func FuzzInside(f *testing.F) {
 
 // The server's own address counts as inside, of whatever kind: literally, at submission, and by name, when dialled.
 // --hook-hosts allows it.
-func TestAWebhookDoesNotReachTheServersOwnAddress(t *testing.T) {
+func TestOutward_RefusesTheServersOwnAddress(t *testing.T) {
 	before := interfaces
 	defer func() { interfaces = before }()
 	interfaces = func() ([]net.Addr, error) {

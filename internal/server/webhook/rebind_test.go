@@ -95,7 +95,7 @@ func addrs(list ...string) (all []netip.Addr) {
 
 // A resolver answers with a public address first and with the server's own address afterwards (DNS rebinding). The
 // webhook goes to the public address or nowhere: the server sends nothing to loopback, with or without a proxy.
-func TestANameThatIsRebound(t *testing.T) {
+func TestOutward_SurvivesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 100)
 	within := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Host }))
@@ -153,7 +153,7 @@ func TestANameThatIsRebound(t *testing.T) {
 }
 
 // No webhook reaches Google's metadata over IPv6, whoever allows the address.
-func TestMetadataOfGoogleByIPv6(t *testing.T) {
+func TestOutward_RefusesGoogleMetadataOverIPv6(t *testing.T) {
 	t.Parallel()
 	o := newOutward([]string{"[fd20:ce::254]", "fd20:ce::254"}, true)
 	if _, err := o.addressOf(t.Context(), &url.URL{Scheme: "http", Host: "[fd20:ce::254]"}); !errors.Is(err, ErrInside) {

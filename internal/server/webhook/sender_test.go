@@ -66,7 +66,7 @@ func (s Sender) tells(ctx context.Context, target string) error {
 	return s.Deliver(ctx, target, "ann", w.Job, w.ID, w)
 }
 
-func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
+func TestSender_RetriesWithTheSameID(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, func(n int, w http.ResponseWriter) {
 		if n <= 2 {
@@ -91,7 +91,7 @@ func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
+func TestSender_DoesNotRetryRefusals(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusUnauthorized,
 		http.StatusMovedPermanently} {
@@ -107,7 +107,7 @@ func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestSender_HonoursRetryAfter(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, func(n int, w http.ResponseWriter) {
 		switch n {
@@ -126,7 +126,7 @@ func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
+func TestSender_GivesUpOnUnreachableWebhooks(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, nil)
 	gone := h.URL + "/" + token
@@ -150,7 +150,7 @@ func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestSecretsAreFilledIntoTheAddress(t *testing.T) {
+func TestAddress_InsertsSecrets(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{"HOOK": "abc", "B": "x$HOOK"}
 	for notify, want := range map[string]string{

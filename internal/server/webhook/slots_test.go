@@ -15,7 +15,7 @@ import (
 
 // A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is
 // called meanwhile.
-func TestAWebhookThatHangsHoldsLittle(t *testing.T) {
+func TestSlots_HangingWebhookHoldsFewConnections(t *testing.T) {
 	t.Parallel()
 	tell, _ := patient(t)
 	tell.pause = func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }

@@ -14,7 +14,7 @@ import (
 
 // An agent whose folder is being uploaded must ask again; one that would wait behind others fetches the folder from
 // the server.
-func TestWhoIsBehindOthersDoesNotWait(t *testing.T) {
+func TestAsk_DoesNotWaitBehindOthers(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	folders := workdir.New(data, disk.Of(data))

@@ -45,7 +45,7 @@ func (r *rig) holds(job string, at api.WorkBlob) {
 // Machines that ask at once do not upload the folder: the server does so once, in parts, with credentials for the
 // job's own prefix. It reads the blob back, and gives all the same answer. After a restart it answers without a
 // request to the bucket.
-func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
+func TestAsk_UploadsAFolderOnce(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 12<<20)
@@ -82,7 +82,7 @@ func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
 
 // If a server is killed during an upload, or after it and before the record is complete, the folder is uploaded once
 // in the end, whole, and no blob is without a record.
-func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
+func TestAsk_UploadsOnceDespiteAKilledServer(t *testing.T) {
 	lane.Component(t, "objects")
 	for name, at := range map[string]string{"before it is there": http.MethodPut, "before it is on record": http.MethodGet} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
 
 // The server checks a copy that an agent found damaged or missing, once in a while, and uploads it anew; it does not
 // check one that the agent could not reach.
-func TestADamagedCopyIsPutAnew(t *testing.T) {
+func TestRefused_ReplacesADamagedCopy(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -183,7 +183,7 @@ func TestADamagedCopyIsPutAnew(t *testing.T) {
 
 // If the bucket is away, credentials are refused, or there is no folder or declared store, the agent fetches the
 // folder from the server.
-func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
+func TestAsk_FallsBackToTheServer(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -220,7 +220,7 @@ func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
 }
 
 // With its credentials a job can neither read, list, write nor delete another job's work folder.
-func TestNoJobReachesAnothersFolder(t *testing.T) {
+func TestCredentials_CannotReachAnotherJobsFolder(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -251,7 +251,7 @@ func TestNoJobReachesAnothersFolder(t *testing.T) {
 
 // A removal deletes all of the job's work folders in the bucket and nothing else of the job. If the bucket is away,
 // the record stays until it can.
-func TestACopyIsRemovedOrStaysOnRecord(t *testing.T) {
+func TestDrop_RemovesTheCopyOrKeepsTheRecord(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)

@@ -14,7 +14,7 @@ import (
 )
 
 // Holds reports files that a machine would find in the folder.
-func TestAFolderHoldsWhatIsBrought(t *testing.T) {
+func TestHolds_ReportsFilesInAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"full/a/state", "left/state", "aside/.state", "aside/state.tmp", "out/left/state"} {
@@ -39,7 +39,7 @@ func TestAFolderHoldsWhatIsBrought(t *testing.T) {
 }
 
 // Unpacking an upload writes nothing outside its folder.
-func TestASentFolderStaysInItsPlace(t *testing.T) {
+func TestUnpack_WritesNothingOutside(t *testing.T) {
 	t.Parallel()
 	type entry struct {
 		name, link, text string
@@ -83,7 +83,7 @@ func TestASentFolderStaysInItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFolderArrivesAsItWasSent(t *testing.T) {
+func TestPack_RoundTripsAFolder(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x",
@@ -117,7 +117,7 @@ func TestAFolderArrivesAsItWasSent(t *testing.T) {
 
 // Folders of scrimp get, and files in which tools keep secrets, are excluded; a line of the ignore file includes a
 // secret again.
-func TestPack_LeavesOutFetchedFoldersAndSecrets(t *testing.T) {
+func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"train.py", "job-outputs/" + FetchedName, "job-outputs/model.bin", "deep/old/" + FetchedName,

@@ -79,7 +79,7 @@ func machine(t testing.TB, s *Store, job string) string {
 }
 
 // Three jobs with equal folders use the space of one, and only a changed file adds to it.
-func TestJobsShareWhatIsTheSame(t *testing.T) {
+func TestStore_SharesEqualContents(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	big := make([]byte, 3<<20)
@@ -113,7 +113,7 @@ func TestJobsShareWhatIsTheSame(t *testing.T) {
 }
 
 // A program's changes on its machine do not affect others.
-func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
+func TestStore_ProgramsCannotChangeSharedFiles(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "a"), []byte("as sent"))
@@ -155,7 +155,7 @@ func file(name, text string) []any {
 }
 
 // A refused folder leaves nothing behind, whatever is wrong with it and wherever.
-func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
+func TestStore_RefusedFolderLeavesNothing(t *testing.T) {
 	t.Parallel()
 	first := file("a/b/first", "some text that nobody else has")
 	header := func(h tar.Header) []any { return append(first[:2:2], h) }
@@ -229,7 +229,7 @@ func windings() (list []any) {
 }
 
 // Links within the folder are accepted, even through others, in circles or to nothing.
-func TestLinksWithinTheFolderAreTaken(t *testing.T) {
+func TestStore_AcceptsLinksWithinTheFolder(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	text := packed(t, append(file("a/b/f", "x"), link("a/up", ".."), link("in", "a/up/a/b/f"), link("deep/er/l", "../../in"),
@@ -241,7 +241,7 @@ func TestLinksWithinTheFolderAreTaken(t *testing.T) {
 
 // An absolute link into the uploaded folder leads to the same place in the folder elsewhere; one that leads out is
 // sent unchanged, and refused by name.
-func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
+func TestStore_AbsoluteLinksIntoTheFolderBecomeRelative(t *testing.T) {
 	t.Parallel()
 	from, s := t.TempDir(), openStore(t)
 	must(t, os.MkdirAll(filepath.Join(from, "data", "sub"), 0o700))
@@ -283,7 +283,7 @@ func endless(t testing.TB) []byte {
 }
 
 // Unpacking a folder of zeros stops when only the log's reserve is left.
-func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
+func TestStore_UnpackLeavesTheLogItsReserve(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	left := int64(disk.LogReserve + 5<<20)
@@ -300,7 +300,7 @@ func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
 }
 
 // The ignore file is read within its folder and its limits, and a pipe in its place does not block.
-func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
+func TestIgnoreFile_IsReadWithinLimits(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]func(path string) error{
 		"a device":       func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -332,7 +332,7 @@ func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
 }
 
 // A sweep removes unneeded contents, and keeps those that a folder needs or that are being written.
-func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
+func TestSweep_RemovesUnneededContents(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "shared"), []byte("shared"))
@@ -373,7 +373,7 @@ func aged(t testing.TB, s *Store) {
 }
 
 // With concurrent writes, drops and sweeps, each job keeps its whole folder.
-func TestSweepsAndFoldersAtOnce(t *testing.T) {
+func TestSweep_RunsBesideWrites(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	var users, sweeps sync.WaitGroup
@@ -430,7 +430,7 @@ func TestSweepsAndFoldersAtOnce(t *testing.T) {
 }
 
 // Opening and sweeping the store removes what a crash has left; existing folders stay whole.
-func TestACrashLeavesNothingForEver(t *testing.T) {
+func TestStore_CleansUpAfterACrash(t *testing.T) {
 	t.Parallel()
 	data, from := t.TempDir(), t.TempDir()
 	s := openIn(t, data)
@@ -455,7 +455,7 @@ func TestACrashLeavesNothingForEver(t *testing.T) {
 }
 
 // Machines get a folder's names and times unchanged.
-func TestNamesAndTimesArrive(t *testing.T) {
+func TestStore_KeepsNamesAndTimes(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	at := time.Unix(1_700_000_000, 123)
@@ -474,7 +474,7 @@ func TestNamesAndTimesArrive(t *testing.T) {
 }
 
 // The store imports the folders of an earlier release's jobs.
-func TestPlainFoldersAreTakenOver(t *testing.T) {
+func TestRecover_ImportsPlainFolders(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	write(t, filepath.Join(data, "work", "old", "a.txt"), []byte("still here"))
@@ -492,7 +492,7 @@ func TestPlainFoldersAreTakenOver(t *testing.T) {
 }
 
 // Folders keep their modes on the machine, whatever the umask is, even without write permission; so do fetched ones.
-func TestFoldersArriveWithTheirModes(t *testing.T) {
+func TestStore_KeepsModesOfFolders(t *testing.T) {
 	t.Parallel()
 	s, from, fetched := openStore(t), t.TempDir(), t.TempDir()
 	modes := map[string]fs.FileMode{"group": 0o775, "own": 0o700, "read/only": 0o555, "read": 0o555, "most": 0o751}

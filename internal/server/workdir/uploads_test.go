@@ -11,7 +11,7 @@ import (
 )
 
 // An upload is cut off once only the log's reserve is left on the disk.
-func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
+func TestUploads_LeaveTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(disk.LogReserve)
 	r := &roomy{room: func() (disk.Left, bool) { return disk.Free(free), true }, from: strings.NewReader("some text")}
@@ -25,7 +25,7 @@ func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
 }
 
 // Uploads of a user are limited by disk usage and number of files, not only by bytes.
-func TestTinyFilesAreForgottenLikeLargeOnes(t *testing.T) {
+func TestUploads_AreLimitedByDiskAndFiles(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]Ref{
 		"bytes": {Bytes: mostDisk / 2, Files: 1},

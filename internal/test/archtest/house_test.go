@@ -57,13 +57,13 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-func TestImportsPointDown(t *testing.T) {
+func TestRules_ImportsPointDown(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Layers(p, House))
 	}
 }
 
-func TestNeighboursStayApart(t *testing.T) {
+func TestRules_NeighboursStayApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range packages(t) {
 		seen[p.room()] = true
@@ -76,19 +76,19 @@ func TestNeighboursStayApart(t *testing.T) {
 	}
 }
 
-func TestOnlyTheCommandLineNamesDrivers(t *testing.T) {
+func TestRules_OnlyTheCommandLineNamesDrivers(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Drivers(p))
 	}
 }
 
-func TestPublicPackagesShowNothingInternal(t *testing.T) {
+func TestRules_PublicPackagesExposeNothingInternal(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Public(p))
 	}
 }
 
-func TestOnlyTestsImportTestSupport(t *testing.T) {
+func TestRules_OnlyTestsImportTestSupport(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Support(p))
 	}
@@ -99,7 +99,7 @@ const timed = "testdata/timed.txt"
 
 var shrink = flag.Bool("shrink", false, "take the files that do not depend on real time any more off "+timed)
 
-func TestTestsDoNotDependOnRealTime(t *testing.T) {
+func TestRules_TestsDoNotDependOnRealTime(t *testing.T) {
 	text, err := os.ReadFile(timed)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestTestsDoNotDependOnRealTime(t *testing.T) {
 	}
 }
 
-func TestNoProgramIsStartedWithTheServersEnvironment(t *testing.T) {
+func TestRules_ProgramsDoNotInheritTheEnvironment(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Children(p))
 	}
@@ -144,7 +144,7 @@ var errorTexts = []string{
 	"internal/job/spec/parse.go",     // the line in an error of the YAML library
 }
 
-func TestErrorsAreToldApartByType(t *testing.T) {
+func TestRules_ErrorsAreDistinguishedByType(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range packages(t) {
 		for _, problem := range ErrorTexts(p) {
@@ -161,37 +161,37 @@ func TestErrorsAreToldApartByType(t *testing.T) {
 	}
 }
 
-func TestFloatsBecomeWholeInOnePlace(t *testing.T) {
+func TestRules_FloatsAreConvertedInOnePlace(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Conversions(p))
 	}
 }
 
-func TestPurePackagesArePure(t *testing.T) {
+func TestRules_PurePackagesArePure(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Pure(p))
 	}
 }
 
-func TestChanceIsPassedIn(t *testing.T) {
+func TestRules_RandomnessIsPassedIn(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Chance(p))
 	}
 }
 
-func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+func TestRules_EveryPackageIsDocumented(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Documented(p))
 	}
 }
 
-func TestTheLocalBuildCompilesNoCloud(t *testing.T) {
+func TestRules_LocalBuildCompilesNoCloud(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Local(p))
 	}
 }
 
-func TestNoFileNamesAMachine(t *testing.T) {
+func TestRules_NoFileNamesAMachine(t *testing.T) {
 	dir := root(t)
 	var also []string
 	if strings.Count(dir, "/") > 1 && len(dir) > 8 {

@@ -100,7 +100,7 @@ func TestFilesAndLinesAreWithinTheLimits(t *testing.T) {
 	}
 }
 
-func TestAListedPackageIsThere(t *testing.T) {
+func TestLimits_ListedPackagesExist(t *testing.T) {
 	var dirs []string
 	for _, p := range packages(t) {
 		dirs = append(dirs, p.Dir)
@@ -112,7 +112,7 @@ func TestAListedPackageIsThere(t *testing.T) {
 	}
 }
 
-func TestComplexityCountsEveryBranch(t *testing.T) {
+func TestComplexity_CountsEveryBranch(t *testing.T) {
 	for body, want := range map[string]int{
 		"":                                    1,
 		"if a && b || c { x() } else { y() }": 4,
@@ -134,7 +134,7 @@ func TestComplexityCountsEveryBranch(t *testing.T) {
 	}
 }
 
-func TestALongLineIsFound(t *testing.T) {
+func TestLongLines_FindsALongLine(t *testing.T) {
 	if at := LongLines("x.go", strings.Repeat("é", MaxLine)+"\n"+strings.Repeat("e", MaxLine+1)); len(at) != 1 ||
 		!strings.HasPrefix(at[0], "x.go:2 ") {
 		t.Error(at)

@@ -42,7 +42,7 @@ func (c *cloud) keys() aws.CredentialsProvider {
 	return credentials.NewStaticCredentialsProvider(c.Key, c.Secret, "")
 }
 
-func TestASpotInstanceSaysWhyItEnded(t *testing.T) {
+func TestSpot_StatusNamesTheInterruption(t *testing.T) {
 	for _, tt := range []struct {
 		name, code, state, reason string
 		end                       func(*cloud, string) error
@@ -94,7 +94,7 @@ func TestASpotInstanceSaysWhyItEnded(t *testing.T) {
 }
 
 // The bill equals that of a slow twin that goes second by second.
-func TestTheBillIsThatOfEverySecond(t *testing.T) {
+func TestBill_EqualsASumOfSeconds(t *testing.T) {
 	chance := rand.New(rand.NewPCG(7, 7))
 	begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	prices := []awstest.Price{{USD: "0.301"}}
@@ -201,7 +201,7 @@ func TestTheBillIsThatOfEverySecond(t *testing.T) {
 	}
 }
 
-func TestFaultsAreWhatAClientMeets(t *testing.T) {
+func TestFaults_ReachTheClient(t *testing.T) {
 	c := start(t, awstest.Options{})
 	ask := func() string {
 		_, err := c.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
@@ -272,7 +272,7 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
+func TestRequests_UnknownOrUnsignedAreRefused(t *testing.T) {
 	c := start(t, awstest.Options{})
 	dry := func(o ec2.Options) string {
 		_, err := ec2.New(o).RunInstances(t.Context(), &ec2.RunInstancesInput{InstanceType: "m7i.large",
@@ -319,7 +319,7 @@ func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
 	}
 }
 
-func TestLaunchesAreRefusedAsDocumented(t *testing.T) {
+func TestRunInstances_RefusesAsDocumented(t *testing.T) {
 	c := start(t, awstest.Options{Quotas: map[string]int{"L-DB2E81BA": 4, "L-3819A6DF": 4},
 		Capacity: map[awstest.Pool]int{{Type: "p5.48xlarge", Zone: "us-east-1a"}: 0, {Type: "p5.48xlarge",
 			Zone: "us-east-1b"}: 0,
@@ -347,7 +347,7 @@ func TestLaunchesAreRefusedAsDocumented(t *testing.T) {
 	}
 }
 
-func TestASessionMayOnlyWhatItsPolicyAllows(t *testing.T) {
+func TestSession_FollowsItsPolicy(t *testing.T) {
 	c := start(t, awstest.Options{})
 	client := sts.New(
 		sts.Options{HTTPClient: awshttp.Client(), Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()},
@@ -389,7 +389,7 @@ func TestASessionMayOnlyWhatItsPolicyAllows(t *testing.T) {
 	}
 }
 
-func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
+func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 	c := start(t, awstest.Options{Page: 4, Quotas: map[string]int{"L-DB2E81BA": 64}})
 	client := pricing.New(
 		pricing.Options{
@@ -465,7 +465,7 @@ func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 	}
 }
 
-func TestTheControlPathTakesOrders(t *testing.T) {
+func TestControl_AcceptsOrders(t *testing.T) {
 	c := start(t, awstest.Options{})
 	id := *c.run(t, spot("m7i.large", ""))[0].InstanceId
 	post := func(token, name, body string) int {

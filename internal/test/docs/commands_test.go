@@ -59,7 +59,7 @@ func pages(t *testing.T) map[string]string {
 
 // The real parser knows every printed command, every YAML block can be parsed, and a block that does not run says
 // why.
-func TestEveryPrintedCommandIsKnown(t *testing.T) {
+func TestDocs_PrintedCommandsParse(t *testing.T) {
 	t.Parallel()
 	commands, blocks := 0, 0
 	for name, text := range pages(t) {
@@ -85,7 +85,7 @@ func TestEveryPrintedCommandIsKnown(t *testing.T) {
 }
 
 // Every printed command ends with the stated status, except those in blocks that do not run.
-func TestEveryPrintedCommandRuns(t *testing.T) {
+func TestDocs_PrintedCommandsRun(t *testing.T) {
 	lane.Component(t, "python")
 	for _, name := range []string{"python3", "curl"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -339,7 +339,7 @@ func hasShape(t *testing.T, at string, b Block, out string) {
 var inline = regexp.MustCompile("`scrimp ([^`]+)`")
 
 // Commands in sentences must exist, too; their arguments may be missing.
-func TestEveryNamedCommandIsThere(t *testing.T) {
+func TestDocs_NamedCommandsExist(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for name, text := range documents(t) {

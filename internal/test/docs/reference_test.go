@@ -10,7 +10,7 @@ import (
 )
 
 // The pages of docs/reference match the code: go test ./internal/test/docs -update writes them.
-func TestTheReferenceFollowsTheCode(t *testing.T) {
+func TestReference_MatchesTheCode(t *testing.T) {
 	t.Setenv("SCRIMP_DATA", "~/.local/share/scrimp") // the reference must not contain this user's default
 	api, err := API(server.OpenAPI(cli.Version))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestTheReferenceFollowsTheCode(t *testing.T) {
 }
 
 // Every reason of a decision has a comment with its meaning.
-func TestEveryReasonIsExplained(t *testing.T) {
+func TestReference_ExplainsEveryReason(t *testing.T) {
 	t.Parallel()
 	reasons, err := Constants(root+"/internal/decide/plan", "Reason")
 	if err != nil {

@@ -386,7 +386,7 @@ func hold(t *testing.T, c Case, f *fake) (complaints []string, skipped string) {
 }
 
 // Each case passes on a correct engine, and catches one that breaks the contract.
-func TestEachCaseCatchesADriverThatBreaksIt(t *testing.T) {
+func TestCases_CatchFaultyDrivers(t *testing.T) {
 	wrong := map[string][]string{
 		"offers have price, source and time":                         {"quotes without a source"},
 		"a launch is listed with its key, offer, price and tags":     {"loses tags", "lags for too long"},

@@ -32,8 +32,8 @@ spec:
       containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 4}}}]
 `
 
-// TestACluster checks that a cluster has simulated nodes, users and real nodes, and leaves nothing behind.
-func TestACluster(t *testing.T) {
+// TestCluster_RunsAndLeavesNothing checks that a cluster has simulated nodes, users and real nodes, and leaves nothing behind.
+func TestCluster_RunsAndLeavesNothing(t *testing.T) {
 	var c *kubetest.Cluster
 	t.Run("runs", func(t *testing.T) {
 		c = kubetest.Start(t)

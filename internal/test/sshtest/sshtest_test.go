@@ -12,7 +12,7 @@ import (
 )
 
 // A machine starts although a process killed on it still holds the port for a moment.
-func TestAMachineComesOnWhileItsPortIsHeld(t *testing.T) {
+func TestOn_WaitsForAPortStillHeld(t *testing.T) {
 	lane.Component(t, "ssh")
 	m := Start(t, 1, 88)
 	m.Off(t, 1)

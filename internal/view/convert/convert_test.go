@@ -90,7 +90,7 @@ func fillPlain(v reflect.Value, r *rand.Rand, missing bool) {
 }
 
 // The JSON of a converted value equals that of the original byte for byte, in both directions.
-func TestAWireValueReadsAsTheProgramsOwn(t *testing.T) {
+func TestTo_KeepsTheJSON(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, p := range Pairs {
@@ -129,7 +129,7 @@ func TestAWireValueReadsAsTheProgramsOwn(t *testing.T) {
 }
 
 // Types that no longer match are refused before anything is lost.
-func TestTypesThatDifferAreRefused(t *testing.T) {
+func TestTo_RefusesTypesThatDiffer(t *testing.T) {
 	t.Parallel()
 	type inside struct {
 		A int    `json:"a"`
@@ -163,7 +163,7 @@ func TestTypesThatDifferAreRefused(t *testing.T) {
 }
 
 // nil and an empty list stay apart: nil is null.
-func TestNoneAndEmptyStayApart(t *testing.T) {
+func TestTo_KeepsNilAndEmptyApart(t *testing.T) {
 	t.Parallel()
 	none, empty := To[[]client.Grant]([]identity.Grant(nil)), To[[]client.Grant]([]identity.Grant{})
 	if none != nil || empty == nil {

@@ -7,7 +7,7 @@ import (
 
 // Ten thousand gangs have ten thousand ports, each the same as long as no other gang has it, and the next gang has
 // none.
-func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
+func TestMasterPort_IsUniquePerGang(t *testing.T) {
 	t.Parallel()
 	taken := map[int]bool{}
 	has := func(port int) bool { return taken[port] }
@@ -32,7 +32,7 @@ func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
 }
 
 // ParseOutputs inverts OutputsName, even if one job has the name of another job's outputs.
-func TestTheNameOfOutputsIsReadBack(t *testing.T) {
+func TestParseOutputs_InvertsOutputsName(t *testing.T) {
 	t.Parallel()
 	for node := range 300 {
 		if n, ok := ParseOutputs("job-1", OutputsName("job-1", node)); n != node || !ok {
@@ -47,7 +47,7 @@ func TestTheNameOfOutputsIsReadBack(t *testing.T) {
 }
 
 // ParseRank inverts Rank and accepts nothing else.
-func TestARanksNameIsReadBack(t *testing.T) {
+func TestParseRank_InvertsRank(t *testing.T) {
 	t.Parallel()
 	for node := range 300 {
 		if attempt, n, ok := ParseRank(Rank("job-1.2", node)); attempt != "job-1.2" || n != node || !ok {

@@ -16,7 +16,7 @@ import (
 )
 
 // Each request that exceeds a bound is refused with the field and the bound.
-func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
+func TestCheck_NamesTheFieldAboveItsBound(t *testing.T) {
 	t.Parallel()
 	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	named := func(n int) (all string) {
@@ -64,7 +64,7 @@ func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
 }
 
 // An agent clips what its program reports to what the server accepts, whatever the program reported.
-func TestAReportThatIsClippedIsTaken(t *testing.T) {
+func TestClip_MakesAReportAcceptable(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]float64{strings.Repeat("ü", 200): 1}
 	for i := range 25_000 {

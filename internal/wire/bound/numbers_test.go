@@ -22,7 +22,7 @@ import (
 )
 
 // A number out of bounds is reported with its field and its bounds; a number equal to a bound is accepted.
-func TestNumbersOfRequestsAreHeldToTheirBounds(t *testing.T) {
+func TestCheck_RefusesNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	limit, token := reflect.TypeFor[client.SetBudget](), reflect.TypeFor[client.NewToken]()
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestNumbersOfRequestsAreHeldToTheirBounds(t *testing.T) {
 }
 
 // Numbers in a report beyond the bounds count as missing: the job goes on, and nothing is derived from them.
-func TestNumbersOfReportsAreClipped(t *testing.T) {
+func TestClipNumbers_DropsNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	far, half, many := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), 0.5, 7.0
@@ -97,7 +97,7 @@ func TestNumbersOfReportsAreClipped(t *testing.T) {
 }
 
 // An event with a number out of bounds is refused with the field.
-func TestNumbersOfEventsAreHeldToTheirBounds(t *testing.T) {
+func TestNumbers_RefusesEventsOutOfBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	far := now.Add(quantity.Decade + time.Hour)
@@ -133,7 +133,7 @@ func TestNumbersOfEventsAreHeldToTheirBounds(t *testing.T) {
 }
 
 // Numbers of engines beyond the bounds are clipped: the core must know a machine even if its price makes no sense.
-func TestPricesOfEnginesAreCutDown(t *testing.T) {
+func TestClipped_LowersPricesOfEngines(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	var b state.Body = state.LaunchDone{Instance: "i", Rate: math.MaxInt64, From: now.Add(2 * quantity.Decade)}
@@ -149,7 +149,7 @@ func TestPricesOfEnginesAreCutDown(t *testing.T) {
 }
 
 // Every number in an event has a bound.
-func TestEveryNumberOfAnEventHasABound(t *testing.T) {
+func TestEvents_EveryNumberHasABound(t *testing.T) {
 	t.Parallel()
 	for _, kind := range state.Kinds {
 		var e state.Event

@@ -10,7 +10,7 @@ import (
 )
 
 // A request is accepted once, unchanged, within the allowance, and never otherwise.
-func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
+func TestCheck_AcceptsASignedRequestOnce(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
 }
 
 // A machine that calls a newly started server at once signs with the server's time, and is accepted immediately.
-func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
+func TestDate_IsUsableAtOnce(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
 	}
 }
 
-func TestAKeyReadsBack(t *testing.T) {
+func TestParse_InvertsEncode(t *testing.T) {
 	t.Parallel()
 	public, _, err := ed25519.GenerateKey(nil)
 	if err != nil {

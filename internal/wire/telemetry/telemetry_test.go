@@ -52,7 +52,7 @@ func near(a, b, by float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= by*max(math.Abs(a), math.Abs(b))
 }
 
-func TestASeriesIsReadAsItWasWritten(t *testing.T) {
+func TestDecode_InvertsEncode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	head := telemetry.Head{Cores: 8, Memory: 64 << 30, Driver: "550.54.15",
 		GPUs: []telemetry.Device{{Index: 3, Name: "NVIDIA H100 80GB HBM3", Memory: 80 << 30, Power: 700}}}
@@ -92,7 +92,7 @@ func TestASeriesIsReadAsItWasWritten(t *testing.T) {
 
 // The largest machine, with incompressible values, takes at most 64 KiB per hour, and a quarter of a year is
 // bounded.
-func TestAnHourIs64KiBAtMost(t *testing.T) {
+func TestEncode_HourTakesAtMost64KiB(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	list := hour(rng, begin-begin%3600, telemetry.MaxCores, telemetry.MaxGPUs)
 	if n := len(telemetry.Encode(telemetry.Head{}, list)); n > 64<<10 || n < 50<<10 {
@@ -103,7 +103,7 @@ func TestAnHourIs64KiBAtMost(t *testing.T) {
 	}
 }
 
-func TestAQuarterOfAYearStaysSmallAndLosesNoSum(t *testing.T) {
+func TestCompact_KeepsSumsOfAQuarterOfAYear(t *testing.T) {
 	t.Parallel()
 	days := int64(lane.Pick(20, 90))
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -140,7 +140,7 @@ func TestAQuarterOfAYearStaysSmallAndLosesNoSum(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownCountsForNothing(t *testing.T) {
+func TestSummary_IgnoresUnknownValues(t *testing.T) {
 	one := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
 	two := telemetry.Bucket{Start: 10, Width: 10, Covered: 5}
 	one.V[telemetry.GPU] = []telemetry.Value{telemetry.Exactly(0.8), telemetry.Unknown}
@@ -159,7 +159,7 @@ func TestWhatIsUnknownCountsForNothing(t *testing.T) {
 	}
 }
 
-func TestATornEndCostsItsOwnRecordOnly(t *testing.T) {
+func TestDecode_TornEndLosesOneRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	whole := telemetry.Encode(telemetry.Head{Cores: 2}, hour(rng, begin, 2, 1)[:3])
 	last := len(telemetry.Encode(telemetry.Head{Cores: 2}, hour(rand.New(rand.NewPCG(7, 8)), begin, 2, 1)[:2]))
@@ -185,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestHintsSayWhatTheFiguresMean(t *testing.T) {
+func TestHint_ExplainsTheFigures(t *testing.T) {
 	of := func(cores int, set ...float64) string { // GPU, CPU, I/O wait, cores of the task
 		b := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
 		for n, m := range []telemetry.Metric{telemetry.GPU, telemetry.CPU, telemetry.IOWait, telemetry.TaskCPU} {
@@ -223,7 +223,7 @@ func TestHintsSayWhatTheFiguresMean(t *testing.T) {
 
 // These are the figures of a GPT-2 small on an H100 whose program took 18 of 64 seconds to start: its GPU was not
 // hungry.
-func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
+func TestHint_IgnoresTheStartOfTheProgram(t *testing.T) {
 	of := func(use ...float64) string {
 		var list []telemetry.Bucket
 		for n, v := range use {
@@ -253,7 +253,7 @@ func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
 }
 
 // A bucket of an agent is validated before any of it is stored.
-func TestOnlyWhatCanBeIsValid(t *testing.T) {
+func TestValid_RefusesImpossibleBuckets(t *testing.T) {
 	good := drawn(rand.New(rand.NewPCG(1, 1)), begin, 4, 1)
 	if !good.Valid() {
 		t.Fatal("what was measured is refused")
