@@ -298,7 +298,7 @@ var mostAnswer int64 = 256 << 20 // bytes of a response; tests lower it
 const mostLine = 4 << 20 // bytes of one element of a stream
 
 // errLong means that a response is longer than any of a scrimp server.
-var errLong = errors.New("it is longer than an answer of a scrimp server: is it one?")
+var errLong = errors.New("the response is longer than any of a scrimp server: check the address")
 
 // limited reads up to left bytes and then fails.
 type limited struct {
@@ -328,7 +328,7 @@ func (c *Client) Open(ctx context.Context, method, path, kind string, body io.Re
 	}
 	r, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server: %w", err)
+		return nil, fmt.Errorf("call the server: %w", err)
 	}
 	if r.StatusCode < 300 {
 		return r, nil

@@ -87,7 +87,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
-		return fmt.Errorf("read a span: %w", err)
+		return fmt.Errorf("parse a duration: %w", err)
 	}
 	*d = Duration(v)
 	return nil

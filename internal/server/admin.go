@@ -37,7 +37,7 @@ func (s *Server) keepAdmin(ctx context.Context) {
 			said = err.Error()
 		}
 		if said != told && said != "" {
-			s.opts.Log.Error("the admin's token is not as its file has it", "file", s.opts.AdminToken, "error", said)
+			s.opts.Log.Error("cannot apply the admin token file", "file", s.opts.AdminToken, "error", said)
 		}
 		told = said
 		if wait.For(ctx, adminEvery) != nil {

@@ -89,9 +89,9 @@ func (s *Server) keepEngine(ctx context.Context, name string, k engine.Keeper) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			s.opts.Log.Error("the engine does not answer, and is not started again", "engine", name, "error", err)
+			s.opts.Log.Error("the engine does not answer and cannot be restarted", "engine", name, "error", err)
 		case started:
-			s.opts.Log.Warn("the engine did not answer: its process was started again", "engine", name)
+			s.opts.Log.Warn("the engine did not answer; its process was restarted", "engine", name)
 		}
 	}
 }
@@ -143,14 +143,14 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	for _, key := range asked { // otherwise the provider could grant a pending launch after the server is gone
 		if d, ok := e.Driver.(engine.Canceller); ok {
 			if err := d.Cancel(ctx, key); err != nil && !errors.Is(err, engine.ErrNotFound) {
-				log.Warn("a launch is not given up", "key", key, "error", err)
+				log.Warn("cannot cancel a launch", "key", key, "error", err)
 			}
 		}
 	}
 	for range lastLooks {
 		list, err := e.Driver.List(ctx)
 		if err != nil {
-			log.Error("machines not listed; they go on", "error", err)
+			log.Error("cannot list the machines; they continue to run", "error", err)
 			return
 		}
 		for _, i := range list {
@@ -159,7 +159,7 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 				continue
 			}
 			if err := e.Driver.Terminate(ctx, i.ID); err != nil {
-				log.Debug("machine is gone already", "instance", i.ID)
+				log.Debug("the machine has ended already", "instance", i.ID)
 			}
 		}
 		if len(asked) == 0 || wait.For(ctx, lastWait) != nil {
@@ -168,7 +168,7 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	}
 	if c, ok := e.Driver.(engine.Closer); ok {
 		if err := c.Close(ctx); err != nil {
-			log.Error("engine not closed", "error", err)
+			log.Error("cannot close the engine", "error", err)
 		}
 	}
 }

@@ -48,11 +48,11 @@ func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 	allocation, ours := s.control.AllocationOf(key)
 	switch {
 	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
-		s.opts.Log.Warn("a machine showed what is not of ours", "engine", b.Engine, "from", auth.From(r), "error", err)
+		s.opts.Log.Warn("a machine sent a foreign identity document", "engine", b.Engine, "from", auth.From(r), "error", err)
 		reply.Problem(w, http.StatusForbidden, "it is no machine of the engine",
 			"only a machine that the server has launched may ask: switch it off", nil)
 	case err != nil:
-		s.opts.Log.Warn("a machine is not identified yet", "engine", b.Engine, "from", auth.From(r), "error", err)
+		s.opts.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
 		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", nil)
 	default:
 		reply.JSON(w, api.Identified{Instance: instance, Token: s.gate.Tickets.For(auth.BootstrapTicket, allocation)})
@@ -90,7 +90,7 @@ func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		s.opts.Log.Error("send the program to a machine", "error", err)
+		s.opts.Log.Error("cannot send the program to a machine", "error", err)
 		return
 	}
 	defer func() { _ = f.Close() }() // only read

@@ -30,8 +30,8 @@ func (s *Server) socket(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// wasAsked records the time of the latest request.
-func (s *Server) wasAsked() {
+// noteRequest records the time of the latest request.
+func (s *Server) noteRequest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = time.Now()

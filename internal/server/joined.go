@@ -44,8 +44,8 @@ func (s *Server) joiner(token string) (j engine.Joiner, name string) {
 	return nil, ""
 }
 
-// admits implements Gate.Admits.
-func (s *Server) admits(token string) (name string, ok bool) {
+// joinName implements Gate.Admits.
+func (s *Server) joinName(token string) (name string, ok bool) {
 	j, name := s.joiner(token)
 	return name, j != nil
 }
@@ -81,21 +81,21 @@ func (s *Server) getJoin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer seat.Close()
-	conn, ok := upgraded(w)
+	conn, ok := hijack(w)
 	if !ok {
 		return
 	}
 	s.opts.Log.Info("a machine has joined", "machine", name, "from", auth.From(r))
-	ctx, done := s.whileHere(r)
+	ctx, done := s.untilClosed(r)
 	defer done()
 	if err := seat.Serve(ctx, conn); err != nil {
 		s.opts.Log.Info("a machine has left", "machine", name, "why", err)
 	}
 }
 
-// whileHere returns a context that outlives the request's own. With stop --now, the request's context ends
+// untilClosed returns a context that outlives the request's own. With stop --now, the request's context ends
 // before the server has terminated its machines, which it does over this stream.
-func (s *Server) whileHere(r *http.Request) (ctx context.Context, done func()) {
+func (s *Server) untilClosed(r *http.Request) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	go func() { // ends with the handler, or when the server no longer leads
 		select {
@@ -107,8 +107,8 @@ func (s *Server) whileHere(r *http.Request) (ctx context.Context, done func()) {
 	return ctx, cancel
 }
 
-// upgraded takes the connection over from net/http.
-func upgraded(w http.ResponseWriter) (net.Conn, bool) {
+// hijack takes the connection over from net/http.
+func hijack(w http.ResponseWriter) (net.Conn, bool) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the connection is not upgraded", "see the server's log", err)

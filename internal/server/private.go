@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// privately makes the files that this process creates from now on accessible to its user only. It returns the
+// restrictUmask makes the files that this process creates from now on accessible to its user only. It returns the
 // previous umask, for the programs that it starts.
-func privately() (before string) { return fmt.Sprintf("%03o", syscall.Umask(0o077)) }
+func restrictUmask() (before string) { return fmt.Sprintf("%03o", syscall.Umask(0o077)) }
 
-// publicly restores the umask.
-func publicly(before string) {
+// restoreUmask restores the umask.
+func restoreUmask(before string) {
 	if mask, err := strconv.ParseUint(before, 8, 32); err == nil {
 		syscall.Umask(int(mask))
 	}
@@ -25,12 +25,12 @@ func publicly(before string) {
 // Private makes the data folder and its contents accessible to its owner only, and also what this process
 // writes until done is called.
 func Private(dir string) (done func(), err error) {
-	before := privately()
-	if err := closeFolder(dir, os.Chmod); err != nil {
-		publicly(before)
+	before := restrictUmask()
+	if err := restrictFolder(dir, os.Chmod); err != nil {
+		restoreUmask(before)
 		return nil, err
 	}
-	return func() { publicly(before) }, nil
+	return func() { restoreUmask(before) }, nil
 }
 
 // others are the permission bits of group and others.
@@ -39,15 +39,15 @@ const others = 0o077
 // passed lists folders that other users may have to traverse: the machines of an engine lie below them.
 var passed = []string{"market", "engines"}
 
-// closeFolder creates the data folder and removes the access of other users to its contents: database, blobs,
+// restrictFolder creates the data folder and removes the access of other users to its contents: database, blobs,
 // work folders, output, keys and sockets belong to its owner, whoever made the folder and with whatever mode.
 // If others could traverse the folder itself, they still can: machines whose programs run as users of their own
 // may need to.
-func closeFolder(dir string, chmod func(string, fs.FileMode) error) error {
+func restrictFolder(dir string, chmod func(string, fs.FileMode) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open data folder: %w", err)
 	}
-	if err := narrow(dir, 0o066, chmod); err != nil {
+	if err := clearBits(dir, 0o066, chmod); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)
@@ -60,7 +60,7 @@ func closeFolder(dir string, chmod func(string, fs.FileMode) error) error {
 			mask = 0o066
 		}
 		if e.IsDir() || e.Type().IsRegular() {
-			if err := narrow(filepath.Join(dir, e.Name()), mask, chmod); err != nil {
+			if err := clearBits(filepath.Join(dir, e.Name()), mask, chmod); err != nil {
 				return err
 			}
 		}
@@ -68,9 +68,9 @@ func closeFolder(dir string, chmod func(string, fs.FileMode) error) error {
 	return nil
 }
 
-// narrow clears permission bits of a path, if it exists. If the file belongs to another user, the error names
+// clearBits clears permission bits of a path, if it exists. If the file belongs to another user, the error names
 // the command that fixes it.
-func narrow(path string, rights fs.FileMode, chmod func(string, fs.FileMode) error) error {
+func clearBits(path string, rights fs.FileMode, chmod func(string, fs.FileMode) error) error {
 	at, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -79,7 +79,7 @@ func TestDataFolder_ThatCannotBeClosedIsRefused(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := closeFolder(dir, func(string, fs.FileMode) error { return fs.ErrPermission })
+	err := restrictFolder(dir, func(string, fs.FileMode) error { return fs.ErrPermission })
 	if err == nil || !strings.Contains(err.Error(), "chmod -R go-rwx "+dir) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("a folder that cannot be changed: %v", err)
 	}

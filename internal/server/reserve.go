@@ -12,14 +12,14 @@ import (
 // reserveEvery is the interval between attempts to restore the disk reserve.
 const reserveEvery = 5 * time.Second
 
-// relieve releases the disk reserve when the log finds no room, and reports whether there was one.
-func (s *Server) relieve() bool {
+// releaseReserve releases the disk reserve when the log finds no room, and reports whether there was one.
+func (s *Server) releaseReserve() bool {
 	gave, err := s.reserve.Give()
 	if err != nil {
-		s.opts.Log.Error("the reserve is not given up", "error", err)
+		s.opts.Log.Error("cannot release the disk reserve", "error", err)
 	}
 	if gave {
-		s.opts.Log.Error("the disk is full: the reserve is in use, and no job is taken; make room", "folder", s.opts.Dir)
+		s.opts.Log.Error("the disk is full: the reserve is in use, and new jobs are refused; make room", "folder", s.opts.Dir)
 	}
 	return gave
 }
@@ -34,7 +34,7 @@ func (s *Server) keepReserve(ctx context.Context) {
 	for {
 		_, err := s.reserve.Take()
 		if err != nil && !warned {
-			s.opts.Log.Warn("no room is held for the log", "error", err)
+			s.opts.Log.Warn("cannot keep a disk reserve for the log", "error", err)
 		}
 		warned = err != nil
 		if wait.For(ctx, reserveEvery) != nil {

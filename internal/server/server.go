@@ -149,9 +149,9 @@ func Serve(ctx context.Context, o Options) error {
 	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
 		return err
 	}
-	o.umask = privately()
-	defer publicly(o.umask)
-	if err := closeFolder(o.Dir, os.Chmod); err != nil {
+	o.umask = restrictUmask()
+	defer restoreUmask(o.umask)
+	if err := restrictFolder(o.Dir, os.Chmod); err != nil {
 		return err
 	}
 	if o.Engines != "" {
@@ -293,7 +293,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	}
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
-	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
+	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
@@ -320,20 +320,20 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
-		Archive: s.view, Relieve: s.relieve, Ends: s.opts.Ends, Resolve: s.resolve,
+		Archive: s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
 	})
 	if err != nil {
 		return err
 	}
-	s.furnish()
+	s.buildHandlers()
 	return s.folders.Recover()
 }
 
-// furnish builds the request handlers once the log is open.
-func (s *Server) furnish() {
+// buildHandlers builds the request handlers once the log is open.
+func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
-	s.gate.Admits = s.admits
+	s.gate.Admits = s.joinName
 	s.view.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}

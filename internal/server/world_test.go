@@ -110,11 +110,11 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
 		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running,
-			Archive: w.view, Relieve: w.relieve, Resolve: w.resolve})
+			Archive: w.view, Relieve: w.releaseReserve, Resolve: w.resolve})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.furnish()
+	w.buildHandlers()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.control.Run(ctx) }()

@@ -94,7 +94,7 @@ func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []str
 		}
 	}
 	if len(found) < len(wanted) {
-		return nil, fmt.Errorf("look for archived jobs: %d of %d records are not where the view says",
+		return nil, fmt.Errorf("find archived jobs: %d of %d records are missing where the view points",
 			len(wanted)-len(found), len(wanted))
 	}
 	return found, nil

@@ -76,16 +76,16 @@ func (g gathering) take(r store.Record) error {
 		}
 	}
 	for job, what := range said {
-		if !submits(r, job) {
+		if !isSubmission(r, job) {
 			g.add(job, r.Seq, what)
 		}
 	}
 	return nil
 }
 
-// submits reports whether the event is the submission of the job. The view leaves these out: a reader knows the
+// isSubmission reports whether the event is the submission of the job. The view leaves these out: a reader knows the
 // event from the job, and most jobs in a long queue have no other.
-func submits(r store.Record, job string) bool {
+func isSubmission(r store.Record, job string) bool {
 	_, body, _ := bytes.Cut(r.Event, []byte(`,"body":`)) // quotes within an earlier text have a backslash
 	return r.Kind == (state.JobSubmitted{}).Kind() && bytes.HasPrefix(body, []byte(`{"job":"`+job+`"`))
 }

@@ -37,8 +37,8 @@ const (
 	lag = 100 * time.Millisecond
 	// patience is how long a reader waits for a view that is behind: longer than needed except during a rebuild.
 	// Readers do not wait for a view that is far behind.
-	patience = 10 * time.Second
-	far      = 100_000 // events: some seconds of reading
+	patience     = 10 * time.Second
+	tooFarBehind = 100_000 // events: some seconds of reading
 )
 
 // View is an index of a log by job. Follow keeps it near the log's end.
@@ -89,7 +89,7 @@ func (v *View) Follow(ctx context.Context) {
 		case ctx.Err() == nil:
 			v.begun.Store(false) // another server may have moved it
 			if !errors.Is(err, store.ErrConflict) && !failing {
-				v.errors.Error("the log is not put in order by job; trying again", "error", err, isolate.Stack(err))
+				v.errors.Error("cannot index the log by job; retrying", "error", err, isolate.Stack(err))
 				failing = true
 			}
 			_ = wait.For(ctx, time.Second)
@@ -122,7 +122,7 @@ func (v *View) begin(ctx context.Context) error {
 		return err
 	}
 	if !same {
-		v.errors.Warn("what lies beside the log says the order of another log by job: it is made anew")
+		v.errors.Warn("the index beside the log belongs to another log; rebuilding it")
 		if err := v.log.ClearView(ctx); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (v *View) catchUp(ctx context.Context) error {
 			}
 		}
 		if to.Seq == from.Seq {
-			return fmt.Errorf("events after %d are not there, and the log ends at %d", from.Seq, end)
+			return fmt.Errorf("events after %d are missing, and the log ends at %d", from.Seq, end)
 		}
 		if err := v.log.MoveView(ctx, from, to, rows.ViewRows); err != nil {
 			return err
@@ -224,7 +224,7 @@ func (v *View) Wait(ctx context.Context, seq uint64) error {
 		switch {
 		case mark.Seq >= seq:
 			return nil
-		case v.begun.Load() && seq-mark.Seq > far:
+		case v.begun.Load() && seq-mark.Seq > tooFarBehind:
 			return &BehindError{At: mark.Seq, Of: seq}
 		}
 		select {

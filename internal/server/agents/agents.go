@@ -56,7 +56,7 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Telemetry = measured
-	o.LogEnd = d.logged(r.Context(), store.RankLog(attempt, node), report.LogEnd)
+	o.LogEnd = d.resumeOffset(r.Context(), store.RankLog(attempt, node), report.LogEnd)
 	o.Exec = append(d.execsFor(api.Rank(attempt, node)), d.sessions.next(api.Rank(attempt, node))...)
 	reply.JSON(w, o)
 }
@@ -93,10 +93,10 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	chunk, ok := reply.Bytes(w, r, maxChunk)
-	if !ok || d.tooMuch(w, r, name, len(chunk)) {
+	if !ok || d.refuseTooMuch(w, r, name, len(chunk)) {
 		return
 	}
-	if end := d.logged(r.Context(), name, offset+int64(len(chunk))); end >= d.logLimit() {
+	if end := d.resumeOffset(r.Context(), name, offset+int64(len(chunk))); end >= d.logLimit() {
 		reply.JSON(w, api.LogEnd{Offset: end})
 		return
 	}
@@ -109,9 +109,9 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, api.LogEnd{Offset: end})
 }
 
-// tooMuch refuses output and returns true if the program prints faster than the server keeps it, or if the server
+// refuseTooMuch refuses output and returns true if the program prints faster than the server keeps it, or if the server
 // has no room. The program goes on; its output waits on its machine or is truncated there.
-func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+func (d *Desk) refuseTooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	now := time.Now()
 	if err := d.Room.Full(0); err != nil {
 		w.Header().Set("Retry-After", "5")
@@ -119,7 +119,7 @@ func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int
 			"make room on it: jobs go on, and their output is sent again later", err)
 		return true
 	}
-	if d.overQuota(w, r, log, n) {
+	if d.refuseOverQuota(w, r, log, n) {
 		return true
 	}
 	ok, wait := d.Pace.TakeMany(log, float64(n), now)
@@ -135,8 +135,8 @@ func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int
 	return !ok
 }
 
-// overQuota refuses output and returns true if the job's team has used up its disk limit.
-func (d *Desk) overQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+// refuseOverQuota refuses output and returns true if the job's team has used up its disk limit.
+func (d *Desk) refuseOverQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	attempt, _, _ := strings.Cut(log, "~")
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
@@ -157,7 +157,7 @@ func (d *Desk) LogEnd(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	reply.JSON(w, api.LogEnd{Offset: d.logged(r.Context(), name, 0)})
+	reply.JSON(w, api.LogEnd{Offset: d.resumeOffset(r.Context(), name, 0)})
 }
 
 // Limits on the output of programs. A program that prints without end must neither fill the disk nor delay others.
@@ -174,9 +174,9 @@ func (d *Desk) logLimit() int64 {
 	return standardLogLimit
 }
 
-// logged returns the offset from which an agent must send the named output: the end of what the server has, or, once
-// that has reached the limit, all that the agent has.
-func (d *Desk) logged(ctx context.Context, name string, has int64) int64 {
+// resumeOffset returns the offset from which an agent must send the named output: the end of what the server has,
+// or, once that has reached the limit, all that the agent has.
+func (d *Desk) resumeOffset(ctx context.Context, name string, has int64) int64 {
 	end, err := d.Log.LogEnd(ctx, name)
 	limit := d.logLimit()
 	if err != nil || end < limit {
@@ -193,7 +193,7 @@ func (d *Desk) logged(ctx context.Context, name string, has int64) int64 {
 	if kept, _ := d.Log.LogEnd(ctx, name); !known && kept < limit+int64(maxChunk) {
 		word := fmt.Sprintf("\nscrimp: the output is longer than %d MiB; the rest is not kept\n", limit>>20)
 		if _, err := d.Log.AppendLog(ctx, name, kept, []byte(word)); err != nil {
-			d.Errors.Warn("end of a log not marked", "log", name, "error", err)
+			d.Errors.Warn("cannot mark the end of a log", "log", name, "error", err)
 		}
 	}
 	return end

@@ -27,21 +27,21 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 	}
 	j, err := spec.Decode(raw)
 	if err != nil {
-		d.Errors.Error("job file not read", "job", job.ID(), "error", err)
+		d.Errors.Error("cannot read the job file", "job", job.ID(), "error", err)
 	}
 	clock := d.Control.Clock()
-	env := d.tracked(job.ID())
+	env := d.wandbEnv(job.ID())
 	for k, v := range j.Env {
 		env[k] = v
 	}
-	maps.Copy(env, divided(j.Model))
-	command, args := d.configured(env, &job, j.Command, slices.Clone(j.Args))
+	maps.Copy(env, parallelismEnv(j.Model))
+	command, args := d.addParameters(env, &job, j.Command, slices.Clone(j.Args))
 	for i, v := range j.AnyOf {
 		if a.Variant() != "" && terms.Variant(j, i) == a.Variant() {
 			if len(args) > 0 {
 				args = append(args, v.Args...)
 			} else {
-				command += quoted(v.Args)
+				command += shellQuote(v.Args)
 			}
 			maps.Copy(env, v.Env)
 		}
@@ -61,7 +61,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Signal: signal, SignalLead: lead, Grace: terms.Grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
 		Total:    j.Work.Steps, Epochs: j.Work.Epochs, Anew: job.Anew(),
-		Metric: j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
+		Metric: j.Metric.Name, GPUs: requestsGPUs(&j, a.Variant()),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	d.values(&as, &j, a.Provider(), job.Secrets())
@@ -89,17 +89,17 @@ const (
 	wandbResume = "WANDB_RESUME"
 )
 
-// tracked returns the variables that keep a job in one run at Weights & Biases across interruptions. A project there
+// wandbEnv returns the variables that keep a job in one run at Weights & Biases across interruptions. A project there
 // can hold jobs of the same name from several people and data folders, so the run ID includes a part of the
 // installation's ID.
-func (d *Desk) tracked(job string) map[string]string {
+func (d *Desk) wandbEnv(job string) map[string]string {
 	installation := ""
 	d.Control.ReadUncommitted(func(m *core.Machine) { installation = m.State().Installation() })
 	return map[string]string{wandbRun: job + "-" + installation[:min(8, len(installation))], wandbResume: "allow"}
 }
 
-// asksGPUs reports whether the variant of the job that runs requests GPUs.
-func asksGPUs(j *spec.Job, variant string) bool {
+// requestsGPUs reports whether the variant of the job that runs requests GPUs.
+func requestsGPUs(j *spec.Job, variant string) bool {
 	kind, _ := j.Resources.GPUs()
 	for i, v := range j.AnyOf {
 		if variant != "" && terms.Variant(*j, i) == variant && v.Resources.Accelerator != "" {
@@ -109,8 +109,8 @@ func asksGPUs(j *spec.Job, variant string) bool {
 	return kind != ""
 }
 
-// divided returns the variables that pass the parallelism settings of the job file to the program.
-func divided(m spec.Model) map[string]string {
+// parallelismEnv returns the variables that pass the parallelism settings of the job file to the program.
+func parallelismEnv(m spec.Model) map[string]string {
 	env := map[string]string{}
 	for name, value := range map[string]string{"SHARDING": m.Sharding, "TENSOR_PARALLEL": strconv.Itoa(m.Tensor),
 		"PIPELINE_PARALLEL": strconv.Itoa(m.Pipeline), "ACTIVATION_CHECKPOINTING": m.Checkpointing} {
@@ -149,8 +149,8 @@ func signalOf(text string) (name string, lead time.Duration) {
 	return name, lead
 }
 
-// quoted returns args quoted for a shell, each preceded by a space.
-func quoted(args []string) string {
+// shellQuote returns args quoted for a shell, each preceded by a space.
+func shellQuote(args []string) string {
 	var b strings.Builder
 	for _, a := range args {
 		b.WriteString(" '" + strings.ReplaceAll(a, "'", `'\''`) + "'")
@@ -166,7 +166,7 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
 		v, err = d.Vault.Open(kept)
 	}
 	if err != nil {
-		d.Errors.Error("secrets not read", "job", as.Job, "error", err)
+		d.Errors.Error("cannot read the secrets", "job", as.Job, "error", err)
 	}
 	if as.Secrets = v.Secrets; d.Here(engine) {
 		as.Shell = v.Shell
@@ -175,10 +175,10 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
 	}
 }
 
-// configured passes the parameters of a trial to its program, as flags and in the environment, and the index to a
+// addParameters passes the parameters of a trial to its program, as flags and in the environment, and the index to a
 // member of an array.
-func (d *Desk) configured(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
-	d.indexed(env, job)
+func (d *Desk) addParameters(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
+	d.addIndex(env, job)
 	var spec *study.Spec
 	config := 0
 	d.Control.Read(func(m *core.Machine) {
@@ -196,8 +196,8 @@ func (d *Desk) configured(env map[string]string, job *core.Job, command string, 
 	return spec.Command(command, args, texts)
 }
 
-// indexed sets the variables with the index of an array's member, under scrimp's names and Slurm's.
-func (d *Desk) indexed(env map[string]string, job *core.Job) {
+// addIndex sets the variables with the index of an array's member, under scrimp's names and Slurm's.
+func (d *Desk) addIndex(env map[string]string, job *core.Job) {
 	name := job.Terms().Group
 	d.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(name)

@@ -63,9 +63,9 @@ func (d *Desk) inputsOf(attempt string) (name string, live bool) {
 	return name, live
 }
 
-// keeper returns a handler for the blobs of the agent's job only. All machines of a gang may read them; ranks above
-// 0 may write only their own outputs and checkpoint parts.
-func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
+// blobHandler returns a handler for the blobs of the agent's job only. All machines of a gang may read them; ranks
+// above 0 may write only their own outputs and checkpoint parts.
+func (d *Desk) blobHandler(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
 		return httpblob.Handler{}, httpblob.ErrOver
@@ -113,8 +113,8 @@ func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handl
 	}, nil
 }
 
-// moving runs one transfer of an agent within the limits on transfers.
-func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
+// limitTransfer runs one transfer of an agent within the limits on transfers.
+func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -143,15 +143,15 @@ func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt st
 		if bad, ok := errors.AsType[*httpblob.ParameterError](err); ok {
 			field = bad.Name
 		}
-		reply.FieldProblem(w, httpblob.Status(err), field, "the store did not do it", "the detail says why", err)
+		reply.FieldProblem(w, httpblob.Status(err), field, "the store failed", "the detail says why", err)
 	}
 }
 
 // onBlobs serves a request for the blobs of the agent's job.
 func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
 	do func(httpblob.Handler, http.ResponseWriter, *http.Request) error) {
-	d.moving(w, r, func(attempt string, node int) error {
-		h, err := d.keeper(r, attempt, node)
+	d.limitTransfer(w, r, func(attempt string, node int) error {
+		h, err := d.blobHandler(r, attempt, node)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
 
 // Work sends the job's work folder. An agent that was cut off asks for the rest as a range.
 func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
-	d.moving(w, r, func(attempt string, _ int) error {
+	d.limitTransfer(w, r, func(attempt string, _ int) error {
 		job, live := d.inputsOf(attempt)
 		if !live {
 			return httpblob.ErrOver
@@ -198,7 +198,7 @@ func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 		return httpblob.Stream(w, r, "application/x-tar", folder.Tag(), func(offset int64) (uint32, error) {
 			sum, err := folder.Write(r.Context(), w, offset)
 			if err != nil {
-				d.Errors.Warn("work folder not sent whole", "job", job, "error", err)
+				d.Errors.Warn("cannot send the whole work folder", "job", job, "error", err)
 			}
 			return sum, err
 		})

@@ -17,7 +17,7 @@ func (d *Desk) allRanks(ctx context.Context, job string) bool {
 		j, err = spec.Decode(raw)
 	}
 	if err != nil {
-		d.Errors.Error("job file not read", "job", job, "error", err)
+		d.Errors.Error("cannot read the job file", "job", job, "error", err)
 	}
 	return j.Checkpoint.AllRanks()
 }

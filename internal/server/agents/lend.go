@@ -16,7 +16,7 @@ import (
 )
 
 // errNotLent means that the server has no credentials for the job's store.
-var errNotLent = errors.New("no engine declares the bucket of checkpoint.store")
+var errNotLent = errors.New("no engine declares the bucket in checkpoint.store")
 
 // Credentials lends the agent of a live attempt credentials for its job's own prefix. Only the token of the request
 // counts: the server derives the prefix from the job.
@@ -40,7 +40,7 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 			"the machine uses its own; an administrator declares the bucket under store and job_role of an AWS engine", err)
 		return
 	}
-	d.Errors.Warn("no credentials for a store", "job", job, "attempt", attempt, "error", err)
+	d.Errors.Warn("cannot lend credentials for a store", "job", job, "attempt", attempt, "error", err)
 	switch {
 	case errors.Is(err, lent.ErrDenied): // other agents may use the bucket, so this is not an error of the token
 		reply.Problem(w, http.StatusBadGateway, "the server may not lend credentials for the job's store",

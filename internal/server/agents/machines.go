@@ -93,7 +93,7 @@ func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, out)
 }
 
-// wireOf returns the protocol version of the agent; speaks has validated it.
+// wireOf returns the protocol version of the agent; checkVersion has validated it.
 func wireOf(r *http.Request) int {
 	version, err := strconv.Atoi(r.Header.Get(api.WireHeader))
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *Desk) Binary(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		d.Errors.Error("send the program to a machine", "error", err)
+		d.Errors.Error("cannot send the program to a machine", "error", err)
 		return
 	}
 	defer func() { _ = f.Close() }()

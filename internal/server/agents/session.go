@@ -79,7 +79,7 @@ func (d *Desk) BeginSession(rank, user string, e api.Exec) (id string, err error
 		}
 	}
 	if n >= sessionsOfRank {
-		return "", fmt.Errorf("%d sessions are open on this machine, which is as many as one has", n)
+		return "", fmt.Errorf("%d sessions are open on this machine, which is the limit", n)
 	}
 	if all.of == nil {
 		all.of = map[string]*session{}

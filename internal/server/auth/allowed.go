@@ -20,9 +20,9 @@ const (
 // errRevoked ends a stream whose reader may no longer see its contents.
 var errRevoked = errors.New("the token or the roles of the user have changed")
 
-// whileAllowed returns the request's context, which it cancels when the token expires or is revoked or when the
+// authorizedContext returns the request's context, which it cancels when the token expires or is revoked or when the
 // user's roles change. A client that reconnects gets what its rights allow then. The caller calls done.
-func (g *Gate) whileAllowed(r *http.Request) (ctx context.Context, done func()) {
+func (g *Gate) authorizedContext(r *http.Request) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	c := CallerOf(r)
 	if c.Token == "" { // the owner of the data folder

@@ -31,7 +31,7 @@ func TestStream_EndsWhenItsTokenExpires(t *testing.T) {
 		}
 		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), callKey{}, &Call{Caller: caller}), http.MethodGet, "/v1/events", nil)
 		r.Header.Set("Authorization", "Bearer "+text)
-		ctx, done := (&Gate{People: p}).whileAllowed(r)
+		ctx, done := (&Gate{People: p}).authorizedContext(r)
 		defer done()
 		<-ctx.Done()
 		if took := time.Since(begun); took != life || !errors.Is(context.Cause(ctx), errRevoked) {

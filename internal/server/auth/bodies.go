@@ -54,7 +54,7 @@ func (b *Bodies) give(caller string, n int64) {
 }
 
 // errNobody means that a handler read a body before the caller was known: a bug of the server.
-var errNobody = errors.New("nobody is known to send it")
+var errNobody = errors.New("the sender of the body is unknown")
 
 // Hold implements reply.Holder.
 func (b *patientBody) Hold(n int64) error {
@@ -76,8 +76,8 @@ func (b *patientBody) release() {
 	}
 }
 
-// sentBy attributes the body of a request to a caller.
-func sentBy(r *http.Request, bodies *Bodies, caller string) {
+// attribute counts the body of a request for a caller.
+func attribute(r *http.Request, bodies *Bodies, caller string) {
 	if b, ok := r.Body.(*patientBody); ok {
 		b.bodies, b.caller = bodies, caller
 	}

@@ -103,22 +103,22 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		}
 		switch a.Scope {
 		case Open:
-			sentBy(r, g.AgentBodies, "from "+sourceOf(r))
+			attribute(r, g.AgentBodies, "from "+sourceOf(r))
 			name := sourceOf(r)
 			if a.Probe {
 				name = "probe " + name
 			}
-			if g.paced(w, name, a.Probe) {
+			if g.allow(w, name, a.Probe) {
 				do(w, r)
 			}
 		case Bootstraps, Attempts:
 			name, known := g.ticketHolder(a, r)
-			sentBy(r, g.AgentBodies, name)
-			if g.paced(w, name, known) && speaks(w, r, api.OldestWire, api.Wire) {
+			attribute(r, g.AgentBodies, name)
+			if g.allow(w, name, known) && checkVersion(w, r, api.OldestWire, api.Wire) {
 				do(w, r)
 			}
 		case Machines:
-			if signed, ok := g.signedBy(w, r); ok && speaks(w, r, api.OldestWire, api.Wire) {
+			if signed, ok := g.signedBy(w, r); ok && checkVersion(w, r, api.OldestWire, api.Wire) {
 				do(w, signed)
 			}
 		case Joiners:
@@ -141,7 +141,7 @@ func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc
 		name = sourceOf(r)
 	}
 	switch {
-	case !g.paced(w, name, known):
+	case !g.allow(w, name, known):
 	case known:
 		do(w, r)
 	default:
@@ -159,8 +159,8 @@ func (g *Gate) ticketHolder(a Access, r *http.Request) (name string, known bool)
 	return sourceOf(r), false
 }
 
-// paced applies the rate limit, and reports whether the request may go on. Unknown callers also share one limit.
-func (g *Gate) paced(w http.ResponseWriter, name string, known bool) bool {
+// allow applies the rate limit, and reports whether the request may go on. Unknown callers also share one limit.
+func (g *Gate) allow(w http.ResponseWriter, name string, known bool) bool {
 	ok, wait := g.Pace.take(name, time.Now())
 	if ok && !known && g.StrangersPace != nil {
 		ok, wait = g.StrangersPace.take("", time.Now())
@@ -171,8 +171,8 @@ func (g *Gate) paced(w http.ResponseWriter, name string, known bool) bool {
 	return ok
 }
 
-// pacedUser applies the rate limit of a user, over all its tokens, and the limit of all users.
-func (g *Gate) pacedUser(w http.ResponseWriter, name string) bool {
+// allowUser applies the rate limit of a user, over all its tokens, and the limit of all users.
+func (g *Gate) allowUser(w http.ResponseWriter, name string) bool {
 	ok, wait := g.Pace.take(name, time.Now())
 	if ok {
 		ok, wait = g.AllPace.take("", time.Now())
@@ -191,7 +191,7 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 	caller, err := g.who(r)
 	name := "user " + caller.User
 	if err != nil {
-		if !g.paced(w, sourceOf(r), false) {
+		if !g.allow(w, sourceOf(r), false) {
 			return
 		}
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -199,23 +199,23 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 			"scrimp login ADDRESS keeps one; an admin makes it with scrimp tokens new USER", nil)
 		return
 	}
-	if !g.pacedUser(w, name) {
+	if !g.allowUser(w, name) {
 		g.Refusals.refused(caller.User, a.Route, http.StatusTooManyRequests, false, time.Now())
 		return
 	}
 	g.Asked()
-	sentBy(r, g.UserBodies, name)
+	attribute(r, g.UserBodies, name)
 	c := &Call{Caller: caller, Act: identity.Act{Who: caller.User, Token: caller.Token, From: From(r),
 		Route: a.Route, Object: bound.Cut(r.PathValue("id"), longestObject)}}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	if g.may(w, r, a) {
-		g.streamed(a, w, r, name, do)
+		g.serveLimited(a, w, r, name, do)
 	}
 	g.audit(r, a, w)
 }
 
-// streamed runs the handler. It limits the number of open streams; other reads wait for their turn.
-func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name string, do http.HandlerFunc) {
+// serveLimited runs the handler. It limits the number of open streams; other reads wait for their turn.
+func (g *Gate) serveLimited(a Access, w http.ResponseWriter, r *http.Request, name string, do http.HandlerFunc) {
 	if a.Stream {
 		open := func() (func(), error) { return g.streams.Open(name, userStreams, allStreams) }
 		if a.Archive {
@@ -229,7 +229,7 @@ func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name s
 			return
 		}
 		defer end()
-		ctx, left := g.whileAllowed(r)
+		ctx, left := g.authorizedContext(r)
 		defer left()
 		r = r.WithContext(ctx)
 	} else if r.Method == http.MethodGet {
@@ -245,8 +245,8 @@ func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name s
 	do(w, r)
 }
 
-// speaks reports whether the server speaks the agent's protocol version, and answers the agent if not.
-func speaks(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
+// checkVersion reports whether the server speaks the agent's protocol version, and answers the agent if not.
+func checkVersion(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
 	w.Header().Set(api.WireHeader, strconv.Itoa(newest))
 	text, version := r.Header.Get(api.WireHeader), 1
 	if text != "" {

@@ -34,7 +34,7 @@ func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, 
 	var body []byte
 	err := signed.ErrNone
 	if known { // never read the body of an unknown sender
-		sentBy(r, g.AgentBodies, name)
+		attribute(r, g.AgentBodies, name)
 		var ok bool
 		if body, ok = reply.Text(w, r, bound.Body(reflect.TypeFor[api.Pull]())); !ok {
 			return nil, false
@@ -43,7 +43,7 @@ func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, 
 			name = "machine " + instance
 		}
 	}
-	if !g.paced(w, name, err == nil) {
+	if !g.allow(w, name, err == nil) {
 		return nil, false
 	}
 	switch {

@@ -76,7 +76,7 @@ func TestSpeaks_RefusesOtherProtocolVersionsWithAFix(t *testing.T) {
 			r.Header.Set(api.WireHeader, c.header)
 		}
 		rec := httptest.NewRecorder()
-		if speaks(rec, r, c.oldest, c.newest) {
+		if checkVersion(rec, r, c.oldest, c.newest) {
 			rec.WriteHeader(200)
 		}
 		var p api.Problem

@@ -14,7 +14,7 @@ const (
 )
 
 // errReads means that the user's other requests took all of readPatience.
-var errReads = errors.New("as many requests of this user are being answered as one may have")
+var errReads = errors.New("this user has too many requests in progress")
 
 // Reads bounds the concurrent reads of each user; further ones wait.
 type Reads struct {

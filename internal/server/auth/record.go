@@ -109,6 +109,6 @@ func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 	defer cancel()
 	if err := g.Control.Propose(ctx, g.acted(c.Act, outcome)); err != nil && ctx.Err() == nil &&
 		!errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
-		g.Log.Error("act not put on record", "who", c.Act.Who, "route", c.Act.Route, "error", err)
+		g.Log.Error("cannot record an act", "who", c.Act.Who, "route", c.Act.Route, "error", err)
 	}
 }

@@ -19,9 +19,9 @@ func (s *Streams) Open(caller string, each, most int) (end func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.all >= most:
-		return nil, fmt.Errorf("%d streams are open, which is as many as this server serves", s.all)
+		return nil, fmt.Errorf("%d streams are open, which is the limit of this server", s.all)
 	case s.of[caller] >= each:
-		return nil, fmt.Errorf("%d streams are open here, which is as many as one may have", s.of[caller])
+		return nil, fmt.Errorf("%d streams are open, which is the limit of one caller", s.of[caller])
 	}
 	if s.of == nil {
 		s.of = map[string]int{}

@@ -145,11 +145,11 @@ func checkFee(f client.Fee) (field, title, fix string) {
 	first, _ := utf8.DecodeRuneInString(f.Name)
 	switch {
 	case len(f.Name) > mostName || !unicode.IsLetter(first) || strings.ContainsFunc(f.Name, unicode.IsControl):
-		return "name", "this is no name of a fee", "write up to 80 letters, the first a letter"
+		return "name", "this is not a valid name of a fee", "write up to 80 letters, the first a letter"
 	case f.Amount.Sign() < 0:
 		return "amount", "the amount is below zero", "write what a month costs"
 	case !f.Amount.IsZero() && !f.Currency.Valid():
-		return "currency", "this is no currency", "write its code of three letters, such as USD"
+		return "currency", "this is not a currency", "write its code of three letters, such as USD"
 	}
 	for field, text := range map[string]string{"since": f.Since, "until": f.Until} {
 		if at, err := time.Parse("2006-01", text); text != "" && (err != nil || at.Year() < 1970) {

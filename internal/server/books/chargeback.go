@@ -105,7 +105,7 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 	for _, f := range fees {
 		m.AddFee(f.Name, f.Amount, f.Currency)
 	}
-	if err := b.knowsTeams(m, rule); err != nil {
+	if err := b.checkTeams(m, rule); err != nil {
 		return v, err
 	}
 	shares := map[lineKey][]client.ChargebackShare{}
@@ -137,8 +137,8 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 
 var errNoTeam = errors.New("there is no such team, and it had no cost in the month")
 
-// knowsTeams rejects a share for an unknown team: a typo would otherwise misdirect the money.
-func (b *Books) knowsTeams(m *chargeback.Month, rule chargeback.Rule) error {
+// checkTeams rejects a share for an unknown team: a typo would otherwise misdirect the money.
+func (b *Books) checkTeams(m *chargeback.Month, rule chargeback.Rule) error {
 	for _, s := range rule.Shares {
 		had := slices.ContainsFunc(m.Teams(), func(a *chargeback.Account) bool { return a.Name == s.Team })
 		if !had && !b.HasTeam(s.Team) {

@@ -69,7 +69,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	switch {
 	case err != nil && began:
 		if r.Context().Err() == nil {
-			b.Errors.Error("export broken off", "error", err)
+			b.Errors.Error("export aborted", "error", err)
 		}
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:

@@ -55,8 +55,8 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 		return v, fmt.Errorf("job %s is not known", id)
 	}
 	b.outcome(&v, j, now)
-	running := b.tries(&v, j, now)
-	b.worth(&v, j, interval)
+	running := b.addAttempts(&v, j, now)
+	b.addSavings(&v, j, interval)
 	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
 	if err != nil {
 		return v, err
@@ -64,7 +64,7 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	if err := b.history(ctx, &v, of, j); err != nil {
 		return v, err
 	}
-	spend(&v, j, postings)
+	addSpending(&v, j, postings)
 	if v.Telemetry, err = b.Telemetry(ctx, j); err != nil {
 		return v, err
 	}
@@ -96,8 +96,8 @@ func (b *Books) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	}
 }
 
-// worth adds what the cost bought: savings, and cost per unit of work.
-func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
+// addSavings adds what the cost bought: savings, and cost per unit of work.
+func (b *Books) addSavings(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 	clock := b.Control.Clock()
 	if v.OnDemandCost != nil && j.State() == core.Succeeded {
 		v.Saved = new(v.OnDemandCost.Sub(v.Cost))
@@ -123,8 +123,8 @@ func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 	}
 }
 
-// tries adds the attempts and their sums. It returns the cost of running machines since their last posting.
-func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
+// addAttempts adds the attempts and their sums. It returns the cost of running machines since their last posting.
+func (b *Books) addAttempts(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
 	v.Uses = map[ledger.Use]money.Amount{}
 	v.Interruptions, v.Tries = []receipt.Interruption{}, []receipt.Try{}
 	for n, a := range j.Attempts() {
@@ -256,12 +256,12 @@ func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j 
 		r.event(e)
 		for _, f := range facts {
 			if d, ok := f.(state.Decided); ok && d.Job == j.ID() {
-				rejected = decided(v, e.At, d, rejected, refusal(e, facts, j.ID()).Reason)
+				rejected = addChoice(v, e.At, d, rejected, refusal(e, facts, j.ID()).Reason)
 			}
 		}
 		return nil
 	})
-	for _, one := range thin(r.all(), 400) {
+	for _, one := range sampleEvenly(r.all(), 400) {
 		if !one.Broken {
 			v.Loss = append(v.Loss, receipt.Sample{Step: one.Step, At: one.At, Value: one.Value.Value})
 		}
@@ -269,8 +269,8 @@ func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j 
 	return err
 }
 
-// decided adds a decision if it differs from the one before. It returns the offers that the decision rejected.
-func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string, refused string) (rejected []string) {
+// addChoice adds a decision if it differs from the one before. It returns the offers that the decision rejected.
+func addChoice(v *receipt.Receipt, at time.Time, d state.Decided, before []string, refused string) (rejected []string) {
 	line := receipt.Decision{MarketAt: at, Take: string(d.Decision.Take), Why: string(d.Decision.Why),
 		Mode: string(d.Decision.Mode), Refused: refused}
 	if d.SameRejected {
@@ -293,8 +293,8 @@ func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string,
 	return line.Rejected
 }
 
-// spend adds the cumulative cost over time: posted costs, and for running machines their prices.
-func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
+// addSpending adds the cumulative cost over time: posted costs, and for running machines their prices.
+func addSpending(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 	times := []time.Time{j.Submitted()}
 	ends := map[string]time.Time{} // of attempts that have ended
 	for _, a := range j.Attempts() {
@@ -306,7 +306,7 @@ func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 			ends[a.ID()] = a.Until()
 		}
 	}
-	for _, l := range thin(v.Loss, 100) {
+	for _, l := range sampleEvenly(v.Loss, 100) {
 		times = append(times, l.At)
 	}
 	slices.SortFunc(times, time.Time.Compare)
@@ -352,8 +352,8 @@ func spentBy(p *ledger.Posting, end, t time.Time) money.Amount {
 	return cost
 }
 
-// thin keeps at most n elements of the list, evenly spaced, including the first and the last.
-func thin[T any](list []T, n int) []T {
+// sampleEvenly keeps at most n elements of the list, evenly spaced, including the first and the last.
+func sampleEvenly[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
 	}

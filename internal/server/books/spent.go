@@ -46,7 +46,7 @@ func (b *Books) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := b.sumSpent(ctx, b.Control.Durable())
 		if err != nil && ctx.Err() == nil {
-			b.Errors.Error("costs not summed", "error", err)
+			b.Errors.Error("cannot sum the costs", "error", err)
 		}
 		_ = wait.For(ctx, spentEvery)
 	}
@@ -146,7 +146,7 @@ func pieceName(after uint64) string { return fmt.Sprintf("%s%020d", spentMeta, a
 func (v *spent) write(ctx context.Context, st Log) error {
 	text, err := json.Marshal(v.fresh)
 	if err != nil {
-		return fmt.Errorf("write kept sums: %w", err)
+		return fmt.Errorf("write the sums of costs: %w", err)
 	}
 	if err := st.PutMeta(ctx, pieceName(v.kept), string(text)); err != nil {
 		return err

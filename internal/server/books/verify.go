@@ -64,7 +64,7 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	case p.s.Seq() != end:
 		return fmt.Errorf("the log ends at event %d, and the state is that of event %d", p.s.Seq(), end)
 	case heads[b.Control.Tenant()] != head:
-		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
+		return errors.New("the last posting differs from the state: postings are missing or were added")
 	}
 	v.Idle, v.Cost, v.Jobs = p.idle, p.idle.Add(p.cost), len(p.archived)
 	for _, j := range p.s.Jobs() {
@@ -88,7 +88,7 @@ func (b *Books) sameArchive(p *proof, end uint64) (err error) {
 		jobs, sum := p.s.ArchivedJobs()
 		if n, has := m.State().ArchivedJobs(); m.ArchivedAt() <= end && (n != jobs || has != sum) {
 			err = fmt.Errorf("the log archives %d jobs with sum %x, and the server has %d with %x: restart the server, which "+
-				"begins from its log", jobs, sum, n, has)
+				"rebuilds its state from the log", jobs, sum, n, has)
 		}
 	})
 	return err
@@ -155,7 +155,7 @@ func (p *proof) archives(f state.JobArchived) error {
 		return err
 	}
 	if !j.Same(kept, !p.holes) {
-		return fmt.Errorf("the record of archived job %s is not as the log says", f.Job)
+		return fmt.Errorf("the record of archived job %s differs from the log", f.Job)
 	}
 	if err := p.sums(j); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (p *proof) archives(f state.JobArchived) error {
 func (p *proof) rehydrates(b state.Rehydrated) error {
 	a, archived := p.archived[b.Job]
 	if !archived || a.record != state.RecordHash(b.Record) {
-		return fmt.Errorf("job %s comes back with another record than it was archived with", b.Job)
+		return fmt.Errorf("job %s is rehydrated from another record than it was archived with", b.Job)
 	}
 	for attempt, spent := range a.spent {
 		p.spent[attempt] = spent
@@ -265,7 +265,7 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Task]mon
 		if i == nil {
 			continue
 		}
-		if _, ends := f.(state.InstanceClosed); ends && i.Shared() && !until.Before(p.changed(i)) {
+		if _, ends := f.(state.InstanceClosed); ends && i.Shared() && !until.Before(p.lastSeatChange(i)) {
 			whole[i] = i.Cost(until)
 		}
 		for _, k := range p.s.TasksOn(i) {
@@ -277,10 +277,10 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Task]mon
 	return due, whole
 }
 
-// changed returns the last time a task came to the machine or left it. It ignores a task that took the machine out
-// of its idle time, because that idle time is reversed. If the provider reports an end before that time, the tasks
-// charged until then have paid for the rest already, and the provider's bill corrects it.
-func (p *proof) changed(i *state.Instance) (last time.Time) {
+// lastSeatChange returns the last time a task came to the machine or left it. It ignores a task that took the
+// machine out of its idle time, because that idle time is reversed. If the provider reports an end before that time,
+// the tasks charged until then have paid for the rest already, and the provider's bill corrects it.
+func (p *proof) lastSeatChange(i *state.Instance) (last time.Time) {
 	take := func(t time.Time) {
 		if t.After(last) {
 			last = t
@@ -344,7 +344,7 @@ func (b *Books) same(p *proof, end uint64) error {
 					err = fmt.Errorf("the log has job %s, and the server does not know it", j.ID())
 				case live.ChangedAt() > end:
 				case !j.Same(live, !p.holes):
-					err = fmt.Errorf("job %s is not as the log says: restart the server, which begins from its log", j.ID())
+					err = fmt.Errorf("job %s differs from the log: restart the server, which rebuilds its state from the log", j.ID())
 				}
 				if err != nil {
 					return

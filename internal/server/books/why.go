@@ -133,7 +133,7 @@ func (c *comparison) answer() client.Why {
 	for _, currency := range slices.Sorted(maps.Keys(c.totals)) {
 		t := c.totals[currency].line("", currency)
 		v.Totals = append(v.Totals, t)
-		if rest, some := between(t, v.Lines); some {
+		if rest, some := unexplained(t, v.Lines); some {
 			v.Between = append(v.Between, rest)
 		}
 		for _, j := range c.jobs[currency].Most(mostMoved) {
@@ -144,8 +144,8 @@ func (c *comparison) answer() client.Why {
 	return v
 }
 
-// between returns the parts of a total that its lines do not explain, and whether there are any.
-func between(total client.WhyLine, lines []client.WhyLine) (rest client.WhyLine, some bool) {
+// unexplained returns the parts of a total that its lines do not explain, and whether there are any.
+func unexplained(total client.WhyLine, lines []client.WhyLine) (rest client.WhyLine, some bool) {
 	rest = client.WhyLine{Currency: total.Currency, Parts: maps.Clone(total.Parts)}
 	for _, l := range lines {
 		if l.Currency != total.Currency {

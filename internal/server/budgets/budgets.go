@@ -117,8 +117,8 @@ func (d *Desk) durable(seq uint64) {
 	d.Control.ReadUpTo(func(*core.Machine) uint64 { return seq })
 }
 
-// shows reports whether the caller may see the limit: that of a team it sees, its own, or any if it sees all teams.
-func shows(c identity.Caller, scope budget.Scope) bool {
+// maySee reports whether the caller may see the limit: that of a team it sees, its own, or any if it sees all teams.
+func maySee(c identity.Caller, scope budget.Scope) bool {
 	kind, name, _ := strings.Cut(string(scope), ":")
 	return c.Role(identity.Everywhere) >= identity.Viewer || kind == "team" && c.Role(name) >= identity.Viewer ||
 		kind == "user" && name == c.User
@@ -127,7 +127,7 @@ func shows(c identity.Caller, scope budget.Scope) bool {
 // Show lists the limits that the caller sees, with their spent and held amounts.
 func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Shares: []string{}, Currency: money.USD}
-	set, b, burn, err := d.booksNow(r.Context())
+	set, b, burn, err := d.accountsNow(r.Context())
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
 		return
@@ -136,7 +136,7 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 		v.Tags = set.Tags
 	}
 	for _, team := range set.Shares {
-		if shows(auth.CallerOf(r), budget.Scope("team:"+team)) {
+		if maySee(auth.CallerOf(r), budget.Scope("team:"+team)) {
 			v.Shares = append(v.Shares, team)
 		}
 	}
@@ -146,7 +146,7 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	}
 	all := auth.Rules(auth.CallerOf(r))
 	for _, l := range set.Limits {
-		if !shows(auth.CallerOf(r), l.Scope) {
+		if !maySee(auth.CallerOf(r), l.Scope) {
 			continue
 		}
 		use := b.Use(l)
@@ -166,9 +166,9 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// nobodys returns why no job can be in the scope, since a misspelt name would guard nothing. Without any teams or
+// checkScope returns why no job can be in the scope, since a misspelt name would guard nothing. Without any teams or
 // users, job files may use any name.
-func (d *Desk) nobodys(scope budget.Scope) (wrong, fix string) {
+func (d *Desk) checkScope(scope budget.Scope) (wrong, fix string) {
 	var users []identity.User
 	var teams []identity.Team
 	d.Gate.People.Read(func(b *identity.Book) { users, teams = b.Users(), b.Teams() })
@@ -264,7 +264,7 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 				webhook.InsideFix, nil)
 			return v, "", false
 		}
-		if wrong, fix := d.nobodys(limit.Scope); wrong != "" {
+		if wrong, fix := d.checkScope(limit.Scope); wrong != "" {
 			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
 			return v, "", false
 		}
@@ -287,7 +287,7 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 		}
 	case b.Share != "":
 		object = "machines of " + b.Share
-		if wrong, fix := d.nobodys(budget.Scope("team:" + b.Share)); wrong != "" {
+		if wrong, fix := d.checkScope(budget.Scope("team:" + b.Share)); wrong != "" {
 			reply.FieldProblem(w, http.StatusUnprocessableEntity, "share", wrong, fix, nil)
 			return v, "", false
 		}

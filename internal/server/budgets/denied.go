@@ -43,12 +43,12 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 			Fix: "run it by itself with scrimp rerun " + no.Job}
 	case core.LimitReached:
 	}
-	return overLimit(c, no.Limit)
+	return refusalOf(c, no.Limit)
 }
 
-// overLimit returns the response for a job that a limit refuses. Only callers who see the limit learn what others
+// refusalOf returns the response for a job that a limit refuses. Only callers who see the limit learn what others
 // have spent and which jobs they have.
-func overLimit(c identity.Caller, no *budget.Refusal) *reply.Refusal {
+func refusalOf(c identity.Caller, no *budget.Refusal) *reply.Refusal {
 	r := &reply.Refusal{Status: http.StatusPaymentRequired, Field: "budget", Title: "a budget refuses the job",
 		Fix: no.Fix, Err: no, Limit: no}
 	switch no.Why {
@@ -56,7 +56,7 @@ func overLimit(c identity.Caller, no *budget.Refusal) *reply.Refusal {
 		r.Status = http.StatusForbidden
 	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
 	}
-	if !shows(c, no.Limit.Scope) {
+	if !maySee(c, no.Limit.Scope) {
 		r.Err, r.Limit = fmt.Errorf("budget %s has no room for it; what is used of it is shown to those who see all teams",
 			no.Limit.Name()), nil
 		switch no.Why {

@@ -27,13 +27,13 @@ func (d *Desk) Guard(ctx context.Context) {
 		case <-t.C:
 		}
 		if err := d.Poll(ctx); err != nil && ctx.Err() == nil {
-			d.Log.Error("budgets not looked at", "error", err)
+			d.Log.Error("cannot check the budgets", "error", err)
 		}
 	}
 }
 
-// booksNow returns the rules and accounts at one durable moment.
-func (d *Desk) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
+// accountsNow returns the rules and accounts at one durable moment.
+func (d *Desk) accountsNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
 	err error) {
 	if no := d.Settled(ctx); no != nil {
 		return rules, b, burn, no.Err
@@ -48,7 +48,7 @@ func (d *Desk) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accou
 
 // Poll checks the limits once. Submissions do not wait while it calls a webhook.
 func (d *Desk) Poll(ctx context.Context) error {
-	_, b, _, err := d.booksNow(ctx)
+	_, b, _, err := d.accountsNow(ctx)
 	if err != nil || len(b.Limits) == 0 {
 		return err
 	}
@@ -56,7 +56,7 @@ func (d *Desk) Poll(ctx context.Context) error {
 	if text, ok, err := d.Meta.Meta(ctx, warnedMeta); err != nil {
 		return err
 	} else if ok && json.Unmarshal([]byte(text), &v.told) != nil {
-		return errors.New("read what budgets have warned of")
+		return errors.New("read the warnings of budgets")
 	}
 	for _, l := range b.Limits {
 		v.shares(ctx, l)
@@ -154,7 +154,7 @@ func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Us
 	if err == nil || errors.Is(err, webhook.ErrRefused) {
 		delete(d.owed, key)
 		if err != nil {
-			d.Log.Warn("webhook of a budget not told", "limit", l.Name(), "host", webhook.Host(l.Notify), "error", err)
+			d.Log.Warn("cannot call the webhook of a budget", "limit", l.Name(), "host", webhook.Host(l.Notify), "error", err)
 		}
 		return true
 	}
@@ -163,7 +163,7 @@ func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Us
 		d.owed = map[string]owed{}
 	}
 	d.owed[key] = owed{now.Add(wait), wait}
-	d.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", webhook.Host(l.Notify),
+	d.Log.Warn("cannot reach the webhook of a budget yet", "limit", l.Name(), "host", webhook.Host(l.Notify),
 		"again_in", wait, "error", err)
 	return false
 }

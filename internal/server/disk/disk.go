@@ -71,16 +71,16 @@ func leftOf(s *syscall.Statfs_t) Left {
 
 // Full returns an error if n more bytes would use space reserved for the log.
 func (r Room) Full(n int64) error {
-	return r.short(Left{LogReserve + max(0, n), LogEntries}, Left{LogReserve, LogEntries}, "the log of events")
+	return r.shortOf(Left{LogReserve + max(0, n), LogEntries}, Left{LogReserve, LogEntries}, "the log of events")
 }
 
 // Crowded returns an error if a new job would use space reserved for the ends of existing jobs.
 func (r Room) Crowded() error {
 	reserve := Left{EndReserve, EndEntries}
-	return r.short(reserve, reserve, "the log of the jobs that are there")
+	return r.shortOf(reserve, reserve, "the log of the jobs that are there")
 }
 
-func (r Room) short(wanted, kept Left, what string) error {
+func (r Room) shortOf(wanted, kept Left, what string) error {
 	left, known := r()
 	switch {
 	case known && left.Bytes < wanted.Bytes:

@@ -95,7 +95,7 @@ const (
 func (f *Forecaster) Run(ctx context.Context) {
 	mind := plan.NewPlanner()
 	for last := ""; ctx.Err() == nil; {
-		id, q, more := f.foretold(last)
+		id, q, more := f.nextForecast(last)
 		last = id
 		if id == "" {
 			_ = wait.For(ctx, forecastEvery)
@@ -105,7 +105,7 @@ func (f *Forecaster) Run(ctx context.Context) {
 		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
 		var told sim.Forecast
 		if err := isolate.Call(func() { told = sim.Ask(q) }); err != nil { // this job gets no forecast; the others still do
-			f.Errors.Error("the odds of a job are not known", "job", id, "error", err, isolate.Stack(err))
+			f.Errors.Error("cannot forecast a job", "job", id, "error", err, isolate.Stack(err))
 			mind, told = plan.NewPlanner(), sim.Forecast{Halted: true}
 		}
 		f.learn(id, told)
@@ -117,9 +117,9 @@ func (f *Forecaster) Run(ctx context.Context) {
 	}
 }
 
-// foretold returns the next job after last, by name, that can be simulated; "" if there is none. more reports
+// nextForecast returns the next job after last, by name, that can be simulated; "" if there is none. more reports
 // whether another follows it.
-func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool) {
+func (f *Forecaster) nextForecast(last string) (id string, q sim.Scenario, more bool) {
 	f.Control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // in order of name
 			j, _ := m.Job(a.Job())
@@ -155,7 +155,7 @@ func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	held := m.SpotHeld(q.Now)
 	for o, l := range m.Sale() {
 		l.Hazard.Served += held[o.ID]
-		if at, known := opensFor(m, j, &o, q.Now); known {
+		if at, known := machinesFreeAt(m, j, &o, q.Now); known {
 			q.Opens[o.ID] = at
 		}
 		q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, l.Quote)
@@ -164,9 +164,9 @@ func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	return q
 }
 
-// opensFor returns when j gets its machines of a reserved offer that is fully in use. Machines that j itself has
+// machinesFreeAt returns when j gets its machines of a reserved offer that is fully in use. Machines that j itself has
 // count as free.
-func opensFor(m *core.Machine, j *core.Job, o *market.Offer, now time.Time) (at time.Time, known bool) {
+func machinesFreeAt(m *core.Machine, j *core.Job, o *market.Offer, now time.Time) (at time.Time, known bool) {
 	used, frees := m.Frees(o, now)
 	if used == 0 || used < o.Reserved.Count {
 		return at, false // its quote says whether it is available

@@ -66,10 +66,10 @@ func (c *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.state = state
 	read, err := c.read()
 	if err != nil {
-		c.log.Error("the certificate has changed and cannot be read; the one before is shown", "error", err)
+		c.log.Error("cannot read the changed certificate; keeping the previous one", "error", err)
 		return c.now, nil
 	}
 	c.now = read
-	c.log.Info("the certificate was read again", "file", c.cert)
+	c.log.Info("reloaded the certificate", "file", c.cert)
 	return c.now, nil
 }

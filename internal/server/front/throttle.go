@@ -37,7 +37,7 @@ func (m *throttled) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := m.now(); m.told.IsZero() || now.Sub(m.told) >= throttleEvery {
-		m.log.Warn("a connection that does not speak as it should", "error", text, "more_before", m.more)
+		m.log.Warn("bad connection", "error", text, "more_before", m.more)
 		m.told, m.more = now, 0
 	} else {
 		m.more++

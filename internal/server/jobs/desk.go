@@ -62,9 +62,9 @@ const (
 	termsRate, termsBurst = 5, 300
 )
 
-// atTheirPace applies the caller's rate limit, and reports whether the request may go on. If not, it answers with
+// allowed applies the caller's rate limit, and reports whether the request may go on. If not, it answers with
 // what to do instead.
-func atTheirPace(w http.ResponseWriter, r *http.Request, pace *auth.Pace, instead string) bool {
+func allowed(w http.ResponseWriter, r *http.Request, pace *auth.Pace, instead string) bool {
 	ok, wait := pace.TakeMany(auth.CallerOf(r).User, 1, time.Now())
 	if !ok {
 		auth.Slower(w, wait, instead)

@@ -123,7 +123,7 @@ func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, en
 		var out []byte
 		for len(jobs) > 0 {
 			begun := 0
-			if out, jobs, begun = d.feed.those(self, jobs, out[:0]); len(jobs) == 0 {
+			if out, jobs, begun = d.feed.drawJobs(self, jobs, out[:0]); len(jobs) == 0 {
 				out = marked(out, begun, last)
 			}
 			if _, err := w.Write(out); err != nil {
@@ -148,11 +148,11 @@ func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
 	return d.find(id)
 }
 
-// unseen are the facts that change nothing visible in a job.
-var unseen = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"` + state.JobRehydrated{}.Fact() + `"`)}
+// silent are the facts that change nothing visible in a job.
+var silent = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"` + state.JobRehydrated{}.Fact() + `"`)}
 
-// touched lists the jobs that the records concern, each once, in the order of their last record.
-func touched(records []store.Record) []string {
+// touchedJobs lists the jobs that the records concern, each once, in the order of their last record.
+func touchedJobs(records []store.Record) []string {
 	last, n := map[string]int{}, 0
 	add := func(id string) {
 		if n++; id != "" {
@@ -170,7 +170,7 @@ func touched(records []store.Record) []string {
 			_ = json.Unmarshal(r.Facts, &facts) // a record that cannot be read concerns no job
 		}
 		for i := 1; i < len(facts); i += 2 { // facts alternate between name and value
-			if !slices.ContainsFunc(unseen, func(name []byte) bool { return bytes.Equal(name, facts[i-1]) }) {
+			if !slices.ContainsFunc(silent, func(name []byte) bool { return bytes.Equal(name, facts[i-1]) }) {
 				about(facts[i], add)
 			}
 		}

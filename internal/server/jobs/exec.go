@@ -38,7 +38,7 @@ func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !atTheirPace(w, r, d.execPace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
+	if !allowed(w, r, d.execPace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
 		return
 	}
 	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // record the act before it has any effect

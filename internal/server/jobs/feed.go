@@ -91,7 +91,7 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 			break
 		}
 		last := records[len(records)-1].Seq
-		for _, id := range touched(records) {
+		for _, id := range touchedJobs(records) {
 			f.add(id, last)
 		}
 		f.seq = last
@@ -181,9 +181,9 @@ func (f *feed) one(ctx context.Context, id string) (drawing, bool, error) {
 	return d, ok, nil
 }
 
-// those appends jobs that the watcher may see to out, up to a chunk. It returns the jobs that are left, and where in
+// drawJobs appends jobs that the watcher may see to out, up to a chunk. It returns the jobs that are left, and where in
 // out the last event starts.
-func (f *feed) those(w *watcher, jobs []string, out []byte) (_ []byte, left []string, last int) {
+func (f *feed) drawJobs(w *watcher, jobs []string, out []byte) (_ []byte, left []string, last int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()

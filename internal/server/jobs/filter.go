@@ -31,13 +31,13 @@ func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, fi
 				continue
 			}
 			if !slices.Contains(core.States, core.State(name)) {
-				return f, "state", fmt.Sprintf("there is no state %.40q", name)
+				return f, "state", fmt.Sprintf("unknown state %.40q", name)
 			}
 			f.states = append(f.states, core.State(name))
 		}
 	}
 	if _, err := path.Match(f.name, ""); err != nil {
-		return f, "name", "name is no pattern, such as lm-*"
+		return f, "name", "name is not a pattern such as lm-*"
 	}
 	for _, tag := range q["tag"] {
 		key, value, _ := strings.Cut(tag, "=")

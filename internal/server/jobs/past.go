@@ -29,7 +29,7 @@ func (p *past) page(ctx context.Context, log Log, after uint64) (jobs []string, 
 	if err != nil || len(records) == 0 {
 		return nil, after, 0, err
 	}
-	jobs, last = touched(records), records[len(records)-1].Seq
+	jobs, last = touchedJobs(records), records[len(records)-1].Seq
 	if last == pageEnd(after) { // otherwise the page is still growing
 		if p.pages == nil || len(p.pages) >= mostPages {
 			p.pages = map[uint64][]string{}

@@ -19,13 +19,13 @@ import (
 // Pause lets a job save, release its machine and wait.
 func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Pause](w, r)
-	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
+	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
 	done := false
 	var no *reply.Refusal
-	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
+	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = checkPause(j, b.Force) }) {
 		d.job(w, r)
 		return
 	}
@@ -35,14 +35,14 @@ func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 	}
 	if done {
 		auth.CallOf(r).Written = true // it is in the log already
-	} else if !d.told(w, r, id, core.JobPaused{Job: id}) {
+	} else if !d.proposeEvent(w, r, id, core.JobPaused{Job: id}) {
 		return
 	}
 	d.Get(w, r)
 }
 
-// mayPause returns why a job cannot be paused. done means that it is paused or will be.
-func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
+// checkPause returns why a job cannot be paused. done means that it is paused or will be.
+func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	is := fmt.Sprintf("job %s is %s", j.ID(), j.State())
 	switch {
 	case j.State() == core.Paused, j.Pausing():
@@ -76,8 +76,8 @@ func unowned(j *core.Job) *reply.Refusal {
 		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
-// told writes an event about a job, or answers that it could not.
-func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
+// proposeEvent writes an event about a job, or answers that it could not.
+func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
 	e := d.Gate.Event(r, b)
 	if err := d.Gate.Propose(r, id, e); err != nil {
 		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
@@ -94,7 +94,7 @@ func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Bo
 // Change updates the terms of a job that has not ended.
 func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Changes](w, r)
-	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
+	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
 	if b == (api.Changes{}) {
@@ -126,7 +126,7 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 		no.Answer(w)
 		return
 	}
-	if d.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
+	if d.proposeEvent(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
 		d.Get(w, r)
 	}
 }
@@ -152,7 +152,7 @@ func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 // Resume continues a job that is paused, or that has ended without success.
 func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Resume](w, r)
-	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
+	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
@@ -165,7 +165,7 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	case no != nil:
 		no.Answer(w)
 		return
-	case d.hasSecrets(w, e, secret.Values{Secrets: b.Secrets, Shell: b.Shell}) && d.told(w, r, id, e):
+	case d.hasSecrets(w, e, secret.Values{Secrets: b.Secrets, Shell: b.Shell}) && d.proposeEvent(w, r, id, e):
 		d.Get(w, r)
 	}
 }
@@ -186,7 +186,7 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 			"make room", id, is.Work.Format("2006-01-02 15:04 MST")),
 			Fix: "submit it again from its folder, with scrimp run"}
 	}
-	if no := needsMore(j, b.Changes); no != nil {
+	if no := checkBudgetRaised(j, b.Changes); no != nil {
 		return e, no
 	}
 	if e.Changes, no = changesOf(b.Changes, d.Control.Now()); no != nil {
@@ -199,8 +199,8 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	return e, no
 }
 
-// needsMore refuses to resume a job that its budget has stopped, unless the budget is raised.
-func needsMore(j *core.Job, c api.Changes) *reply.Refusal {
+// checkBudgetRaised refuses to resume a job that its budget has stopped, unless the budget is raised.
+func checkBudgetRaised(j *core.Job, c api.Changes) *reply.Refusal {
 	if !j.State().Over() || j.Why() != string(policy.BudgetSpent) && j.Why() != string(policy.BudgetShort) {
 		return nil
 	}

@@ -27,10 +27,10 @@ var errNeeded = errors.New("the job goes on from it")
 const latest = "latest"
 
 // errUnwritten means that the log did not accept an act.
-var errUnwritten = errors.New("the log did not take it")
+var errUnwritten = errors.New("the log did not accept the event")
 
 // errStore means that the server does not open the job's store.
-var errStore = errors.New("the server opens no such store")
+var errStore = errors.New("the server does not open such a store")
 
 // storeOf opens the store of a job's checkpoints, for reading, or for writing if makes is set. The caller closes the
 // bucket.
@@ -62,8 +62,9 @@ func (k *Kept) open(ctx context.Context, store string, makes bool) (*blob.Bucket
 	return b, err
 }
 
-// seeded returns the store. If the job did not start from another job's checkpoint, the store ignores copied ones.
-func seeded(store *checkpoint.Store, j *core.Job) *checkpoint.Store {
+// withoutForeignSeeds returns the store. If the job did not start from another job's checkpoint, the store ignores
+// checkpoints copied to it.
+func withoutForeignSeeds(store *checkpoint.Store, j *core.Job) *checkpoint.Store {
 	if j.Source() == nil {
 		return store.Unseeded()
 	}
@@ -92,7 +93,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 		}
 		if b, store, err = k.storeOf(r.Context(), id, job.User(), j, false); err == nil {
 			defer func() { _ = b.Close() }()
-			err = do(seeded(store, job))
+			err = do(withoutForeignSeeds(store, job))
 		}
 	}
 	switch {

@@ -58,7 +58,7 @@ func (k *Kept) copyCheckpoint(ctx context.Context, id, user string, j spec.Job, 
 		return none, err
 	}
 	defer func() { _ = b.Close() }()
-	from = seeded(from, job)
+	from = withoutForeignSeeds(from, job)
 	m, err := from.Find(ctx, name)
 	if err != nil {
 		return none, err

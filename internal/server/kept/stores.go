@@ -57,7 +57,7 @@ func (s Stores) Allows(address string) bool {
 	if u == nil || u.Scheme == "file" && (below(u.Path, s.data) || below(folderOf(u), s.data)) {
 		return false
 	}
-	return slices.ContainsFunc(s.within, func(of *url.URL) bool { return lies(u, of) })
+	return slices.ContainsFunc(s.within, func(of *url.URL) bool { return isWithin(u, of) })
 }
 
 // Shown lists the stores that job files may name, for messages.
@@ -82,9 +82,9 @@ func (s Stores) Fix() string {
 // allowed now.
 func (s Stores) OfJob(user, address string) bool { return user == auth.OwnerName || s.Allows(address) }
 
-// lies reports whether a store equals another or is a part of it: the same bucket with the same options, or a folder
-// within the folder.
-func lies(u, of *url.URL) bool {
+// isWithin reports whether a store equals another or is a part of it: the same bucket with the same options, or a
+// folder within the folder.
+func isWithin(u, of *url.URL) bool {
 	mine, its := u.Query(), of.Query()
 	prefix, at := mine.Get("prefix"), its.Get("prefix")
 	mine.Del("prefix")
@@ -93,15 +93,15 @@ func lies(u, of *url.URL) bool {
 	case u.Scheme != of.Scheme || u.Host != of.Host || !maps.EqualFunc(mine, its, slices.Equal):
 		return false
 	case u.Scheme == "file":
-		return below(folderOf(u), folderOf(of)) && !climbs(prefix)
+		return below(folderOf(u), folderOf(of)) && !hasDotDot(prefix)
 	}
-	return strings.Trim(u.Path, "/") == "" && !climbs(prefix) && below("/"+prefix, "/"+at)
+	return strings.Trim(u.Path, "/") == "" && !hasDotDot(prefix) && below("/"+prefix, "/"+at)
 }
 
 // folderOf returns the folder in which a store keeps its blobs.
 func folderOf(u *url.URL) string { return path.Join(u.Path, u.Query().Get("prefix")) }
 
-func climbs(prefix string) bool { return slices.Contains(strings.Split(prefix, "/"), "..") }
+func hasDotDot(prefix string) bool { return slices.Contains(strings.Split(prefix, "/"), "..") }
 
 // below reports whether a path is a folder or within it.
 func below(name, folder string) bool {

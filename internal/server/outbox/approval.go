@@ -43,7 +43,7 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			o.Log.Warn("webhook of a budget not told of an approval that is asked for", "limit", t.Limit, "job", n.Job,
+			o.Log.Warn("cannot request an approval from the webhook of a budget", "limit", t.Limit, "job", n.Job,
 				"error", err)
 		}
 	}
@@ -51,6 +51,6 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		return
 	}
 	if err := os.WriteFile(filepath.Join(o.Dir, askedFolder, n.Job), nil, 0o600); err != nil {
-		o.Log.Warn("not noted that an approval was asked for; it is asked for again", "job", n.Job, "error", err)
+		o.Log.Warn("cannot record the request for an approval; it will be repeated", "job", n.Job, "error", err)
 	}
 }

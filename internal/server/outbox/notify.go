@@ -58,7 +58,7 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	}
 	raw, _, err := o.Control.Spec(ctx, n.Job)
 	if err != nil {
-		o.Log.Warn("webhook not told; the next start does it", "job", n.Job, "error", err)
+		o.Log.Warn("cannot call the webhook; the next start retries", "job", n.Job, "error", err)
 		return
 	}
 	j, err := spec.Decode(raw)
@@ -71,10 +71,10 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			o.Log.Warn("webhook not told", "job", n.Job, "error", err)
+			o.Log.Warn("cannot call the webhook", "job", n.Job, "error", err)
 		}
 		if err := os.WriteFile(filepath.Join(o.Dir, toldFolder, n.Told()), nil, 0o600); err != nil {
-			o.Log.Warn("not noted that the webhook was told; it is told again", "job", n.Job, "error", err)
+			o.Log.Warn("cannot record the call of the webhook; it will be repeated", "job", n.Job, "error", err)
 		}
 	}
 	defer o.Turns.Alone("secrets " + n.Job)() // serialize with a resumption, which brings the secrets anew
@@ -92,7 +92,7 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 func (o *Outbox) secrets(job string) map[string]string {
 	m, err := o.Vault.Open(job)
 	if err != nil {
-		o.Log.Error("secrets not read", "job", job, "error", err)
+		o.Log.Error("cannot read the secrets", "job", job, "error", err)
 	}
 	return m.Secrets
 }
@@ -100,6 +100,6 @@ func (o *Outbox) secrets(job string) map[string]string {
 // Forget deletes the secrets of a job that has ended.
 func (o *Outbox) Forget(job string) {
 	if err := o.Vault.Forget(job); err != nil {
-		o.Log.Warn("secrets not forgotten", "job", job, "error", err)
+		o.Log.Warn("cannot forget the secrets", "job", job, "error", err)
 	}
 }

@@ -68,15 +68,15 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 	dir := filepath.Join(o.Dir, toldFolder)
 	made := os.Mkdir(dir, 0o700)
 	if made != nil && !errors.Is(made, os.ErrExist) {
-		return nil, fmt.Errorf("make the folder of what was told: %w", made)
+		return nil, fmt.Errorf("create the folder of calls made: %w", made)
 	}
 	told, err := listed(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at what was told: %w", err)
+		return nil, fmt.Errorf("read the calls made: %w", err)
 	}
 	sealed, err := o.Vault.Jobs()
 	if err != nil {
-		return nil, fmt.Errorf("look at the secrets: %w", err)
+		return nil, fmt.Errorf("list the secrets: %w", err)
 	}
 	due := func(j *core.Job) bool { return j.Terms().Notify && !told[core.ToldOf(j.ID(), j.Reopened())] }
 	o.Control.Read(func(m *core.Machine) {
@@ -100,14 +100,14 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 	if made != nil {
 		return list, nil
 	}
-	return nil, noted(dir, list)
+	return nil, markMade(dir, list)
 }
 
-// noted records the calls in the list as made.
-func noted(dir string, list []core.Notify) error {
+// markMade records the calls in the list as made.
+func markMade(dir string, list []core.Notify) error {
 	for _, n := range list {
 		if err := os.WriteFile(filepath.Join(dir, n.Told()), nil, 0o600); err != nil {
-			return fmt.Errorf("look at what was told: %w", err)
+			return fmt.Errorf("read the calls made: %w", err)
 		}
 	}
 	return nil
@@ -117,11 +117,11 @@ func noted(dir string, list []core.Notify) error {
 func (o *Outbox) Unasked() (list []core.Notify, err error) {
 	dir := filepath.Join(o.Dir, askedFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of what was asked for: %w", err)
+		return nil, fmt.Errorf("create the folder of requested approvals: %w", err)
 	}
 	asked, err := listed(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at what was asked for: %w", err)
+		return nil, fmt.Errorf("read the requested approvals: %w", err)
 	}
 	o.Control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {

@@ -37,7 +37,7 @@ func (p *costsPage) command() string {
 // commandOf appends those flags that are set to a command.
 func commandOf(text string, flags url.Values, names ...string) string {
 	for _, flag := range names {
-		if v := flags.Get(flag); v != "" && strings.IndexFunc(v, odd) < 0 {
+		if v := flags.Get(flag); v != "" && strings.IndexFunc(v, needsQuotes) < 0 {
 			text += " --" + flag + " " + v
 		} else if v != "" {
 			text += " --" + flag + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"
@@ -46,8 +46,8 @@ func commandOf(text string, flags url.Values, names ...string) string {
 	return text
 }
 
-// odd reports whether a character may have a meaning to a shell.
-func odd(r rune) bool {
+// needsQuotes reports whether a character may have a meaning to a shell.
+func needsQuotes(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:", r)
 }
 
@@ -171,7 +171,7 @@ func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 
 // plainCell returns the text so that no spreadsheet takes it for a formula.
 func plainCell(s string) string {
-	s = strings.Map(harmless, s)
+	s = strings.Map(sanitize, s)
 	if strings.ContainsAny(s[:min(1, len(s))], "=+-@\t\r|%") {
 		return "'" + s
 	}

@@ -273,7 +273,7 @@ func estimates(v *visit) (any, error) {
 	}
 	bias, off := 0.0, 0.0
 	for _, r := range p.Runs {
-		if x, known := offBy(r); known && r.State == "succeeded" {
+		if x, known := relativeError(r); known && r.State == "succeeded" {
 			p.Compared, bias, off = p.Compared+1, bias+x, off+max(x, -x)
 		}
 	}
@@ -283,8 +283,8 @@ func estimates(v *visit) (any, error) {
 	return p, nil
 }
 
-// offBy returns how much more a run cost than expected, as a share of the expected cost.
-func offBy(r client.Run) (share float64, known bool) {
+// relativeError returns how much more a run cost than expected, as a share of the expected cost.
+func relativeError(r client.Run) (share float64, known bool) {
 	if r.ExpectedCost == nil || r.ExpectedCost.Sign() <= 0 {
 		return 0, false
 	}
@@ -295,7 +295,7 @@ func offBy(r client.Run) (share float64, known bool) {
 func signed(v any) template.HTML {
 	f, known := floatOf(v)
 	if r, ok := v.(client.Run); ok {
-		f, known = offBy(r)
+		f, known = relativeError(r)
 	}
 	if !known {
 		return unknown

@@ -94,9 +94,9 @@ func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	_ = z.Close()
 }
 
-// harmless replaces invisible characters and those that change the text direction, since names, tags and output come
+// sanitize replaces invisible characters and those that change the text direction, since names, tags and output come
 // from other users.
-func harmless(c rune) rune {
+func sanitize(c rune) rune {
 	switch {
 	case c == '\n' || c == '\t':
 		return c

@@ -114,7 +114,7 @@ func reasonOf(j client.Job) string {
 	case j.State == "running" || j.State == "succeeded":
 		return ""
 	}
-	return wordsOf(j.Why)
+	return readable(j.Why)
 }
 
 // shares computes the used shares of the steps, the budget and the time.
@@ -325,5 +325,5 @@ func measured(name string, v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// wordsOf makes a machine-readable reason readable.
-func wordsOf(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
+// readable formats a machine-readable reason for people.
+func readable(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

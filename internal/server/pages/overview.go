@@ -183,7 +183,7 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 		}
 	}
 	for _, j := range live {
-		if a := ofLive(v, j); a != nil {
+		if a := attentionOf(v, j); a != nil {
 			list = append(list, *a)
 		}
 	}
@@ -208,8 +208,8 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 	return list
 }
 
-// ofLive returns what an unfinished job needs from a user; nil: nothing.
-func ofLive(v *visit, j client.Job) *attention {
+// attentionOf returns what an unfinished job needs from a user; nil: nothing.
+func attentionOf(v *visit, j client.Job) *attention {
 	a := attention{Level: "wait", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID, Since: j.Submitted}
 	switch {
 	case j.State == "held":

@@ -150,7 +150,7 @@ func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
 	if err := layouts()[p.file].ExecuteTemplate(&b, "layout.html", f); err != nil {
 		return nil, err
 	}
-	return bytes.Map(harmless, b.Bytes()), nil
+	return bytes.Map(sanitize, b.Bytes()), nil
 }
 
 // navigation lists the pages that the reader may open.

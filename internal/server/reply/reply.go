@@ -86,7 +86,7 @@ func unencodable(err error) bool {
 }
 
 // errNotText means that a body is not UTF-8, so it cannot be JSON.
-var errNotText = errors.New("it is not encoded as UTF-8")
+var errNotText = errors.New("it is not UTF-8")
 
 // Body decodes the body of a request, one JSON value within the bounds of its type, or answers what is wrong with
 // it.
@@ -149,7 +149,7 @@ func Bytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 }
 
 // ErrCrowded means that request bodies use all the memory that they may.
-var ErrCrowded = errors.New("requests that are on their way take as much memory as the server gives them")
+var ErrCrowded = errors.New("requests in progress use all the memory for bodies")
 
 // Holder is a body that counts its bytes in memory.
 type Holder interface {

@@ -22,7 +22,7 @@ const longestDetail = 200
 func wants(b client.GC) string {
 	text := "what is due"
 	if b.OlderThan > 0 {
-		text = "older than " + spoken(b.OlderThan)
+		text = "older than " + formatSpan(b.OlderThan)
 	}
 	if len(b.Only) > 0 {
 		text += ", only " + strings.Join(b.Only, ", ")

@@ -101,7 +101,7 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 	defer q.mu.Unlock()
 	if now := time.Now(); now.After(q.next) {
 		if err := q.measure(ctx); err != nil {
-			return 0, fmt.Errorf("measure what %s uses: %w", team, err)
+			return 0, fmt.Errorf("measure the disk usage of %s: %w", team, err)
 		}
 		q.next = time.Now().Add(max(measureEvery, rest*time.Since(now)))
 	}
@@ -122,8 +122,8 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 		}
 	}
 	if limit := q.Limits()[team]; limit > 0 && u.bytes+n > limit {
-		return u.bytes, fmt.Errorf("%w: team %s has %s of %s, and this is %s more", ErrQuota, team, about(u.bytes),
-			about(limit), about(n))
+		return u.bytes, fmt.Errorf("%w: team %s has %s of %s, and this is %s more", ErrQuota, team, formatBytes(u.bytes),
+			formatBytes(limit), formatBytes(n))
 	}
 	for _, sum := range fresh {
 		u.has[sum] = true
@@ -132,8 +132,8 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 	return u.bytes, nil
 }
 
-// about formats a size.
-func about(n int64) string { return size.Bytes(n).String() }
+// formatBytes formats a size.
+func formatBytes(n int64) string { return size.Bytes(n).String() }
 
 // measure sums the usage of the teams with a limit. The caller holds mu.
 func (q *Quota) measure(ctx context.Context) error {

@@ -117,10 +117,10 @@ func (d *Desk) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			d.Errors.Error("what is old was not removed", "error", err)
+			d.Errors.Error("cannot remove old files", "error", err)
 		}
 		if len(done.Items) > 0 {
-			d.Errors.Info("what was old is removed", "things", len(done.Items), "bytes", done.Bytes)
+			d.Errors.Info("removed old files", "things", len(done.Items), "bytes", done.Bytes)
 		}
 	}
 }
@@ -196,11 +196,11 @@ func (t *taking) old(job, kind string, changed time.Time) (why string, is bool, 
 		return "", false, nil
 	}
 	age := t.now.Sub(o.ended)
-	return fmt.Sprintf("its job was over %s ago", spoken(age)), age > span, nil
+	return fmt.Sprintf("its job was over %s ago", formatSpan(age)), age > span, nil
 }
 
-// spoken formats a duration for people.
-func spoken(d time.Duration) string {
+// formatSpan formats a duration for people.
+func formatSpan(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	}

@@ -236,7 +236,7 @@ func (t *taking) machines() (err error) {
 		for _, f := range left {
 			if age := t.now.Sub(f.Changed); age > span {
 				t.item(client.GCItem{Kind: client.GCMachines, Name: f.Instance, Bytes: disk.Used(f.Path),
-					Why: "the machine ended " + spoken(age) + " ago"}, nil, func() error { return removeAll(f.Path) })
+					Why: "the machine ended " + formatSpan(age) + " ago"}, nil, func() error { return removeAll(f.Path) })
 			}
 		}
 	}

@@ -22,8 +22,8 @@ const vaultKey = "secrets.key"
 
 // Secrets are in a folder with a file for each job.
 const (
-	folder    = "secrets"
-	sealedEnd = ".sealed"
+	folder       = "secrets"
+	sealedSuffix = ".sealed"
 )
 
 // Vault keeps the values of jobs' secrets in a data folder, sealed with AES-256-GCM under the folder's key.
@@ -35,8 +35,8 @@ type Values struct {
 	Shell   map[string]string // variables of the submitter's shell
 }
 
-// shellMark is the prefix of shell variables in a sealed file. Names of variables contain no spaces.
-const shellMark = "shell "
+// shellPrefix is the prefix of shell variables in a sealed file. Names of variables contain no spaces.
+const shellPrefix = "shell "
 
 // flat returns the values in the form of a sealed file.
 func (v *Values) flat() map[string]string {
@@ -45,7 +45,7 @@ func (v *Values) flat() map[string]string {
 		all = map[string]string{}
 	}
 	for name, value := range v.Shell {
-		all[shellMark+name] = value
+		all[shellPrefix+name] = value
 	}
 	return all
 }
@@ -53,7 +53,7 @@ func (v *Values) flat() map[string]string {
 func valuesOf(flat map[string]string) (v Values) {
 	v.Secrets = map[string]string{}
 	for name, value := range flat {
-		if of, ok := strings.CutPrefix(name, shellMark); ok {
+		if of, ok := strings.CutPrefix(name, shellPrefix); ok {
 			if v.Shell == nil {
 				v.Shell = map[string]string{}
 			}
@@ -100,7 +100,7 @@ func (v Vault) cipher() (cipher.AEAD, error) {
 }
 
 // File returns the path of a job's secrets.
-func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedEnd) }
+func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedSuffix) }
 
 // Keep seals the values for their job: under another job's name they do not open.
 func (v Vault) Keep(job string, values Values) error {
@@ -167,7 +167,7 @@ func (v Vault) Jobs() (map[string]bool, error) {
 	}
 	jobs := make(map[string]bool, len(entries))
 	for _, e := range entries {
-		if job, sealed := strings.CutSuffix(e.Name(), sealedEnd); sealed {
+		if job, sealed := strings.CutSuffix(e.Name(), sealedSuffix); sealed {
 			jobs[job] = true
 		}
 	}

@@ -77,7 +77,7 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	}
 	v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
 	if !stage.Always && beyond == "" {
-		found, err := f.reuses(ctx, s, v)
+		found, err := f.reuseEarlier(ctx, s, v)
 		if found || err != nil {
 			return err
 		}
@@ -162,8 +162,8 @@ func (f *Files) itemOf(ctx context.Context, job string, file checkpoint.File) wo
 	return i
 }
 
-// reuses changes the move to a reuse of an earlier run, if all its outputs still exist.
-func (f *Files) reuses(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
+// reuseEarlier changes the move to a reuse of an earlier run, if all its outputs still exist.
+func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
 	var was groups.Stage
 	f.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(s.Group)

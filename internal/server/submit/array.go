@@ -34,7 +34,7 @@ func ofGroup(b api.Submission) string {
 // Group submits a job as an array or a study, or stages as a pipeline.
 func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
-	if !ok || d.crowded(w, r) {
+	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
 	if b.Pipeline != nil {
@@ -118,10 +118,10 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		no = d.wouldRefuse(c, e)
 	}
 	if no == nil {
-		no = d.keepWork(r, id, j.Team, b)
+		no = d.storeWork(r, id, j.Team, b)
 	}
 	if no == nil && run.Pipeline != nil {
-		no = d.absent(id, b, run)
+		no = d.checkInputs(id, b, run)
 	}
 	lost := false // the outcome of the write is unknown
 	if no == nil {

@@ -65,11 +65,11 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 	same := false
 	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // its act follows it
 		a, ok := next.Body.(core.Audited)
-		if alone := ok && a.Act.Object == name && strings.HasPrefix(a.Act.Detail, asksFor); alone {
+		if alone := ok && a.Act.Object == name && strings.HasPrefix(a.Act.Detail, fingerprintPrefix); alone {
 			same = a.Act.Detail == fingerprint(b)
 		} else { // from a batch: such a job has a job file only
 			sent, err := json.Marshal(b.Spec) // in the form of the log
-			same = err == nil && bytes.Equal(sent, text) && !besides(b)
+			same = err == nil && bytes.Equal(sent, text) && !hasExtras(b)
 		}
 	}
 	if !same {
@@ -80,8 +80,8 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 	return name, nil
 }
 
-// besides reports whether a submission has more than a job file.
-func besides(b api.Submission) bool {
+// hasExtras reports whether a submission has more than a job file.
+func hasExtras(b api.Submission) bool {
 	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets)+len(b.Shell) > 0
 }
 
@@ -131,7 +131,7 @@ func (d *Desk) seen(c identity.Caller, name string, group bool) (v any, ok bool)
 // Many submits many jobs in one transaction. An error in one refuses all.
 func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	list, ok := reply.Body[[]api.Submission](w, r)
-	if !ok || d.crowded(w, r) {
+	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
 	if len(list) == 0 || len(list) > maxBatch {
@@ -214,7 +214,7 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 		}
 		no := b.d.proven(b.r.Context(), auth.CallerOf(b.r), b.list[i], b.jobs[i])
 		if no == nil {
-			no = b.d.unsold(b.list[i], b.jobs[i])
+			no = b.d.checkOffers(b.list[i], b.jobs[i])
 		}
 		if no != nil {
 			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
@@ -271,7 +271,7 @@ func (b *batch) submit() *reply.Refusal {
 		return nil
 	}
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
-	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
+	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, fingerprintPrefix, b.all.Sum(nil)[:8])
 	err := b.d.Gate.ProposeWith(b.r, first, detail, b.events...)
 	if err != nil {
 		no := budgets.Denied(auth.CallerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
@@ -317,13 +317,13 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 		case ofGroup(*b) != "":
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: ofGroup(*b),
 				Title: "a group of jobs is in the batch", Fix: "submit it alone, with POST /v1/groups"}
-		case besides(*b):
+		case hasExtras(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
 		case len(j.Inherit) > 0:
 			no = shellOf(r, *b, j)
-		case d.keepsElsewhere(c, j) != nil:
-			no = d.keepsElsewhere(c, j)
+		case d.checkStore(c, j) != nil:
+			no = d.checkStore(c, j)
 		case wrongKey(b.Key) != "":
 			no = &reply.Refusal{Status: http.StatusBadRequest, Field: "key", Title: wrongKey(b.Key),
 				Fix: "send a random one of 24 digits"}

@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// crowded refuses submissions while the log has so little room left that it is reserved for existing jobs. With
+// refuseWhenFull refuses submissions while the log has so little room left that it is reserved for existing jobs. With
 // PostgreSQL, the log is on another disk.
-func (d *Desk) crowded(w http.ResponseWriter, r *http.Request) bool {
+func (d *Desk) refuseWhenFull(w http.ResponseWriter, r *http.Request) bool {
 	if !d.LogHere {
 		return false
 	}

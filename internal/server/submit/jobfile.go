@@ -26,10 +26,10 @@ func shellOf(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
 	return jobs.Shell(auth.BySocket(r), b.Shell, j.Inherit)
 }
 
-// unsold refuses a job that is restricted to unknown engines. Unless the caller accepts a wait, it also refuses a
+// checkOffers refuses a job that is restricted to unknown engines. Unless the caller accepts a wait, it also refuses a
 // job that no present offer fits: accelerator, memory for its model, image, or the number of machines at once.
-func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
-	if no := d.nowhere(j); no != nil {
+func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
+	if no := d.checkEngines(j); no != nil {
 		return no
 	}
 	fewest := j.FewestNodes()
@@ -75,9 +75,9 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 	return no
 }
 
-// nowhere refuses a job that is restricted to unknown engines or zones. A new engine needs a restart of the server,
-// so waiting would not help.
-func (d *Desk) nowhere(j spec.Job) *reply.Refusal {
+// checkEngines refuses a job that is restricted to unknown engines or zones. A new engine needs a restart of the
+// server, so waiting would not help.
+func (d *Desk) checkEngines(j spec.Job) *reply.Refusal {
 	if !slices.ContainsFunc(j.AnyOf, func(v spec.Variant) bool { return v.Engine != "" }) {
 		return nil
 	}
@@ -115,9 +115,9 @@ func atOnce(n *plan.Need, sale []*state.Listing) (most int, limited bool) {
 	return most, limited
 }
 
-// keepsElsewhere refuses a job with a checkpoint store that the server, or its machines with the server's keys, may
+// checkStore refuses a job with a checkpoint store that the server, or its machines with the server's keys, may
 // not open.
-func (d *Desk) keepsElsewhere(c identity.Caller, j spec.Job) *reply.Refusal {
+func (d *Desk) checkStore(c identity.Caller, j spec.Job) *reply.Refusal {
 	if d.Kept.Stores.OfJob(c.User, j.Checkpoint.Store) {
 		return nil
 	}

@@ -88,10 +88,10 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		}
 		j, no := d.jobOf(&one)
 		if no == nil {
-			no = unfitStage(j)
+			no = checkStage(j)
 		}
 		if no == nil {
-			no = d.unsold(one, j)
+			no = d.checkOffers(one, j)
 		}
 		if no != nil {
 			no.Field = fmt.Sprintf("pipeline.stages[%d].job.%s", i, no.Field)
@@ -118,8 +118,8 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 	return specs, nil
 }
 
-// unfitStage returns why a job cannot be a stage; nil: it can.
-func unfitStage(j spec.Job) *reply.Refusal {
+// checkStage returns why a job cannot be a stage; nil: it can.
+func checkStage(j spec.Job) *reply.Refusal {
 	no := func(field, title, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
 	}
@@ -146,8 +146,8 @@ func (d *Desk) inherited(b api.Submission, whole spec.Job) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// absent refuses a pipeline with a stage input that is neither in the work folder nor an output of a stage.
-func (d *Desk) absent(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
+// checkInputs refuses a pipeline with a stage input that is neither in the work folder nor an output of a stage.
+func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
 	items, err := d.Uploads.Store.Items(id)
 	if err != nil {
 		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the work folder was not read", Err: err,

@@ -37,7 +37,7 @@ func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 // One submits a job.
 func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
-	if !ok || d.crowded(w, r) {
+	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
 	if field := ofGroup(b); field != "" {
@@ -69,11 +69,11 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
 		return "", false
 	}
-	if no = d.keepsElsewhere(c, j); no != nil {
+	if no = d.checkStore(c, j); no != nil {
 		no.Answer(w)
 		return "", false
 	}
-	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b, j.Team) {
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.mayTake(w, r, b, j.Team) {
 		return "", false
 	}
 	if b.Key, ok = keyOf(w, r, b.Key); !ok {
@@ -86,7 +86,7 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 		}
 	}
 	if no = d.proven(r.Context(), c, b, j); no == nil {
-		no = d.unsold(b, j)
+		no = d.checkOffers(b, j)
 	}
 	if no == nil {
 		id, no = in(r, b, j)
@@ -130,7 +130,7 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 		no = d.wouldRefuse(c, e) // a refused job need not copy its checkpoint
 	}
 	if no == nil {
-		no = d.keepWork(r, id, j.Team, b)
+		no = d.storeWork(r, id, j.Team, b)
 	}
 	if no == nil && b.From != "" {
 		body.From, no = d.Kept.Seed(r.Context(), id, c.User, j, b.From)
@@ -180,10 +180,10 @@ func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team
 	return team, project, true
 }
 
-// takesFrom reports whether the caller may use the folder or the job from which the submission takes its work folder
+// mayTake reports whether the caller may use the folder or the job from which the submission takes its work folder
 // or checkpoint; if not, it answers that. Files stay in the team that sent them: only an admin of that team may show
 // them to another.
-func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
+func (d *Desk) mayTake(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
 	if b.Folder != "" && !auth.BySocket(r) { // only the data folder's owner may name a path of this host
 		reply.FieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
 			"upload the folder, as scrimp run does", nil)
@@ -212,8 +212,8 @@ func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submissio
 	return true
 }
 
-// asksFor is the prefix of a fingerprint.
-const asksFor = "asks for "
+// fingerprintPrefix is the prefix of a fingerprint.
+const fingerprintPrefix = "asks for "
 
 // fingerprint identifies what a submission requests. It omits the values of secrets, because readers of the audit
 // log could test guesses.
@@ -229,7 +229,7 @@ func fingerprint(b api.Submission) string {
 		return ""
 	}
 	sum := sha256.Sum256(text)
-	return asksFor + hex.EncodeToString(sum[:8])
+	return fingerprintPrefix + hex.EncodeToString(sum[:8])
 }
 
 // name reserves an unused name for a job until done: the job's own, with a number from the second job on.
@@ -297,9 +297,9 @@ func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []b
 	return taken, err
 }
 
-// keepWork stores the work folder, and the secrets apart from the log.
-func (d *Desk) keepWork(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
-	err := d.folderOf(r, id, b)
+// storeWork stores the work folder, and the secrets apart from the log.
+func (d *Desk) storeWork(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
+	err := d.assignFolder(r, id, b)
 	if err == nil && b.Rerun != "" {
 		if no := d.removed(r, b.Rerun); no != nil {
 			return no
@@ -332,8 +332,8 @@ func (d *Desk) removed(r *http.Request, job string) *reply.Refusal {
 	return kept.RemovedOn(is.Work, "work folder", job, "submit it again from its folder, with scrimp run")
 }
 
-// folderOf gives the job its work folder.
-func (d *Desk) folderOf(r *http.Request, id string, b api.Submission) error {
+// assignFolder gives the job its work folder.
+func (d *Desk) assignFolder(r *http.Request, id string, b api.Submission) error {
 	folders := d.Uploads.Store
 	err := folders.Drop(id) // left by an interrupted submission
 	switch {

@@ -121,7 +121,7 @@ func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo in
 	r.upTo, r.last, r.narrow = end, last, r.narrow+narrow
 	if r.narrow >= compactAt {
 		if err := d.compact(ctx, name, r); err != nil {
-			d.Errors.Warn("measurements not compacted", "of", name, "error", err)
+			d.Errors.Warn("cannot compact telemetry", "of", name, "error", err)
 		}
 	}
 	sent := t.Buckets[len(t.Buckets)-1].Start // dropped buckets are not sent again
@@ -137,7 +137,7 @@ func (d *Desk) write(ctx context.Context, name, job string, r *rank, text []byte
 		return false
 	}
 	if err := d.Store.AppendSeries(ctx, name, text); err != nil {
-		d.Errors.Warn("measurements not kept", "of", name, "error", err)
+		d.Errors.Warn("cannot store telemetry", "of", name, "error", err)
 		r.loaded = false // unknown how much was written
 		return false
 	}
@@ -177,7 +177,7 @@ func (d *Desk) compact(ctx context.Context, name string, r *rank) error {
 	}
 	h, list, err := telemetry.Decode(b)
 	if err != nil && !errors.Is(err, telemetry.ErrTorn) {
-		d.Errors.Warn("measurements are damaged; what stands before is kept", "of", name, "error", err)
+		d.Errors.Warn("telemetry is damaged; keeping the part before", "of", name, "error", err)
 	}
 	list = telemetry.Compact(list)
 	if err := d.Store.PutSeries(ctx, name, telemetry.Encode(h, list)); err != nil {

@@ -55,7 +55,7 @@ func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
 			return some, err
 		}
 		if n.head, n.list, err = telemetry.Decode(b); err != nil {
-			d.Errors.Debug("the end of measurements is left out", "of", name, "error", err)
+			d.Errors.Debug("telemetry is damaged; leaving out its end", "of", name, "error", err)
 		}
 		some = some || len(n.list) > 0
 	}

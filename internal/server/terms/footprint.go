@@ -47,9 +47,9 @@ func footprint(j spec.Job) (f plan.Footprint) {
 	return f
 }
 
-// leftOpen drops the parts of the footprint that the resources decide: if the file states a number of accelerators
+// withoutStated drops the parts of the footprint that the resources decide: if the file states a number of accelerators
 // of a kind, or memory, the job runs on that, whatever the estimate.
-func leftOpen(f plan.Footprint, r spec.Resources) plan.Footprint {
+func withoutStated(f plan.Footprint, r spec.Resources) plan.Footprint {
 	kind, count := r.GPUs()
 	if kind != "" && kind != spec.AnyAccelerator && count.Min == count.Max {
 		return plan.Footprint{}

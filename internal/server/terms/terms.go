@@ -77,7 +77,7 @@ func Need(j spec.Job) plan.Need {
 	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
 	n.Engines, n.Image = j.Places(), j.Image
 	model := footprint(j)
-	n.Footprint = leftOpen(model, j.Resources)
+	n.Footprint = withoutStated(model, j.Resources)
 	for i, v := range j.AnyOf {
 		if v.Place() {
 			continue
@@ -86,7 +86,7 @@ func Need(j spec.Job) plan.Need {
 		if !reflect.ValueOf(v.Resources).IsZero() {
 			w.Requirements = asks(v.Resources)
 			w.Engines = n.Engines
-			w.Footprint = leftOpen(model, v.Resources)
+			w.Footprint = withoutStated(model, v.Resources)
 		}
 		if len(v.Args) > 0 || len(v.Env) > 0 { // it trains in another way, with unknown needs
 			w.Footprint = plan.Footprint{}

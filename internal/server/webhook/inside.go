@@ -24,8 +24,8 @@ var ErrInside = errors.New("it is an address inside the server's network")
 // errPlain refuses a name that a proxy would resolve.
 var errPlain = fmt.Errorf("%w, as far as can be seen through the proxy: give an https address", ErrInside)
 
-// insides lists ranges that net/netip does not call private but that lead inside.
-var insides = []netip.Prefix{
+// innerNets lists ranges that net/netip does not call private but that lead inside.
+var innerNets = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),     // this network
 	netip.MustParsePrefix("100.64.0.0/10"), // behind a carrier's translation
 	netip.MustParsePrefix("192.0.0.0/24"),  // protocol assignments
@@ -55,7 +55,7 @@ func isOwn(a netip.Addr) bool {
 // isInside reports whether a is not a public address, or belongs to this host.
 func isInside(a netip.Addr) bool {
 	a = a.Unmap()
-	return !a.IsGlobalUnicast() || isOwn(a) || a.IsPrivate() || slices.ContainsFunc(insides, func(p netip.Prefix) bool {
+	return !a.IsGlobalUnicast() || isOwn(a) || a.IsPrivate() || slices.ContainsFunc(innerNets, func(p netip.Prefix) bool {
 		return p.Contains(a)
 	})
 }

@@ -78,7 +78,7 @@ func (s Sender) Deliver(ctx context.Context, target, user, job, key string, what
 		}
 		d := max(pause, min(asked, LongestWait))
 		pause = min(2*pause, LongestWait)
-		s.log.Info("webhook not told yet", "job", job, "host", Host(target), "try", n, "again_in", d, "error", err)
+		s.log.Info("cannot call the webhook yet", "job", job, "host", Host(target), "try", n, "again_in", d, "error", err)
 		if err := s.pause(ctx, d); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 // errOther means that the blob in the bucket is not the folder.
-var errOther = errors.New("the bucket holds other bytes than were sent")
+var errOther = errors.New("the blob in the bucket differs from the folder")
 
 // open opens the store of a job with credentials for the job's own prefix.
 func (b *Blobs) open(ctx context.Context, job, store string) (*gcblob.Bucket, error) {
@@ -63,24 +63,24 @@ func (b *Blobs) put(ctx context.Context, job, store string) (r record, err error
 	key := kept.OwnKeys(job) + r.blob().Key()
 	for try := range 2 {
 		if err = write(ctx, bucket, key, folder, r, moved); err != nil {
-			return r, said(ctx, err)
+			return r, withCause(ctx, err)
 		}
 		if err = check(ctx, bucket, key, r, moved); !errors.Is(err, errOther) || try == 1 {
 			break
 		}
 		if err := bucket.Delete(ctx, key); err != nil && !blob.Missing(err) { // a wrong blob is of no use
-			return r, said(ctx, err)
+			return r, withCause(ctx, err)
 		}
 	}
 	if err != nil {
-		return r, said(ctx, err)
+		return r, withCause(ctx, err)
 	}
 	r.Whole = true
 	return r, b.note(job, r)
 }
 
-// said joins an error with the reason for which its context ended.
-func said(ctx context.Context, err error) error {
+// withCause joins an error with the reason for which its context ended.
+func withCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
@@ -156,7 +156,7 @@ func (s *summed) Write(p []byte) (int, error) {
 func (s *summed) sum() string { return hex.EncodeToString(s.Sum(nil)) }
 
 // errGoesOn means that a folder cannot be removed from its bucket during its upload.
-var errGoesOn = errors.New("it is on its way there now")
+var errGoesOn = errors.New("its upload is in progress")
 
 // Drop deletes the copies of a job's work folders from its bucket. If that fails, the record stays, so Jobs still
 // lists the job.
@@ -178,7 +178,7 @@ func (b *Blobs) Drop(ctx context.Context, job string) error {
 }
 
 // errAway means that a store has just failed, so that a thousand jobs do not wait for it one after the other.
-var errAway = errors.New("the bucket did not do it for another job just now")
+var errAway = errors.New("the bucket has just failed for another job")
 
 // alone calls do while no upload of the job can run.
 func (b *Blobs) alone(job, store string, do func() error) (err error) {
@@ -212,7 +212,7 @@ func (b *Blobs) empty(ctx context.Context, job, store string) (err error) {
 	defer end()
 	bucket, err := b.open(ctx, job, store)
 	if err != nil {
-		return said(ctx, err)
+		return withCause(ctx, err)
 	}
 	defer func() { err = errors.Join(err, bucket.Close()) }()
 	for it := bucket.List(&gcblob.ListOptions{Prefix: kept.OwnKeys(job) + api.WorkBlobs}); ; {
@@ -226,7 +226,7 @@ func (b *Blobs) empty(ctx context.Context, job, store string) (err error) {
 			}
 		}
 		if err != nil {
-			return said(ctx, err)
+			return withCause(ctx, err)
 		}
 		moved()
 	}

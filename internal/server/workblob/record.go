@@ -44,7 +44,7 @@ func (b *Blobs) record(job string) (r record, err error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return r, fmt.Errorf("read where the work folder of %s is: %w", job, err)
+		return r, fmt.Errorf("read the record of the work folder of %s: %w", job, err)
 	}
 	return r, nil
 }

@@ -152,7 +152,7 @@ func (b *Blobs) work(ctx context.Context, p *put) {
 	if err != nil {
 		p.err = errors.Join(ErrServer, err)
 		b.failed[p.job] = time.Now()
-		b.Errors.Warn("a work folder is not put into its job's bucket: the server sends it", "job", p.job, "error", err,
+		b.Errors.Warn("cannot upload a work folder to its job's bucket", "job", p.job, "error", err,
 			isolate.Stack(err))
 	} else {
 		p.blob = r.blob()
@@ -185,7 +185,7 @@ func (b *Blobs) Refused(job, attempt, why string) {
 	if r, err := b.record(job); err == nil && r.Whole {
 		r.Whole = false
 		if err := b.note(job, r); err != nil {
-			b.Errors.Warn("that a copy of a work folder is to be read again was not noted", "job", job, "error", err)
+			b.Errors.Warn("cannot record that a copy of a work folder must be checked again", "job", job, "error", err)
 		}
 	}
 }

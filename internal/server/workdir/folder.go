@@ -81,7 +81,7 @@ func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
 		return err
 	}
 	if link != "" {
-		h.Linkname = inward(strings.TrimSuffix(path, rel), rel, link)
+		h.Linkname = relativeLink(strings.TrimSuffix(path, rel), rel, link)
 	}
 	h.Name, h.Uname, h.Gname, h.Uid, h.Gid = filepath.ToSlash(rel), "", "", 0, 0
 	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
@@ -163,7 +163,7 @@ func unpackOne(root *os.Root, path string, h *tar.Header, from io.Reader) error 
 	case tar.TypeReg:
 		return writeOne(root, name, h, from)
 	}
-	return fmt.Errorf("%s is neither a file, a folder nor a link", shown(path))
+	return fmt.Errorf("%s is neither a file, a folder nor a link", quote(path))
 }
 
 func writeOne(root *os.Root, name string, h *tar.Header, from io.Reader) (err error) {

@@ -16,11 +16,11 @@ import (
 // ignoreName is the file with the patterns of what is not copied to machines.
 const ignoreName = ".scrimpignore"
 
-// habits are patterns excluded by default; .scrimpignore can include them again. So are secrets: files in which
+// defaultPatterns are excluded by default; .scrimpignore can include them again. So are secrets: files in which
 // tools keep passwords and keys.
 const (
-	habits  = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
-	secrets = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
+	defaultPatterns = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
+	secrets         = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
 		".git-credentials\n.aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
 )
 
@@ -69,7 +69,7 @@ func ignoreFile(folder string) (func(rel string, isFolder bool) bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ignoreName, err)
 	}
-	patterns := ignore.Parse(habits + secrets + text)
+	patterns := ignore.Parse(defaultPatterns + secrets + text)
 	return func(rel string, isFolder bool) bool {
 		return patterns.Match(filepath.ToSlash(rel), isFolder) || isFolder && fetched(filepath.Join(folder, rel))
 	}, nil
@@ -87,7 +87,7 @@ func Secrets(folder string) (list []string) {
 	if err != nil {
 		return nil // Pack reports the error
 	}
-	without, with := ignore.Parse(habits+text), ignore.Parse(habits+secrets+text)
+	without, with := ignore.Parse(defaultPatterns+text), ignore.Parse(defaultPatterns+secrets+text)
 	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error { // Pack reports errors
 		rel, wrong := filepath.Rel(folder, path)
 		if err != nil || wrong != nil || rel == "." {

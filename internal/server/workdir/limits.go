@@ -67,7 +67,7 @@ func checkPath(name string) error {
 		}
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
-		return fmt.Errorf("the path %s leads out of the folder", shown(name))
+		return fmt.Errorf("the path %s leads out of the folder", quote(name))
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func checkFile(name string, size int64) error {
 	return nil
 }
 
-// shown formats a path for an error.
-func shown(name string) string {
+// quote formats a path for an error.
+func quote(name string) string {
 	if len(name) > 200 {
 		name = name[:200] + "…"
 	}

@@ -18,10 +18,10 @@ const (
 // leadsOut returns the error for a link that leads out of the folder.
 func leadsOut(name, target string) error {
 	if name == ignoreName {
-		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, shown(target))
+		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, quote(target))
 	}
 	return fmt.Errorf("%s is a link to %s, which leads out of the folder: copy what it leads to, or leave it out with "+
-		".scrimpignore", shown(name), shown(target))
+		".scrimpignore", quote(name), quote(target))
 }
 
 // errLinks means that the links of a folder lead through too many others.
@@ -35,7 +35,7 @@ func (t *tree) checkLinks() error {
 		if e.kind != tar.TypeSymlink {
 			continue
 		}
-		out, err := t.climbs(name, e.link, &steps)
+		out, err := t.leadsOutside(name, e.link, &steps)
 		if err != nil {
 			return err
 		}
@@ -46,9 +46,9 @@ func (t *tree) checkLinks() error {
 	return nil
 }
 
-// climbs follows a link name by name, as the machine's kernel will. A link to an absolute path refers to the
-// machine; another check decides whether it may.
-func (t *tree) climbs(name, target string, steps *int) (out bool, err error) {
+// leadsOutside reports whether a link leads out of the folder. It follows the link name by name, as the machine's
+// kernel will. A link to an absolute path refers to the machine; another check decides whether it may.
+func (t *tree) leadsOutside(name, target string, steps *int) (out bool, err error) {
 	at := names(path.Dir(name))
 	next, hops := names(target), 0
 	if *steps -= len(next); *steps < 0 {
@@ -93,8 +93,8 @@ func names(of string) (list []string) {
 	return list
 }
 
-// inward makes an absolute link into its own folder relative, because the folder has another path elsewhere.
-func inward(folder, rel, target string) string {
+// relativeLink makes an absolute link into its own folder relative, because the folder has another path elsewhere.
+func relativeLink(folder, rel, target string) string {
 	if !filepath.IsAbs(target) {
 		return target
 	}

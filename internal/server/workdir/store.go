@@ -88,7 +88,7 @@ func (s *Store) adopt(data string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("take over work folders: %w", err)
+		return fmt.Errorf("import work folders: %w", err)
 	}
 	return errors.Join(os.RemoveAll(old), os.RemoveAll(filepath.Join(data, "uploads")))
 }
@@ -166,10 +166,10 @@ func (s *Store) read(path string) (r Ref, err error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err == nil && !sumName.MatchString(r.Tree) {
-		err = errors.New("it names no list")
+		err = errors.New("it does not name a list")
 	}
 	if err != nil {
-		return r, fmt.Errorf("read which work folder %s is: %w", filepath.Base(path), err)
+		return r, fmt.Errorf("read the reference to the work folder of %s: %w", filepath.Base(path), err)
 	}
 	return r, nil
 }
@@ -184,7 +184,7 @@ func (s *Store) object(sum string) string { return filepath.Join(s.Dir, "objects
 
 func (s *Store) open(sum string) (io.ReadCloser, error) {
 	if !sumName.MatchString(sum) {
-		return nil, fmt.Errorf("%.70q is the name of no content", sum)
+		return nil, fmt.Errorf("%.70q is not the name of a content", sum)
 	}
 	return confined.Folder{}.File(s.object(sum)) // does not block on a pipe
 }

@@ -44,7 +44,7 @@ func readEntry(line string) (e entry, err error) {
 	}
 	fields := strings.SplitN(line, " ", 6)
 	if len(fields) < 6 || len(fields[0]) != 1 {
-		return wrong(errors.New("it has not seven fields"))
+		return wrong(errors.New("it does not have seven fields"))
 	}
 	mode, err := strconv.ParseUint(fields[1], 8, 32)
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *tree) add(e entry) error {
 	case old.kind == tar.TypeDir && e.kind == tar.TypeDir:
 		t.count.files, t.count.disk = t.count.files-1, t.count.disk-disk.OnDisk(0)
 	default:
-		return fmt.Errorf("%s is in the folder twice", shown(e.name))
+		return fmt.Errorf("%s is in the folder twice", quote(e.name))
 	}
 	if t.entries == nil {
 		t.entries = map[string]*entry{}
@@ -141,7 +141,7 @@ func (t *tree) above(e entry) error {
 	case up == nil:
 		return t.add(entry{kind: tar.TypeDir, mode: 0o700, made: e.made, name: dir})
 	case up.kind != tar.TypeDir:
-		return fmt.Errorf("%s lies in %s, which is no folder", shown(e.name), shown(dir))
+		return fmt.Errorf("%s is below %s, which is not a folder", quote(e.name), quote(dir))
 	}
 	return nil
 }

@@ -157,11 +157,11 @@ func (u *Uploads) forget(dir string) {
 // Give gives a job an upload of the caller.
 func (u *Uploads) Give(c identity.Caller, name, job string) error {
 	if !uploadName.MatchString(name) {
-		return fmt.Errorf("%.40q is no name that POST /v1/work gave", name)
+		return fmt.Errorf("%.40q is not a name from POST /v1/work", name)
 	}
 	err := u.Store.give(job, filepath.Join(u.of(c.User), name))
 	if errors.Is(err, ErrNone) {
-		return fmt.Errorf("the folder %s is not here: POST /v1/work sends it, and it is kept for a day", name)
+		return fmt.Errorf("there is no folder %s: upload it with POST /v1/work; it is kept for a day", name)
 	}
 	return err
 }

@@ -125,7 +125,7 @@ func (w *writer) unpack(r io.Reader) error {
 		case h.Typeflag == tar.TypeReg:
 			err = w.file(e, t)
 		default:
-			err = fmt.Errorf("%s is neither a file, a folder nor a link", shown(e.name))
+			err = fmt.Errorf("%s is neither a file, a folder nor a link", quote(e.name))
 		}
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (w *writer) file(e entry, from io.Reader) (err error) {
 	}
 	sum, n, err := w.content(from, e.size)
 	if err == nil && n != e.size {
-		err = fmt.Errorf("%s is shorter than it said: %w", shown(e.name), io.ErrUnexpectedEOF)
+		err = fmt.Errorf("%s is shorter than announced: %w", quote(e.name), io.ErrUnexpectedEOF)
 	}
 	w.tree.entries[e.name].sum = sum
 	return err

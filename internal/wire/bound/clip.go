@@ -75,7 +75,7 @@ func clipMap(v reflect.Value, b Bound) {
 	if !ok {
 		return
 	}
-	long := func(name string, _ float64) bool { return quoted(name) > b.Key }
+	long := func(name string, _ float64) bool { return jsonLength(name) > b.Key }
 	if len(m) <= b.Items && !slices.ContainsFunc(slices.Collect(maps.Keys(m)), func(k string) bool { return long(k, 0) }) {
 		return
 	}
@@ -89,7 +89,7 @@ func clipMap(v reflect.Value, b Bound) {
 
 // Cut returns the longest prefix of a text that takes at most the given number of bytes in JSON.
 func Cut(text string, most int) string {
-	if quoted(text) <= most {
+	if jsonLength(text) <= most {
 		return text
 	}
 	const end = "…"
@@ -102,8 +102,8 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// quoted returns the length of a text in JSON, in bytes.
-func quoted(text string) (n int) {
+// jsonLength returns the length of a text in JSON, in bytes.
+func jsonLength(text string) (n int) {
 	for _, r := range text {
 		n += sizeOf(r)
 	}

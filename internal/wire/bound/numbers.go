@@ -60,7 +60,7 @@ func (w *walker) walk(v reflect.Value, k *quantity.Kind) {
 	case v.Kind() == reflect.Map:
 		w.dictionary(v, k)
 	case k != nil:
-		if !allowed(k, v, w.now) {
+		if !inBounds(k, v, w.now) {
 			w.wrong = append(w.wrong, &ExcessError{Kind: k})
 			if w.clips {
 				w.clip(v, k)
@@ -71,7 +71,7 @@ func (w *walker) walk(v reflect.Value, k *quantity.Kind) {
 			before := len(w.wrong)
 			if w.walk(v.Field(p.at), p.kind); len(w.wrong) > before && p.name != "" {
 				if w.clips {
-					breaks(v, p.name, w.wrong[before:])
+					markBroken(v, p.name, w.wrong[before:])
 				}
 				w.within(p.name, before)
 			}
@@ -90,8 +90,8 @@ func (w *walker) pointer(v reflect.Value, k *quantity.Kind) {
 	}
 }
 
-// breaks marks metrics that were removed from a field.
-func breaks(v reflect.Value, field string, wrong []*ExcessError) {
+// markBroken marks metrics that were removed from a field.
+func markBroken(v reflect.Value, field string, wrong []*ExcessError) {
 	switch s := v.Addr().Interface().(type) {
 	case *api.Value:
 		s.Broken = s.Broken || field == "value"
@@ -146,8 +146,8 @@ func (w *walker) clip(v reflect.Value, k *quantity.Kind) {
 	}
 }
 
-// allowed reports whether a number is within the bounds of its kind.
-func allowed(k *quantity.Kind, v reflect.Value, now time.Time) bool {
+// inBounds reports whether a number is within the bounds of its kind.
+func inBounds(k *quantity.Kind, v reflect.Value, now time.Time) bool {
 	switch {
 	case v.CanInt() && v.Type() != rateType:
 		return k.AllowsInt(v.Int())
@@ -180,7 +180,7 @@ func number(k *quantity.Kind, t reflect.Type, text []byte) error {
 	}
 	v := reflect.New(t)
 	if u, ok := v.Interface().(encoding.TextUnmarshaler); ok && len(text) > 1 && text[0] == '"' {
-		if u.UnmarshalText(text[1:len(text)-1]) == nil && !allowed(k, v.Elem(), time.Now()) {
+		if u.UnmarshalText(text[1:len(text)-1]) == nil && !inBounds(k, v.Elem(), time.Now()) {
 			return &ExcessError{Kind: k}
 		}
 		return nil

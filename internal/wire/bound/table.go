@@ -163,13 +163,13 @@ func Body(t reflect.Type) int64 {
 }
 
 // Of returns the bound of a field of a struct, by its JSON name.
-func Of(t reflect.Type, field string) Bound { return whole(t.Name() + "." + field) }
+func Of(t reflect.Type, field string) Bound { return boundOf(t.Name() + "." + field) }
 
 // OfList returns the bound of a list that is a whole request.
-func OfList(t reflect.Type) Bound { return whole("[]" + t.Elem().Name()) }
+func OfList(t reflect.Type) Bound { return boundOf("[]" + t.Elem().Name()) }
 
-// whole returns an entry of the table, with standard values for missing fields.
-func whole(key string) Bound {
+// boundOf returns an entry of the table, with standard values for missing fields.
+func boundOf(key string) Bound {
 	b := table[key]
 	if b.Bytes == 0 {
 		b.Bytes = Standard.Bytes

@@ -34,7 +34,7 @@ var (
 	ErrNone   = errors.New("it is not signed by the machine's key")
 	ErrClock  = fmt.Errorf("it was signed more than %v from now", Allowance)
 	ErrBefore = errors.New("it was signed before the server began")
-	ErrReplay = errors.New("it was sent before")
+	ErrReplay = errors.New("the request is a replay")
 )
 
 // Date sends the server's time to a machine in milliseconds. The header Date has whole seconds; with it, a request

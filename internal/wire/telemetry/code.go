@@ -98,7 +98,7 @@ func Decode(b []byte) (h Head, list []Bucket, err error) {
 		case recordHead:
 			h = Head{}
 			if err := json.Unmarshal(body, &h); err != nil {
-				return h, list, fmt.Errorf("read what is known of a machine: %w", err)
+				return h, list, fmt.Errorf("read the properties of a machine: %w", err)
 			}
 		case recordBucket:
 			one, err := decodeBucket(body)
@@ -196,7 +196,7 @@ func (k Kind) put(to []byte, v float64) []byte {
 	case math.IsNaN(v) || x < 0:
 		return binary.BigEndian.AppendUint16(to, unknownLong)
 	default:
-		return binary.BigEndian.AppendUint16(to, small(uint64(min(x, 1<<40))))
+		return binary.BigEndian.AppendUint16(to, encodeSmall(uint64(min(x, 1<<40))))
 	}
 }
 
@@ -221,8 +221,8 @@ func (k Kind) take(r *reader) float64 {
 	return float64(large(c)) / k.scale
 }
 
-// small encodes a count in 16 bits: 5 bits say by how many places the other 11 are shifted.
-func small(x uint64) uint16 {
+// encodeSmall encodes a count in 16 bits: 5 bits say by how many places the other 11 are shifted.
+func encodeSmall(x uint64) uint16 {
 	shift := max(0, bits.Len64(x)-digits)
 	if shift > 0 {
 		x += 1 << (shift - 1) // round to nearest

@@ -35,9 +35,9 @@ func (s *Summary) Hint(cores int) string {
 		}
 		return ""
 	case s.Begun.Known():
-		return fmt.Sprintf("GPU %s used: %s", Percent(s.Begun.Average), s.why(cores))
+		return fmt.Sprintf("GPU %s used: %s", Percent(s.Begun.Average), s.explainIdle(cores))
 	case gpu.Known():
-		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.why(cores))
+		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.explainIdle(cores))
 	case cores > 1 && used.Known() && used.Average < spare && s.Of[IOWait].Average >= waits:
 		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(used.Average),
 			Percent(s.Of[IOWait].Average))
@@ -58,8 +58,8 @@ func (s *Summary) used(cores int) Stat {
 	return own
 }
 
-// why returns what an underused GPU waits for.
-func (s *Summary) why(cores int) string {
+// explainIdle returns what an underused GPU waits for.
+func (s *Summary) explainIdle(cores int) string {
 	wait, cpu, task := s.Of[IOWait], s.Of[CPU], s.Of[TaskCPU]
 	switch {
 	case wait.Known() && wait.Average >= waits:
