@@ -236,7 +236,7 @@ func (c *Client) End(ctx context.Context, id string, save bool) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/end", End{Save: save})
 }
 
-// Approve lets a job run that waits for approval. The reason goes into the audit log.
+// Approve lets a job run that waits for approval. The reason goes into the audit trail.
 func (c *Client) Approve(ctx context.Context, id, reason string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/approve", Review{Reason: reason})
 }

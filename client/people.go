@@ -105,13 +105,13 @@ type MadeToken struct {
 	Text string `json:"text"` // for the header Authorization: Bearer TEXT
 }
 
-// Audit is a page of the audit log.
+// Audit is a page of the audit trail.
 type Audit struct {
 	Acts []Act  `json:"acts"`
 	Next uint64 `json:"next,omitempty"` // value of after for the next page; 0: last page
 }
 
-// Act is an entry of the audit log: what a user did or tried to do.
+// Act is an entry of the audit trail: what a user did or tried to do.
 type Act struct {
 	Event   uint64    `json:"event"`
 	At      time.Time `json:"at"` // wall time

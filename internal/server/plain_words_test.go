@@ -57,7 +57,7 @@ func TestSubmission_ErrorNamesFieldAndFix(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("k", n) }
 
-// The audit log has the reason of a refusal.
+// The audit trail has the reason of a refusal.
 func TestAudit_RecordsTheReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -41,7 +41,7 @@ type route struct {
 	Method, Path string
 	Role         identity.Role // lowest role that may call it; Nobody for open routes and those of agents
 	Scope        auth.Scope
-	Reads        bool // changes nothing, so the audit log has only refusals
+	Reads        bool // changes nothing, so the audit trail has only refusals
 	Does         string
 	In, Out      any      // zero values of the request and response types; nil: no body
 	Stream       string   // media type of a response that is not one JSON value
@@ -230,7 +230,7 @@ func execRoutes() []route {
 	}
 }
 
-// peopleRoutes manage users and their rights, and read the audit log.
+// peopleRoutes manage users and their rights, and read the audit trail.
 func peopleRoutes() []route {
 	return []route{
 		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []client.User{}, "", nil,

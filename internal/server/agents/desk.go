@@ -58,7 +58,7 @@ type Desk struct {
 	// Lender returns the engine that lends credentials for a job's store, and the job's own prefix in the bucket. It
 	// returns nil if no engine does.
 	Lender func(address, job string) (l engine.Lender, prefix string)
-	// Measured stores an agent's telemetry of a job, and returns the position up to which the agent need not send it
+	// Measured stores an agent's telemetry of a job, and returns the time up to which the agent need not send it
 	// again.
 	Measured func(ctx context.Context, job string, report api.Report) int64
 

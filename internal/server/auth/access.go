@@ -18,12 +18,12 @@ const (
 	Joiners                 // the token with which a user's own machine joins
 )
 
-// Access is who may use a route, and how the audit log treats it.
+// Access is who may use a route, and how the audit trail treats it.
 type Access struct {
 	Route string        // "GET /v1/jobs"
 	Role  identity.Role // lowest role that may call it; Nobody for open routes and those of agents
 	Scope Scope
-	Reads bool // changes nothing, so the audit log has only refusals
+	Reads bool // changes nothing, so the audit trail has only refusals
 	// Probe marks health checks. They have a rate limit of their own, so that strangers with other requests cannot
 	// starve the supervisor that restarts an unhealthy server.
 	Probe  bool

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// OwnerName is the name of the data folder's owner in the audit log.
+// OwnerName is the name of the data folder's owner in the audit trail.
 const OwnerName = "owner"
 
 // Call is what the server knows about a request while it serves it.
@@ -22,7 +22,7 @@ type Call struct {
 
 type callKey struct{}
 
-// CallOf returns the call of the request. Handlers add details for the audit log to it.
+// CallOf returns the call of the request. Handlers add details for the audit trail to it.
 func CallOf(r *http.Request) *Call {
 	c, _ := r.Context().Value(callKey{}).(*Call)
 	if c == nil {
@@ -43,7 +43,7 @@ func OnSocket(ctx context.Context) context.Context { return context.WithValue(ct
 // BySocket reports whether the request came through that socket.
 func BySocket(r *http.Request) bool { return r.Context().Value(socketKey{}) != nil }
 
-// From returns the source address of the request, as the audit log shows it.
+// From returns the source address of the request, as the audit trail shows it.
 func From(r *http.Request) string {
 	if BySocket(r) {
 		return "socket"

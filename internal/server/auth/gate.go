@@ -1,5 +1,5 @@
 // Package auth authenticates callers: users by their tokens, agents by their tickets, machines by their signatures.
-// It authorizes requests, limits their rate and writes the audit log.
+// It authorizes requests, limits their rate and writes the audit trail.
 package auth
 
 import (
@@ -183,7 +183,7 @@ func (g *Gate) allowUser(w http.ResponseWriter, name string) bool {
 	return ok
 }
 
-// longestObject bounds the object of an act in the audit log, in bytes.
+// longestObject bounds the object of an act in the audit trail, in bytes.
 const longestObject = 255
 
 // serveUser serves a caller who has a token of their own.
@@ -340,7 +340,7 @@ func (g *Gate) Propose(r *http.Request, object string, events ...core.Event) err
 	return g.ProposeWith(r, object, CallOf(r).Act.Detail, events...)
 }
 
-// ProposeWith is Propose with a detail for the audit log.
+// ProposeWith is Propose with a detail for the audit trail.
 func (g *Gate) ProposeWith(r *http.Request, object, detail string, events ...core.Event) error {
 	c := CallOf(r)
 	act := c.Act

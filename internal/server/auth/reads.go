@@ -45,7 +45,7 @@ func (r *Reads) Take(ctx context.Context, user string) (done func(), err error) 
 		r.left(user, mine)
 	}
 	select {
-	case mine.turns <- struct{}{}: // also for a client that has left: it fails like any other
+	case mine.turns <- struct{}{}: // even if the client has left: it is answered like any other
 		return done, nil
 	default:
 	}

@@ -49,7 +49,7 @@ func NewRefusals(log *slog.Logger, count func(user string)) *Refusals {
 	return &Refusals{log: log, count: count, pace: NewBurst(recordRate, recordBurst), recorded: map[kindOfAct]time.Time{}}
 }
 
-// refused counts a refusal, and reports whether the audit log records it; may is false for refusals that it never
+// refused counts a refusal, and reports whether the audit trail records it; may is false for refusals that it never
 // records.
 func (f *Refusals) refused(user, route string, code int, may bool, now time.Time) bool {
 	f.count(user)

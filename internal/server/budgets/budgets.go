@@ -237,7 +237,7 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// changed returns the rules with the change, and the object of the change for the audit log. If the change is wrong,
+// changed returns the rules with the change, and the object of the change for the audit trail. If the change is wrong,
 // it answers the request. The caller holds d.setting.
 func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
 	object string, ok bool) {

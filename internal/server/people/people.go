@@ -1,4 +1,4 @@
-// Package people answers requests about users, teams and tokens, and about the audit log.
+// Package people answers requests about users, teams and tokens, and about the audit trail.
 package people
 
 import (
@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// log is the source of the audit log.
+// log is the source of the audit trail.
 type log interface {
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 }
@@ -43,7 +43,7 @@ const (
 	tokensAtOnce  = 20
 )
 
-// New returns a desk that reads the audit log from log.
+// New returns a desk that reads the audit trail from log.
 func New(gate *auth.Gate, log log, used func(context.Context) map[string]int64) *Desk {
 	return &Desk{Gate: gate, Log: log, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
 }
@@ -255,7 +255,7 @@ func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Audit lists the audit log, oldest first.
+// Audit lists the audit trail, oldest first.
 func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	after, limit := uint64(0), 200
@@ -289,7 +289,7 @@ func actOf(event uint64, a identity.Act) api.Act {
 		Outcome: a.Outcome, Detail: a.Detail}
 }
 
-// acts returns a page of the audit log; a non-empty user selects the acts of one user.
+// acts returns a page of the audit trail; a non-empty user selects the acts of one user.
 func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
 	for {

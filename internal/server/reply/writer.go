@@ -18,7 +18,7 @@ import (
 type Writer struct {
 	http.ResponseWriter
 	code    int
-	title   string      // of the problem, for the audit log
+	title   string      // of the problem, for the audit trail
 	lost    func() bool // reports whether a write to the log has failed
 	instead bool        // a problem replaced the response
 	dated   bool        // carries a date for machines, which sign with the server's time

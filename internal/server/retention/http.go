@@ -15,10 +15,10 @@ import (
 // maxKeep bounds the jobs that a request may name.
 const maxKeep = 10_000
 
-// longestDetail bounds the detail in the audit log, in bytes.
+// longestDetail bounds the detail in the audit trail, in bytes.
 const longestDetail = 200
 
-// wants describes what a request removes, for the audit log.
+// wants describes what a request removes, for the audit trail.
 func wants(b client.GC) string {
 	text := "what is due"
 	if b.OlderThan > 0 {
