@@ -165,7 +165,7 @@ func TestGroups_NameTheWrongField(t *testing.T) {
 		{"/v1/jobs", inArray("s", "", "0-9", ""), "array", "POST /v1/groups"},
 		{"/v1/jobs", strings.Replace(costing("s", "", ""), "{", `{"after":["none"],`, 1), "after", `"none"`},
 		{"/v1/jobs", strings.Replace(costing("s", "", ""), "{", `{"after":["s:maybe"],`, 1), "after", "s:any"},
-		{"/v1/groups", strings.Replace(inArray("s", "", "0-9", ""), "{", `{"from":"x",`, 1), "from", "begin from nothing"},
+		{"/v1/groups", strings.Replace(inArray("s", "", "0-9", ""), "{", `{"from":"x",`, 1), "from", "cannot start from a checkpoint"},
 	} {
 		rec, p := w.ask("POST", c.path, auth.OwnerName, c.body)
 		if rec.Code != http.StatusUnprocessableEntity || p.Field != c.field || !strings.Contains(rec.Body.String(), strings.ReplaceAll(c.says, `"`, `\"`)) {

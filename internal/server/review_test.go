@@ -196,7 +196,7 @@ func TestApproval_NotifiesOnceAndExpires(t *testing.T) {
 		t.Errorf("asked again: %+v, %v", list, err)
 	}
 	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") ||
-		strings.Contains(j.Detail, "cannot be met") {
+		strings.Contains(j.Detail, "miss its deadline") {
 		t.Errorf("%s", j.Detail)
 	}
 	w.control.ReadUncommitted(func(m *core.Machine) {

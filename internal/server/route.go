@@ -365,7 +365,7 @@ func (s *Server) getBackup(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/gzip")
 	if _, err := backup.Write(r.Context(), s.store, w); err != nil {
-		s.opts.Log.Error("backup broken off", "error", err)
+		s.opts.Log.Error("backup aborted", "error", err)
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	}
 }

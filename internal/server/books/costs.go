@@ -51,7 +51,7 @@ func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	case "category":
 		return func(w ledger.Dimensions, _ string) string { return string(w.Category) }, nil
 	}
-	return nil, fmt.Errorf("%.40q is none of the ways to list costs", by)
+	return nil, fmt.Errorf("costs cannot be grouped by %.40q", by)
 }
 
 // byJob groups costs by job: the only grouping whose list grows with the ledger.

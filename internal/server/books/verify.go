@@ -230,13 +230,13 @@ func (p *proof) add(r store.Record) (err error) {
 	}
 	for k, cost := range due {
 		if posted := k.Posted(); posted != cost {
-			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, k.Name(),
+			return fmt.Errorf("event %d: %s was charged %v, but its time at the logged prices costs %v", r.Seq, k.Name(),
 				posted, cost)
 		}
 	}
 	for i, cost := range whole {
 		if i.Posted() != cost {
-			return fmt.Errorf("event %d: all that %s did was charged %v, and its time at the prices in the log is %v", r.Seq,
+			return fmt.Errorf("event %d: all that %s did was charged %v, but its time at the logged prices costs %v", r.Seq,
 				i.ID(), i.Posted(), cost)
 		}
 	}

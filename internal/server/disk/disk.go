@@ -77,16 +77,16 @@ func (r Room) Full(n int64) error {
 // Crowded returns an error if a new job would use space reserved for the ends of existing jobs.
 func (r Room) Crowded() error {
 	reserve := Left{EndReserve, EndEntries}
-	return r.shortOf(reserve, reserve, "the log of the jobs that are there")
+	return r.shortOf(reserve, reserve, "the log of existing jobs")
 }
 
 func (r Room) shortOf(wanted, kept Left, what string) error {
 	left, known := r()
 	switch {
 	case known && left.Bytes < wanted.Bytes:
-		return fmt.Errorf("%d MiB are free, and %d MiB are kept for %s", left.Bytes>>20, kept.Bytes>>20, what)
+		return fmt.Errorf("%d MiB are free, and %d MiB are reserved for %s", left.Bytes>>20, kept.Bytes>>20, what)
 	case known && left.Entries < wanted.Entries:
-		return fmt.Errorf("the file system has room for %d files more (inodes), and %d are kept for %s", left.Entries,
+		return fmt.Errorf("the file system has room for %d more files (inodes), and %d are reserved for %s", left.Entries,
 			kept.Entries, what)
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestRoom_ReservesSpaceForTheLog(t *testing.T) {
 		{Free(LogReserve), 0, true, ""}, {Free(LogReserve - 1), 0, true, "511 MiB are free, and 512 MiB"},
 		{Free(LogReserve + 10), 10, true, ""}, {Free(LogReserve + 10), 11, true, "512 MiB are free, and 512 MiB"},
 		{Free(LogReserve), -1, true, ""}, {Free(0), 1, false, ""},
-		{Left{1 << 40, LogEntries}, 1, true, ""}, {Left{1 << 40, LogEntries - 1}, 1, true, "4095 files more (inodes), and 4096"},
+		{Left{1 << 40, LogEntries}, 1, true, ""}, {Left{1 << 40, LogEntries - 1}, 1, true, "4095 more files (inodes), and 4096"},
 	} {
 		room := Room(func() (Left, bool) { return c.left, c.known })
 		if err := room.Full(c.wants); (err != nil) != (c.full != "") || err != nil && !strings.Contains(err.Error(), c.full) {

@@ -38,7 +38,7 @@ func (r *Reserve) Take() (held bool, err error) {
 	}
 	// Random bytes, since some file systems store zeros without blocks.
 	if err := fill(path, io.LimitReader(rand.NewChaCha8([32]byte{1}), reserveSize)); err != nil {
-		return false, fmt.Errorf("hold room for the log: %w", errors.Join(err, os.Remove(path)))
+		return false, fmt.Errorf("reserve space for the log: %w", errors.Join(err, os.Remove(path)))
 	}
 	return true, nil
 }

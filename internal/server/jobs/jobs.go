@@ -158,7 +158,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
 		v.Nodes = nodesOf(a, now)
 		if a.Disowned() {
-			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
+			v.Detail = "its machine belongs to an earlier incarnation of the log: decide with scrimp adopt or scrimp release"
 		}
 	}
 	return v
@@ -180,9 +180,9 @@ func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
 func pauses(j *core.Job, v *api.Job) {
 	switch {
 	case j.Pausing():
-		v.Detail = "it saves, and is paused then"
+		v.Detail = "it saves a checkpoint and then pauses"
 		if !j.Terms().Saves {
-			v.Detail = "its program ends, and it is paused then; it keeps no checkpoints, and begins anew when it is resumed"
+			v.Detail = "its program ends, then it pauses; without checkpoints it starts from the beginning when it is resumed"
 		}
 	case j.State() == core.Paused:
 		v.Detail = "scrimp resume " + j.ID() + " takes it up"

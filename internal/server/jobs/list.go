@@ -73,7 +73,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 			field = "before"
 		}
 		title := fmt.Sprintf("job %s is not known", p.after+p.before)
-		reply.FieldProblem(w, http.StatusBadRequest, field, title, "give what the header Scrimp-Next said", nil)
+		reply.FieldProblem(w, http.StatusBadRequest, field, title, "use the value of the header Scrimp-Next", nil)
 		return
 	}
 	if p.backwards {

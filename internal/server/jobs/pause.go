@@ -82,7 +82,7 @@ func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b
 	if err := d.Gate.Propose(r, id, e); err != nil {
 		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
 		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
-			no.Title, no.Fix = "a tag is required here by now", "submit it anew with tags in the job file"
+			no.Title, no.Fix = "a tag is now required here", "submit it anew with tags in the job file"
 		}
 		no.Answer(w)
 		return false

@@ -161,7 +161,7 @@ func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
 		}
 	}
 	if late, ok := m.TooLate(j, d.Control.Now()); ok {
-		says = append(says, fmt.Sprintf("its deadline cannot be met any more, by %v at least", late.Round(time.Second)))
+		says = append(says, fmt.Sprintf("it will miss its deadline by at least %v", late.Round(time.Second)))
 	}
 	v.Detail = strings.Join(says, "; ")
 }

@@ -28,7 +28,7 @@ func NewStores(all bool, addresses []string, data string) (Stores, error) {
 	for _, a := range addresses {
 		u := storeAt(a)
 		if u == nil {
-			return s, fmt.Errorf("--stores %s: it is no address of a store: write file:///FOLDER, s3://BUCKET?region=NAME, "+
+			return s, fmt.Errorf("--stores %s: not the address of a store: write file:///FOLDER, s3://BUCKET?region=NAME, "+
 				"gs://BUCKET or azblob://CONTAINER?account=NAME", a)
 		}
 		s.within = append(s.within, u)

@@ -108,7 +108,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-var errLong = errors.New("the answer is longer than a page shows")
+var errLong = errors.New("the response is too long for a page")
 
 // Write implements http.ResponseWriter.
 func (a *answer) Write(b []byte) (int, error) {

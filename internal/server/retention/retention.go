@@ -196,7 +196,7 @@ func (t *taking) old(job, kind string, changed time.Time) (why string, is bool, 
 		return "", false, nil
 	}
 	age := t.now.Sub(o.ended)
-	return fmt.Sprintf("its job was over %s ago", formatSpan(age)), age > span, nil
+	return fmt.Sprintf("its job ended %s ago", formatSpan(age)), age > span, nil
 }
 
 // formatSpan formats a duration for people.

@@ -138,7 +138,7 @@ func (v Vault) Open(job string) (values Values, err error) {
 		return values, err
 	}
 	if len(sealed) < c.NonceSize() {
-		return values, fmt.Errorf("the secrets of %s: the file is cut short", job)
+		return values, fmt.Errorf("the secrets of %s: the file is truncated", job)
 	}
 	text, err := c.Open(nil, sealed[:c.NonceSize()], sealed[c.NonceSize():], []byte(job))
 	if err != nil {

@@ -45,7 +45,7 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	}
 	terms, field, err := termsOf(b)
 	if err == nil && b.From != "" {
-		field, err = "from", fmt.Errorf("the members of a group begin from nothing: submit a job of its own from %s", b.From)
+		field, err = "from", fmt.Errorf("a group cannot start from a checkpoint: submit a single job from %s", b.From)
 	}
 	if err != nil {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "the "+ofGroup(b)+" is not valid", "correct "+field, err)
@@ -65,7 +65,7 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 func termsOf(b api.Submission) (t core.GroupTerms, field string, err error) {
 	switch {
 	case (b.Study != nil || b.Pipeline != nil) && b.Array != "" || b.Study != nil && b.Pipeline != nil:
-		return t, "array", errors.New("it is two of array, study and pipeline: leave the others out")
+		return t, "array", errors.New("the submission has more than one of array, study and pipeline: send one of them")
 	case b.Pipeline != nil:
 		return pipelineTerms(b.Pipeline)
 	case b.Study != nil:

@@ -135,7 +135,7 @@ func wrongKey(key string) string {
 	case len(key) > maxKey:
 		return fmt.Sprintf("the key is longer than %d bytes", maxKey)
 	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
-		return "the key holds bytes that are no text"
+		return "the key contains bytes that are not text"
 	}
 	return ""
 }

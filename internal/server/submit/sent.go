@@ -123,7 +123,7 @@ func notValid(err error) *reply.Refusal {
 	if first.Field != "" {
 		no.Field = first.Field
 	} else { // an error of the whole text, not of a field
-		no.Status, no.Title = http.StatusBadRequest, "the job is not in the form of a job file"
+		no.Status, no.Title = http.StatusBadRequest, "the job does not have the form of a job file"
 	}
 	if no.Line = first.Line; len(list) == 1 && first.Fix != "" {
 		no.Fix = first.Fix

@@ -52,7 +52,7 @@ func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	case !t.HasBudget || t.Budget.IsZero():
 		return no("budget", "a study needs a budget", "write how much the whole search may cost, as budget: $25")
 	case j.Metric.Name != t.Study.Metric:
-		return no("metric.name", fmt.Sprintf("the study searches for %q, and the job is judged by %q", t.Study.Metric,
+		return no("metric.name", fmt.Sprintf("the study optimizes %q, but the metric of the job is %q", t.Study.Metric,
 			j.Metric.Name), "name the same metric in both")
 	case (j.Metric.Goal == "maximize") != t.Study.Maximize:
 		return no("metric.goal", "the study and the job have different goals", "write the same goal in both")

@@ -100,7 +100,7 @@ func (s Sender) inTurn(ctx context.Context, user, target, key string, body []byt
 func (s Sender) Post(ctx context.Context, target, key string, body []byte) (asked time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("%w: its address is no URL", ErrRefused)
+		return 0, fmt.Errorf("%w: its address is not a URL", ErrRefused)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if key != "" {

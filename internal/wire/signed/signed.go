@@ -54,7 +54,7 @@ func Encode(k ed25519.PublicKey) string { return base64.StdEncoding.EncodeToStri
 func Parse(text string) (ed25519.PublicKey, error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(b) != ed25519.PublicKeySize {
-		return nil, errors.New("the key is no public Ed25519 key in base64")
+		return nil, errors.New("the key is not a public Ed25519 key in base64")
 	}
 	return b, nil
 }
