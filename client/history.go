@@ -158,7 +158,7 @@ type Need struct {
 type Requirements struct {
 	CPUs         int      `json:"cpus,omitempty"`
 	Memory       int64    `json:"memory_bytes,omitempty"`
-	Accelerator  string   `json:"accelerator,omitempty"` // "": none needed
+	Accelerator  string   `json:"accelerator,omitempty"` // "": none
 	Accelerators int      `json:"accelerators,omitempty"`
 	Zones        []string `json:"zones,omitempty"` // zones or regions
 	// Engines lists the allowed engines or zones of engines, such as lab or slurm/gpu; none: all.

@@ -76,7 +76,7 @@ type Offer struct {
 
 	CPUs         int    `json:"cpus"`
 	Memory       int64  `json:"memory_bytes"`
-	Accelerator  string `json:"accelerator,omitempty"` // "" for none
+	Accelerator  string `json:"accelerator,omitempty"` // "": none
 	Accelerators int    `json:"accelerators,omitempty"`
 
 	// Speed is the useful work per second relative to the machine for which the job states its work; 0: unknown, and

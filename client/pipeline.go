@@ -47,7 +47,7 @@ type ScheduleRun struct {
 	Due       time.Time    `json:"due"`
 	DueMarket time.Time    `json:"due_market"`
 	Group     string       `json:"group,omitempty"`  // group of the run; "": skipped
-	State     string       `json:"state"`            // skipped, open, ending, over
+	State     string       `json:"state"`            // skipped, open, ending or over
 	Succeeded bool         `json:"succeeded"`        // it has ended and no stage failed
 	Why       string       `json:"why,omitempty"`    // a sentence
 	Missed    int          `json:"missed,omitempty"` // earlier due times that passed while the server was down

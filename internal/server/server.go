@@ -52,9 +52,9 @@ type Options struct {
 	Dir      string        // data folder; a lock admits one server; with DB the replicas share it
 	DB       string        // postgres://…; "" is SQLite in the data folder
 	Engines  string        // file that lists the engines; "": the one in the data folder
-	Market   string        // market file, or the name of a built-in one; for a local engine that has none yet
+	Market   string        // market file or name of a built-in one, for a local engine without a market
 	Idle     time.Duration // stops after this time without live jobs or requests; 0: never
-	Listen   string        // host:port beside the socket; "" for none
+	Listen   string        // host:port to listen on besides the socket; "": none
 	Ends     bool          // started only to terminate all machines, which need not reach it
 	TLSCert  string        // files in PEM; "" for plain HTTP
 	TLSKey   string

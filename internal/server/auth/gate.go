@@ -24,7 +24,7 @@ import (
 
 // Gate wraps every handler.
 type Gate struct {
-	Owner   string // token of who holds the data folder, good on its socket only
+	Owner   string // token of the data folder's owner, valid on its socket only
 	Dir     string // the data folder
 	Tickets Tickets
 	People  *People

@@ -59,7 +59,7 @@ func kindOf(name string) string {
 
 // usedByOutputs returns the bytes of outputs in a blob folder.
 func usedByOutputs(blobs string) (bytes int64) {
-	jobs, _ := os.ReadDir(filepath.Join(blobs, "jobs")) // there may be none
+	jobs, _ := os.ReadDir(filepath.Join(blobs, "jobs")) // the folder may be missing
 	for _, j := range jobs {
 		job := filepath.Join(blobs, "jobs", j.Name())
 		bytes += Used(filepath.Join(job, "outputs")) + Used(filepath.Join(job, "objects", "kept"))

@@ -61,7 +61,7 @@ func (k *Kept) gone(w http.ResponseWriter, r *http.Request, what, job, fix strin
 	of func(client.Removed) *time.Time) bool {
 	is, err := k.Removed(r.Context(), job)
 	if err != nil {
-		return false // the answer is that there is none, which is true
+		return false // the caller answers that it does not exist, which is true
 	}
 	no := RemovedOn(of(is), what, job, fix)
 	if no != nil {

@@ -41,7 +41,7 @@ type Quota struct {
 	teams map[string]string // by job; never changes
 }
 
-// usage is what a team uses.
+// usage is the disk usage of a team.
 type usage struct {
 	bytes int64
 	has   map[string]bool // contents of its work folders: contents shared by jobs count once

@@ -18,7 +18,7 @@ type Swept struct {
 // Sweep removes contents that no folder needs, and expired uploads. With dry, it only reports what it would remove
 // if the folders of the given jobs were dropped. Writes may go on meanwhile: what they touch stays.
 func (s *Store) Sweep(dry bool, jobs ...string) (done Swept, err error) {
-	before := s.since() // what is touched from now on stays
+	before := s.since() // contents touched from now on stay
 	if !dry {
 		if err := s.expire(time.Now().Add(-keepUploads)); err != nil {
 			return done, err

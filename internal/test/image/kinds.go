@@ -58,7 +58,7 @@ func Bare(name, file string, args ...string) (Image, error) {
 func Foreign(name string) (Image, error) {
 	m, err := Shell(name)
 	if err == nil && len(m.Files[0].Body) > 19 {
-		const machine, s390 = 18, 22 // where an ELF file names its processor, and one that is never that of a test
+		const machine, s390 = 18, 22 // offset of the processor in an ELF file, and one that no test host has
 		m.Files[0].Body[machine], m.Files[0].Body[machine+1] = s390, 0
 	}
 	return m, err

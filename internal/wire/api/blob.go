@@ -9,9 +9,9 @@ import "time"
 //	PUT    /v1/agent/blobs?key=K   its content -> 204; If-None-Match: * creates it only if it is absent
 //	DELETE /v1/agent/blobs?key=K   -> 204
 //	GET    /v1/agent/blobs/list    -> Blobs
-//	POST   /v1/agent/blobs/sync    BlobSync -> 204: what was written with durable=later is durable now
+//	POST   /v1/agent/blobs/sync    BlobSync -> 204: blobs written with durable=later are durable now
 //	GET    /v1/agent/work          the work folder as a tar file, whole or from an offset on
-//	GET    /v1/agent/work/blob     -> WorkBlob: that tar file in the job's bucket, where Assignment.WorkLent says so
+//	GET    /v1/agent/work/blob     -> WorkBlob: that tar file in the job's bucket, if Assignment.WorkLent is set
 
 // ServerStore is the address of the server's own store, which an agent reaches with its attempt's token; ServerWork
 // is the job's work folder there.
@@ -44,7 +44,7 @@ type StoreCredentials struct {
 // WorkBlob is the tar file of a job's work folder, with the bytes of GET /v1/agent/work, in the bucket for which the
 // server lends credentials.
 type WorkBlob struct {
-	SHA256 string `json:"sha256,omitempty"` // in hexadecimal; empty: it is not there
+	SHA256 string `json:"sha256,omitempty"` // in hexadecimal; empty: not in the bucket
 	Bytes  int64  `json:"bytes,omitempty"`
 	Wait   bool   `json:"wait,omitempty"` // the upload is in progress: ask again
 }
