@@ -99,7 +99,7 @@ func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
 		if e.Configured && e.Err != nil {
 			v.Away = append(v.Away, client.AwayEngine{Name: e.Name, Error: e.Err.Error()})
 		} else {
-			v.Away = append(v.Away, s.away(e.Name)...)
+			v.Away = append(v.Away, s.awayMachines(e.Name)...)
 		}
 	}
 	reply.JSON(w, v)

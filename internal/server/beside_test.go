@@ -13,7 +13,7 @@ import (
 )
 
 // A forecast or a view that panics (here because it has no server) is restarted, and the other tasks go on.
-func TestBeside_RestartsATaskThatPanics(t *testing.T) {
+func TestRunTasks_RestartsATaskThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble
 		defer cancel()
@@ -28,7 +28,7 @@ func TestBeside_RestartsATaskThatPanics(t *testing.T) {
 				f(ctx)
 			}
 		}
-		beside(ctx, &owned, slog.New(slog.DiscardHandler), map[string]func(context.Context){
+		runTasks(ctx, &owned, slog.New(slog.DiscardHandler), map[string]func(context.Context){
 			"odds":  count("odds", (&forecast.Forecaster{}).Run),
 			"view":  count("view", (*view.View)(nil).Follow),
 			"other": count("other", func(ctx context.Context) { <-ctx.Done() }),

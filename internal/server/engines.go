@@ -33,14 +33,14 @@ func (s *Server) openEngines(ctx context.Context) (err error) {
 		Log: s.opts.Log, After: s.marketTime, Umask: s.opts.umask, Deaf: s.listens == "", Ends: s.opts.Ends,
 	})
 	if err == nil && s.opts.Market != "" {
-		err = s.sells(s.opts.Market)
+		err = s.checkMarket(s.opts.Market)
 	}
 	return err
 }
 
-// sells returns an error if no engine has the given market file: an engine keeps the market that it started
+// checkMarket returns an error if no engine has the given market file: an engine keeps the market that it started
 // with.
-func (s *Server) sells(file string) error {
+func (s *Server) checkMarket(file string) error {
 	wanted, err := marketfile.Load(file)
 	if err != nil {
 		return err
@@ -199,14 +199,14 @@ func (s *Server) engineList() []api.Engine {
 		if v.Speed == 0 {
 			v.Speed = 1
 		}
-		v.Joined, v.Away = s.joined(e.Name), s.away(e.Name)
+		v.Joined, v.Away = s.joined(e.Name), s.awayMachines(e.Name)
 		list = append(list, v)
 	}
 	return list
 }
 
-// away returns the machines of an engine that do not answer, as far as its driver knows them by name.
-func (s *Server) away(name string) (list []client.AwayEngine) {
+// awayMachines returns the machines of an engine that do not answer, as far as its driver knows them by name.
+func (s *Server) awayMachines(name string) (list []client.AwayEngine) {
 	for _, e := range s.engines {
 		if d, ok := e.Driver.(engine.Absence); ok && e.Name == name {
 			for _, m := range d.Away() {

@@ -43,8 +43,8 @@ func (s *Server) keepReserve(ctx context.Context) {
 	}
 }
 
-// begins releases the reserve if the server starts on a full disk: otherwise it could not open the log.
-func begins(o *Options) {
+// freeFullDisk releases the reserve if the server starts on a full disk: otherwise it could not open the log.
+func freeFullDisk(o *Options) {
 	if left, known := disk.Of(o.Dir)(); known && left.Bytes < 1<<20 && o.DB == "" {
 		gave, err := (&disk.Reserve{Dir: o.Dir}).Give()
 		o.Log.Error("the disk is full: make room", "folder", o.Dir, "reserve given up", gave, "error", err)

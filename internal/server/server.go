@@ -166,7 +166,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	var st *store.SQLite
 	if o.DB == "" { // before Ready is called: another server may hold the folder
-		begins(&o)
+		freeFullDisk(&o)
 		var err error
 		if st, err = store.Open(o.Dir); err != nil {
 			return err
@@ -274,7 +274,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if s.now.Load() {
 		s.closeEngines(context.WithoutCancel(ctx))
 	}
-	// After a stop on a full disk, the next server repeats what this one could not write.
+	// A full disk is no failure of a stop: agents report again what this server could not write.
 	full := errors.Is(err, store.ErrFull) && errors.Is(context.Cause(ctx), errStopped)
 	if full || errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
 		o.Log.Info("ending", "why", err)
@@ -383,7 +383,7 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 
 // work starts the background tasks, which run until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
-	beside(ctx, owned, s.opts.Log, map[string]func(context.Context){
+	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin, "dashboard": s.runDashboard,

@@ -35,8 +35,8 @@ func (d *Desk) execsFor(rank string) []api.Exec {
 	return list
 }
 
-// waitsFor reports whether somebody waits for the output of that command on that rank.
-func (d *Desk) waitsFor(id, rank string) bool {
+// hasWaiter reports whether somebody waits for the output of that command on that rank.
+func (d *Desk) hasWaiter(id, rank string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.execs[id]
@@ -49,7 +49,7 @@ func (d *Desk) Executed(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if rank := api.Rank(attempt, node); !d.waitsFor(r.PathValue("id"), rank) && !d.sessions.has(r.PathValue("id"), rank) {
+	if rank := api.Rank(attempt, node); !d.hasWaiter(r.PathValue("id"), rank) && !d.sessions.has(r.PathValue("id"), rank) {
 		w.WriteHeader(http.StatusNoContent) // nobody waits for the output: leave the body unread
 		return
 	}

@@ -218,9 +218,9 @@ func (a *sessions) take(id, user string, in api.ExecInput) (changed chan struct{
 	return nil, nil
 }
 
-// ofAgent returns the session that the requesting agent runs. It returns nil after it has answered that there is
+// sessionOfAgent returns the session that the requesting agent runs. It returns nil after it has answered that there is
 // none.
-func (d *Desk) ofAgent(w http.ResponseWriter, r *http.Request) (s *session, offset int64) {
+func (d *Desk) sessionOfAgent(w http.ResponseWriter, r *http.Request) (s *session, offset int64) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return nil, 0
@@ -243,7 +243,7 @@ func (d *Desk) ofAgent(w http.ResponseWriter, r *http.Request) (s *session, offs
 
 // SessionInput sends the agent the input from an offset on. If there is none, it waits a little.
 func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
-	s, offset := d.ofAgent(w, r)
+	s, offset := d.sessionOfAgent(w, r)
 	if s == nil {
 		return
 	}
@@ -278,7 +278,7 @@ func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
 
 // SessionOutput takes output of a session, and waits until its reader has room for more.
 func (d *Desk) SessionOutput(w http.ResponseWriter, r *http.Request) {
-	s, offset := d.ofAgent(w, r)
+	s, offset := d.sessionOfAgent(w, r)
 	if s == nil {
 		return
 	}

@@ -153,7 +153,7 @@ func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc
 // ticketHolder returns the key for an agent's rate limit. A request with a made-up token counts for its source
 // address, otherwise each made-up token would have a rate limit of its own.
 func (g *Gate) ticketHolder(a Access, r *http.Request) (name string, known bool) {
-	if _, ok := g.Tickets.Shown(r, ticketFor(a.Scope)); ok {
+	if _, ok := g.Tickets.Shown(r, purposeOf(a.Scope)); ok {
 		return "agent " + bearerToken(r), true
 	}
 	return sourceOf(r), false
@@ -208,7 +208,7 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 	c := &Call{Caller: caller, Act: identity.Act{Who: caller.User, Token: caller.Token, From: From(r),
 		Route: a.Route, Object: bound.Cut(r.PathValue("id"), longestObject)}}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
-	if g.may(w, r, a) {
+	if g.authorize(w, r, a) {
 		g.serveLimited(a, w, r, name, do)
 	}
 	g.audit(r, a, w)
@@ -272,8 +272,8 @@ func checkVersion(w http.ResponseWriter, r *http.Request, oldest, newest int) bo
 	return false
 }
 
-// may reports whether the caller has the role that the route requires, and answers the caller if not.
-func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
+// authorize reports whether the caller has the role that the route requires, and answers the caller if not.
+func (g *Gate) authorize(w http.ResponseWriter, r *http.Request, a Access) bool {
 	caller := CallerOf(r)
 	has, of := caller.Best(), ""
 	switch a.Scope {

@@ -40,8 +40,8 @@ func (k Tickets) Shown(r *http.Request, what string) (attempt string, ok bool) {
 	return attempt, hmac.Equal([]byte(token), []byte(k.For(what, attempt)))
 }
 
-// ticketFor returns the purpose of the token that a scope requires.
-func ticketFor(k Scope) string {
+// purposeOf returns the purpose of the token that a scope requires.
+func purposeOf(k Scope) string {
 	if k == Bootstraps {
 		return BootstrapTicket
 	}

@@ -45,7 +45,7 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		unread(w, "the ledger was not read", err)
+		answerUnread(w, "the ledger was not read", err)
 		return
 	}
 	for _, a := range incident.Find(rows) {

@@ -70,7 +70,7 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		unread(w, "the ledger was not read", err)
+		answerUnread(w, "the ledger was not read", err)
 		return
 	}
 	if len(v.Statements) == 0 && len(v.Pools) == 0 {

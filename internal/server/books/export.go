@@ -73,7 +73,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		}
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:
-		unread(w, "the ledger was not read", err)
+		answerUnread(w, "the ledger was not read", err)
 	case !began && span == (charge.Span{}):
 		reply.Problem(w, http.StatusNotFound, "there are no costs that you may see",
 			"run a job first, or ask for a role in its team: scrimp costs shows what was spent by whom", nil)

@@ -97,7 +97,7 @@ func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		unread(w, "the log was not read", err)
+		answerUnread(w, "the log was not read", err)
 		return
 	}
 	clock := b.Control.Clock()

@@ -30,7 +30,7 @@ func (b *Books) Receipt(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := b.receipt(r.Context(), j.ID)
 	if err != nil {
-		unread(w, "no receipt", err)
+		answerUnread(w, "no receipt", err)
 		return
 	}
 	reply.JSON(w, convert.To[client.Receipt](v))
@@ -54,7 +54,7 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	if j == nil {
 		return v, fmt.Errorf("job %s is not known", id)
 	}
-	b.outcome(&v, j, now)
+	b.addOutcome(&v, j, now)
 	running := b.addAttempts(&v, j, now)
 	b.addSavings(&v, j, interval)
 	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
@@ -72,8 +72,8 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	return v, v.Check()
 }
 
-// outcome adds the job's description and how it ended.
-func (b *Books) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
+// addOutcome adds the job's description and how it ended.
+func (b *Books) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	clock, terms := b.Control.Clock(), j.Terms()
 	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), terms.Name, string(j.State()), j.Why(), terms.Currency
 	v.Cost, v.MarketSpeed, v.Market = j.Spent(now), clock.Speed, b.Control.Clock().Name

@@ -60,7 +60,7 @@ func tips(v receipt.Receipt) []receipt.Tip {
 			firm = firm.Add(t.Cost)
 		}
 	}
-	if firm.Sign() > 0 && v.Deadline != nil && slices.ContainsFunc(v.Decisions, forDeadline) {
+	if firm.Sign() > 0 && v.Deadline != nil && slices.ContainsFunc(v.Decisions, tookOnDemandForDeadline) {
 		text := "%s went to on-demand to be in time: a later deadline would leave more to spot"
 		if slices.ContainsFunc(v.Decisions, func(d receipt.Decision) bool { return d.Refused == "quota" }) {
 			text = "%s went to on-demand to be in time, after machines were refused for a quota: ask the provider for a " +
@@ -74,9 +74,9 @@ func tips(v receipt.Receipt) []receipt.Tip {
 	return list
 }
 
-// forDeadline reports whether the decision took on-demand to meet the deadline, and not because the job file
-// requires it.
-func forDeadline(d receipt.Decision) bool {
+// tookOnDemandForDeadline reports whether the decision took on-demand to meet the deadline, and not because the job
+// file requires it.
+func tookOnDemandForDeadline(d receipt.Decision) bool {
 	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore, plan.Uncounted},
 		plan.Reason(d.Why))
 }

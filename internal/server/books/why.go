@@ -56,7 +56,7 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 			return nil
 		})
 		if err != nil {
-			unread(w, "the ledger was not read", err)
+			answerUnread(w, "the ledger was not read", err)
 			return
 		}
 	}

@@ -124,7 +124,7 @@ func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, en
 		for len(jobs) > 0 {
 			begun := 0
 			if out, jobs, begun = d.feed.drawJobs(self, jobs, out[:0]); len(jobs) == 0 {
-				out = marked(out, begun, last)
+				out = withEventID(out, begun, last)
 			}
 			if _, err := w.Write(out); err != nil {
 				return err

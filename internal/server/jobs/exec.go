@@ -31,7 +31,7 @@ func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
-		unowned(j).Answer(w)
+		refuseUndecided(j).Answer(w)
 		return
 	}
 	rank, ok := d.rankFor(w, r.PathValue("id"), b.Node)

@@ -196,8 +196,8 @@ func (f *feed) drawJobs(w *watcher, jobs []string, out []byte) (_ []byte, left [
 	return out, jobs, last
 }
 
-// marked returns out with seq, the last event that it covers, as the id of the event that starts at last.
-func marked(out []byte, last int, seq uint64) []byte {
+// withEventID returns out with seq, the last event that it covers, as the id of the event that starts at last.
+func withEventID(out []byte, last int, seq uint64) []byte {
 	if len(out) == 0 {
 		return out
 	}
@@ -254,7 +254,7 @@ func (f *feed) next(ctx context.Context, w *watcher, out []byte) ([]byte, error)
 		return out, nil
 	}
 	if len(out) > from && f.seq > w.seq {
-		w.seq, out = f.seq, marked(out, last, f.seq)
+		w.seq, out = f.seq, withEventID(out, last, f.seq)
 	}
 	return out, nil
 }

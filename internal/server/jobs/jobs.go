@@ -84,7 +84,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	if j, found := d.copyOf(id); found && b.Save && waitsForOwner(j) {
-		unowned(j).Answer(w)
+		refuseUndecided(j).Answer(w)
 		return
 	}
 	e := d.Gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
@@ -112,9 +112,9 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	if v.Group = j.Terms().Group; v.Group != "" {
 		v.Index = new(j.Terms().Index)
 	}
-	d.waits(m, j, &v)
-	pauses(j, &v)
-	v.Detail = strings.TrimSpace(v.Detail + " " + notSaved(j.SaveTrouble()))
+	d.explainWait(m, j, &v)
+	explainPause(j, &v)
+	v.Detail = strings.TrimSpace(v.Detail + " " + saveTrouble(j.SaveTrouble()))
 	if rate := j.Rate(); rate > 0 {
 		v.StepRate = &rate
 		if j.Pace().Looks > 0 {
@@ -176,8 +176,8 @@ func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
 	return list
 }
 
-// pauses describes how a paused or pausing job continues.
-func pauses(j *core.Job, v *api.Job) {
+// explainPause describes how a paused or pausing job continues.
+func explainPause(j *core.Job, v *api.Job) {
 	switch {
 	case j.Pausing():
 		v.Detail = "it saves a checkpoint and then pauses"
@@ -192,8 +192,8 @@ func pauses(j *core.Job, v *api.Job) {
 	}
 }
 
-// notSaved says why a job's newest checkpoint is incomplete; "": it is complete.
-func notSaved(why string) string {
+// saveTrouble says why a job's newest checkpoint is incomplete; "": it is complete.
+func saveTrouble(why string) string {
 	if why == "" {
 		return ""
 	}
@@ -221,7 +221,7 @@ func (d *Desk) fresh(v *api.Job) {
 		}
 		if ok && l.Trouble != "" {
 			if strings.Contains(l.Trouble, known) { // do not repeat it
-				v.Detail = strings.TrimSuffix(v.Detail, notSaved(known))
+				v.Detail = strings.TrimSuffix(v.Detail, saveTrouble(known))
 			}
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}

@@ -178,7 +178,7 @@ func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, f
 		for j := range jobs {
 			switch {
 			case j.Event() > durable, !auth.Sees(c, j): // the next page has jobs that are not durable yet
-			case p.leavesOut(j):
+			case p.excludes(j):
 				last = max(last, m.ChangedAt(j)) // leaving it out reveals its state, so wait for that event, too
 			case p.limit > 0 && len(list) > p.limit:
 				full = true
@@ -234,7 +234,7 @@ func (p page) merged(a, b []placed) []placed {
 	return slices.CompactFunc(all, func(x, y placed) bool { return x.order == y.order })
 }
 
-// leavesOut reports whether the page does not list the job.
-func (p page) leavesOut(j *core.Job) bool {
+// excludes reports whether the page does not list the job.
+func (p page) excludes(j *core.Job) bool {
 	return p.live && Closed(j) || !p.filter.takes(j)
 }

@@ -53,7 +53,7 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
 			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
 	case waitsForOwner(j):
-		return false, unowned(j)
+		return false, refuseUndecided(j)
 	case j.Ending() != "":
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is being ended", j.ID()),
 			Fix: "scrimp resume takes it up again once it is over"}
@@ -69,7 +69,7 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 // decision: its agent may belong to another server.
 func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
 
-func unowned(j *core.Job) *reply.Refusal {
+func refuseUndecided(j *core.Job) *reply.Refusal {
 	return &reply.Refusal{Status: http.StatusConflict,
 		Title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
 			j.ID()),
@@ -157,7 +157,7 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	defer d.Turns.Alone("terms " + id)()
-	e, no := d.resumed(r, b)
+	e, no := d.resumeEvent(r, b)
 	if no == nil {
 		no = d.Settled(r.Context())
 	}
@@ -170,8 +170,8 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumed returns the event that resumes a job.
-func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
+// resumeEvent returns the event that resumes a job.
+func (d *Desk) resumeEvent(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
 	id := r.PathValue("id")
 	j, found := d.copyOf(id)
 	if !found {

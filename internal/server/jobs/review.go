@@ -131,9 +131,9 @@ func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
 	return v
 }
 
-// waits explains what a waiting job waits for, if more is known than its last decision says: other jobs, a quota,
+// explainWait explains what a waiting job waits for, if more is known than its last decision says: other jobs, a quota,
 // approval, or a deadline that it can no longer meet.
-func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
+func (d *Desk) explainWait(m *core.Machine, j *core.Job, v *api.Job) {
 	if j.State() != core.Queued && j.State() != core.Held {
 		return
 	}

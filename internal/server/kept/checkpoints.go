@@ -108,7 +108,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 		reply.Problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint",
 			"scrimp cancel it first, or resume it",
 			nil)
-	case errors.Is(err, checkpoint.ErrNone) && k.gone(w, r, "checkpoint", id,
+	case errors.Is(err, checkpoint.ErrNone) && k.answerRemoved(w, r, "checkpoint", id,
 		"scrimp checkpoints "+id+" lists what is left", func(r client.Removed) *time.Time { return r.Checkpoints }):
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.Problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)

@@ -46,7 +46,7 @@ func (k *Kept) List(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusBadGateway, "the outputs were not looked at", "ask again", k.plain(err))
 		return
 	}
-	if len(list) == 0 && k.gone(w, r, "kept output", id, rerunIt(id), outputsOf) {
+	if len(list) == 0 && k.answerRemoved(w, r, "kept output", id, rerunIt(id), outputsOf) {
 		return
 	}
 	reply.JSON(w, list)
@@ -105,7 +105,7 @@ func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	switch {
-	case errors.Is(err, checkpoint.ErrNone) && k.gone(w, r, "kept output", id, rerunIt(id), outputsOf):
+	case errors.Is(err, checkpoint.ErrNone) && k.answerRemoved(w, r, "kept output", id, rerunIt(id), outputsOf):
 		return
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.FieldProblem(w, http.StatusNotFound, "node", fmt.Sprintf("node %d of %s has kept no outputs", node, id),

@@ -56,8 +56,8 @@ func RemovedOn(at *time.Time, what, job, fix string) *reply.Refusal {
 		job, at.Format("2006-01-02 15:04 MST")), Fix: fix}
 }
 
-// gone answers a request for removed files, and reports whether it did.
-func (k *Kept) gone(w http.ResponseWriter, r *http.Request, what, job, fix string,
+// answerRemoved answers a request for removed files, and reports whether it did.
+func (k *Kept) answerRemoved(w http.ResponseWriter, r *http.Request, what, job, fix string,
 	of func(client.Removed) *time.Time) bool {
 	is, err := k.Removed(r.Context(), job)
 	if err != nil {

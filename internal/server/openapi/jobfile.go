@@ -40,8 +40,8 @@ func (g *schemas) jobFile() map[string]any {
 	return map[string]any{"$ref": "#/components/schemas/" + name}
 }
 
-// sentJob returns the schema of the job file in a submission.
-func (g *schemas) sentJob() map[string]any {
+// jobSchema returns the schema of the job file in a submission.
+func (g *schemas) jobSchema() map[string]any {
 	return map[string]any{
 		"description": "The job file: an object with its words and short forms, or a string that holds its YAML text",
 		"anyOf": []any{g.jobFile(), map[string]any{"type": "string", "contentMediaType": "application/yaml",

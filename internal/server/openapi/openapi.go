@@ -276,7 +276,7 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 			number(schema, f.Type, bound.KindOf(t, name, f.Type))
 		}
 		if t == reflect.TypeFor[client.Submission]() && name == "spec" {
-			schema = g.sentJob()
+			schema = g.jobSchema()
 		}
 		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {
 			*required = append(*required, name)

@@ -148,7 +148,7 @@ func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Disposition", `attachment; filename="scrimp-costs.csv"`)
 	out := csv.NewWriter(w)
 	head := []string{strings.ReplaceAll(p.By, ":", " "), "currency", "jobs", "spent"}
-	for _, u := range uses {
+	for _, u := range useOrder {
 		head = append(head, string(u))
 	}
 	_ = out.Write(append(head, "estimated", "actual", "on_demand", "saved", "until"))
@@ -160,7 +160,7 @@ func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, l := range p.Lines {
 		row := []string{plainCell(l.Name), string(l.Currency), strconv.Itoa(l.Jobs), l.Spent.String()}
-		for _, u := range uses {
+		for _, u := range useOrder {
 			row = append(row, l.Uses[u].String())
 		}
 		_ = out.Write(append(row, text(l.Estimated), text(l.Actual), text(l.OnDemand), text(l.Saved),

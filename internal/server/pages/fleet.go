@@ -291,8 +291,8 @@ func relativeError(r client.Run) (share float64, known bool) {
 	return r.Cost.Float()/r.ExpectedCost.Float() - 1, true
 }
 
-// signed formats a share with its sign.
-func signed(v any) template.HTML {
+// signedShare formats a share with its sign.
+func signedShare(v any) template.HTML {
 	f, known := floatOf(v)
 	if r, ok := v.(client.Run); ok {
 		f, known = relativeError(r)

@@ -114,7 +114,7 @@ func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 		spent := money.Amount{}
 		for i := range n {
 			l := client.CostLine{Name: fmt.Sprint("t", i), Currency: "USD", Jobs: 1, Uses: map[client.Use]money.Amount{}}
-			for k, u := range uses {
+			for k, u := range useOrder {
 				a := money.Picos(int64(i+1) * int64(k+1) * 333_333_333_333)
 				if i%5 == 4 && u == client.Open {
 					a = a.Neg()

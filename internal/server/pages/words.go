@@ -46,10 +46,10 @@ var functions = template.FuncMap{
 	"chip":    chip,
 	"used":    used,
 	"use":     func(of map[client.Use]money.Amount, name string) money.Amount { return of[client.Use(name)] },
-	"signed":  signed,
+	"signed":  signedShare,
 	"over":    func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
 	"reason":  reasonOf,
-	"uses":    func() []client.Use { return uses },
+	"uses":    func() []client.Use { return useOrder },
 }
 
 type option struct {
@@ -235,8 +235,8 @@ func used(l client.BudgetLine) template.HTML {
 	return bar(share, "spent and held of the budget") + template.HTML(fmt.Sprintf("%.0f %%", share*100))
 }
 
-// uses lists the uses of paid time in the order in which pages show them.
-var uses = []client.Use{client.Useful, client.Open, client.StartUp, client.Idle, client.Lost}
+// useOrder lists the uses of paid time in the order in which pages show them.
+var useOrder = []client.Use{client.Useful, client.Open, client.StartUp, client.Idle, client.Lost}
 
 // shares draws the uses of money as one bar.
 func shares(c money.Currency, of map[client.Use]money.Amount) template.HTML {
@@ -250,7 +250,7 @@ func shares(c money.Currency, of map[client.Use]money.Amount) template.HTML {
 	var b strings.Builder
 	var says []string
 	x := 0.0
-	for _, u := range uses {
+	for _, u := range useOrder {
 		a := of[u]
 		if a.Sign() <= 0 {
 			continue

@@ -190,7 +190,7 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 			"leave the user out for one of your own", nil)
 		return
 	}
-	if !d.mints(w, c) {
+	if !d.mayCreateToken(w, c) {
 		return
 	}
 	role, life := convert.To[identity.Role](b.Most), cmp.Or(b.Life, standardLife)
@@ -214,9 +214,9 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mints reports whether the caller may create a token now, and answers if they have created too many. The data
+// mayCreateToken reports whether the caller may create a token now, and answers if they have created too many. The data
 // folder's owner always may.
-func (d *Desk) mints(w http.ResponseWriter, c identity.Caller) bool {
+func (d *Desk) mayCreateToken(w http.ResponseWriter, c identity.Caller) bool {
 	if c.Token == "" {
 		return true
 	}

@@ -18,8 +18,8 @@ const maxKeep = 10_000
 // longestDetail bounds the detail in the audit trail, in bytes.
 const longestDetail = 200
 
-// wants describes what a request removes, for the audit trail.
-func wants(b client.GC) string {
+// wish describes what a request removes, for the audit trail.
+func wish(b client.GC) string {
 	text := "what is due"
 	if b.OlderThan > 0 {
 		text = "older than " + formatSpan(b.OlderThan)
@@ -53,7 +53,7 @@ func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
 	}
 	if b.DryRun {
 		auth.CallOf(r).Written = true // nothing changes
-	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wants(b), longestDetail)); err != nil && d.Control.Full() == nil {
+	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wish(b), longestDetail)); err != nil && d.Control.Full() == nil {
 		// Recorded before the removal, unless only the removal makes room for the record.
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return

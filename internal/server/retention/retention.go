@@ -76,8 +76,8 @@ type rules struct {
 	dry    bool
 }
 
-// standing returns the rules for the server's own rounds.
-func (d *Desk) standing() rules {
+// standingRules returns the rules for the server's own rounds.
+func (d *Desk) standingRules() rules {
 	r := rules{spans: map[string]time.Duration{client.GCMachines: machineSpan, client.GCUnused: 0}, newest: d.OutputSpan}
 	if d.Span > 0 {
 		r.spans[client.GCWork], r.spans[client.GCLogs], r.spans[client.GCCheckpoints] = d.Span, d.Span, d.Span
@@ -90,7 +90,7 @@ func (d *Desk) standing() rules {
 
 // asked returns the rules of a request.
 func (d *Desk) asked(b client.GC) rules {
-	r := d.standing()
+	r := d.standingRules()
 	r.keep, r.dry = b.Keep, b.DryRun
 	if b.OlderThan > 0 {
 		for _, kind := range Kinds {
@@ -112,7 +112,7 @@ func (d *Desk) asked(b client.GC) rules {
 // Run removes old files periodically until ctx ends.
 func (d *Desk) Run(ctx context.Context) {
 	for pause := first; wait.For(ctx, pause) == nil; pause = every {
-		done, err := d.remove(ctx, d.standing())
+		done, err := d.remove(ctx, d.standingRules())
 		if ctx.Err() != nil {
 			return
 		}

@@ -167,7 +167,7 @@ func (t *taking) blobs() error {
 }
 
 func (t *taking) outputs(job, dir string, changed time.Time) error {
-	if t.isRead(job) {
+	if t.mayBeRead(job) {
 		return nil
 	}
 	why, old, err := t.old(job, client.GCOutputs, changed)
@@ -187,8 +187,8 @@ func (t *taking) outputs(job, dir string, changed time.Time) error {
 	return nil
 }
 
-// isRead reports whether an unfinished pipeline may still read the outputs of a job.
-func (t *taking) isRead(job string) bool {
+// mayBeRead reports whether an unfinished pipeline may still read the outputs of a job.
+func (t *taking) mayBeRead(job string) bool {
 	if t.read == nil {
 		t.d.Control.Read(func(m *core.Machine) { t.read = m.State().StageJobs() })
 	}

@@ -143,7 +143,7 @@ func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	keys, twice := keysOf(list)
+	keys, twice := sortedKeys(list)
 	if twice {
 		title := "two jobs of the batch have the same key"
 		reply.FieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
@@ -168,8 +168,8 @@ func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, b.shown())
 }
 
-// keysOf returns the keys of a batch, sorted, so that two batches cannot deadlock. twice reports a repeated key.
-func keysOf(list []api.Submission) (keys []string, twice bool) {
+// sortedKeys returns the keys of a batch, sorted, so that two batches cannot deadlock. twice reports a repeated key.
+func sortedKeys(list []api.Submission) (keys []string, twice bool) {
 	for _, b := range list {
 		if b.Key != "" {
 			keys = append(keys, b.Key)
@@ -321,7 +321,7 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
 		case len(j.Inherit) > 0:
-			no = shellOf(r, *b, j)
+			no = checkShell(r, *b, j)
 		case d.checkStore(c, j) != nil:
 			no = d.checkStore(c, j)
 		case wrongKey(b.Key) != "":
@@ -334,7 +334,7 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 			return nil, false
 		}
 		var ok bool
-		if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+		if j.Team, j.Project, ok = d.ownerOf(w, c, j); !ok {
 			return nil, false
 		}
 		if b.Key != "" && c.Token != "" {

@@ -21,8 +21,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// shellOf refuses a submission with missing or unexpected shell variables.
-func shellOf(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
+// checkShell refuses a submission with missing or unexpected shell variables.
+func checkShell(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
 	return jobs.Shell(auth.BySocket(r), b.Shell, j.Inherit)
 }
 
@@ -94,7 +94,7 @@ func (d *Desk) checkEngines(j spec.Job) *reply.Refusal {
 		}
 	})
 	if list := terms.Unknown(j, engines, sold); len(list) > 0 {
-		return notValid(list)
+		return invalidJob(list)
 	}
 	return nil
 }

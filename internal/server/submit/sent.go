@@ -39,7 +39,7 @@ func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 	} else if b, ok = reply.Decode[api.Submission](w, text, howToSend); !ok {
 		return b, false
 	}
-	if field := asked(r.URL.Query(), &b); field != "" {
+	if field := parseQuery(r.URL.Query(), &b); field != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, "the query says "+field+"="+r.URL.Query().Get(field),
 			"write "+field+"=1, or leave it out", nil)
 		return b, false
@@ -47,8 +47,8 @@ func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 	return b, true
 }
 
-// asked sets the fields that the query has. wrong is a flag in it that is neither true nor false.
-func asked(q url.Values, b *api.Submission) (wrong string) {
+// parseQuery sets the fields that the query has. wrong is a flag in it that is neither true nor false.
+func parseQuery(q url.Values, b *api.Submission) (wrong string) {
 	for name, to := range map[string]*string{"work": &b.Work, "rerun": &b.Rerun, "from": &b.From} {
 		if q.Has(name) {
 			*to = q.Get(name)
@@ -75,7 +75,7 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	}
 	j, err := d.read(b)
 	if err != nil {
-		return j, notValid(err)
+		return j, invalidJob(err)
 	}
 	if err := measured.Sound(j.Model); err != nil && j.Model.Named() {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
@@ -107,8 +107,8 @@ func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
 	return j, err
 }
 
-// notValid returns the refusal of a job file, with the same messages as the commands.
-func notValid(err error) *reply.Refusal {
+// invalidJob returns the refusal of a job file, with the same messages as the commands.
+func invalidJob(err error) *reply.Refusal {
 	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Title: "the job is not valid",
 		Fix: "fix the fields that are named", Err: err}
 	var list spec.Problems

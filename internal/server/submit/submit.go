@@ -59,14 +59,14 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	in func(*http.Request, api.Submission, spec.Job) (string, *reply.Refusal)) (id string, ok bool) {
 	j, no := d.jobOf(&b)
 	if no == nil {
-		no = shellOf(r, b, j)
+		no = checkShell(r, b, j)
 	}
 	if no != nil {
 		no.Answer(w)
 		return "", false
 	}
 	c := auth.CallerOf(r)
-	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+	if j.Team, j.Project, ok = d.ownerOf(w, c, j); !ok {
 		return "", false
 	}
 	if no = d.checkStore(c, j); no != nil {
@@ -161,8 +161,8 @@ func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) 
 	return no
 }
 
-// place returns the owner of the job, or answers what is wrong.
-func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
+// ownerOf returns the owner of the job, or answers what is wrong.
+func (d *Desk) ownerOf(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
 	if c.Token == "" && c.User == auth.OwnerName { // on their own server, the job file decides
 		return j.Team, j.Project, true
 	}

@@ -50,7 +50,7 @@ func Holds(folder, dir string) bool {
 		switch {
 		case err != nil || wrong != nil:
 			return fs.SkipAll // missing or unreadable
-		case isAside(path) || ignored(rel, e.IsDir()):
+		case isIncomplete(path) || ignored(rel, e.IsDir()):
 			if e.IsDir() {
 				return fs.SkipDir
 			}

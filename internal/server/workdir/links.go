@@ -15,8 +15,8 @@ const (
 	mostSteps = 4_000_000 // names, over all links of a folder
 )
 
-// leadsOut returns the error for a link that leads out of the folder.
-func leadsOut(name, target string) error {
+// errLeadsOut returns the error for a link that leads out of the folder.
+func errLeadsOut(name, target string) error {
 	if name == ignoreName {
 		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, quote(target))
 	}
@@ -40,7 +40,7 @@ func (t *tree) checkLinks() error {
 			return err
 		}
 		if out {
-			return leadsOut(name, e.link)
+			return errLeadsOut(name, e.link)
 		}
 	}
 	return nil

@@ -228,7 +228,7 @@ func (s *Store) writeTo(path string, fill func(*writer) error) (err error) {
 	w := &writer{s: s}
 	defer func() {
 		if err != nil {
-			w.takeBack()
+			w.removeNew()
 		}
 	}()
 	if err := fill(w); err != nil {

@@ -150,7 +150,7 @@ func (w *writer) dir(e entry) error {
 
 func (w *writer) link(e entry) error {
 	if path.IsAbs(e.link) && (w.sent || e.name == ignoreName && !w.old) {
-		return leadsOut(e.name, e.link)
+		return errLeadsOut(e.name, e.link)
 	}
 	e.kind, e.size, e.mode = tar.TypeSymlink, 0, 0o777
 	return w.tree.add(e)
@@ -245,9 +245,9 @@ func (w *writer) finish() (Ref, error) {
 	return Ref{Tree: sum, Bytes: w.tree.count.bytes, Disk: w.tree.count.disk, Files: w.tree.count.files}, err
 }
 
-// takeBack removes the contents that are new with a folder that failed, except those that another folder needed
+// removeNew removes the contents that are new with a folder that failed, except those that another folder needed
 // meanwhile, which have a later time.
-func (w *writer) takeBack() {
+func (w *writer) removeNew() {
 	w.s.sweep.Lock()
 	defer w.s.sweep.Unlock()
 	for sum, at := range w.fresh {
@@ -289,7 +289,7 @@ func (a *atMost) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isAside reports whether a name is that of an incomplete file, which machines do not need.
-func isAside(path string) bool {
+// isIncomplete reports whether a name is that of an incomplete file, which machines do not need.
+func isIncomplete(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), ".") || strings.HasSuffix(path, ".tmp")
 }
