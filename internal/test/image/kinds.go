@@ -51,7 +51,8 @@ func Agent(name, scrimp string) (Image, error) {
 func Bare(name, file string, args ...string) (Image, error) {
 	body, err := os.ReadFile(file)
 	at := "/" + path.Base(file)
-	return Image{Name: name, Entrypoint: append([]string{at}, args...), Files: []File{{Path: at, Body: body, Mode: program}}}, err
+	return Image{Name: name, Entrypoint: append([]string{at}, args...),
+		Files: []File{{Path: at, Body: body, Mode: program}}}, err
 }
 
 // Foreign returns a shell image for another processor architecture, which the kernel refuses to run.
