@@ -11,7 +11,7 @@ import (
 	work "scrimp/internal/work/groups"
 )
 
-// groupRoutes are about groups of jobs.
+// groupRoutes manage groups of jobs.
 func groupRoutes() []route {
 	return []route{
 		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
@@ -40,7 +40,7 @@ func (s *Server) groupDesk() *groups.Desk {
 	return &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
 }
 
-// resolve answers what a planner wants to know of the files of a pipeline.
+// resolve answers a planner's questions about the files of a pipeline.
 func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
 	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
 		Errors: s.opts.Log}

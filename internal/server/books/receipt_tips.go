@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// tips are what would make the next run cheaper, by rules over the receipt.
+// tips returns what would make the next run cheaper, by rules over the receipt.
 func tips(v receipt.Receipt) []receipt.Tip {
 	a := advice{v: v, list: []receipt.Tip{}}
 	if part := a.share(ledger.Lost) * 100; part > 1 {
@@ -91,7 +91,7 @@ func (a *advice) onDemand() {
 			cost = cost.Add(t.Cost)
 		}
 	}
-	if cost.Sign() <= 0 || v.Deadline == nil || !slices.ContainsFunc(v.Decisions, forDeadline) {
+	if cost.Sign() <= 0 || v.Deadline == nil || !slices.ContainsFunc(v.Decisions, tookOnDemandForDeadline) {
 		return
 	}
 	text := "%s went to on-demand to be in time: a later deadline would leave more to spot"
@@ -102,8 +102,9 @@ func (a *advice) onDemand() {
 	a.add(money.Amount{}, text, money.Format(cost, v.Currency, 4))
 }
 
-// forDeadline reports whether on-demand was taken so that the job is in time, and not because its job file asks for it.
-func forDeadline(d receipt.Decision) bool {
+// tookOnDemandForDeadline reports whether the decision took on-demand to meet the deadline, and not because the job
+// file requires it.
+func tookOnDemandForDeadline(d receipt.Decision) bool {
 	return slices.Contains([]plan.Reason{plan.SlackGone, plan.BehindPace, plan.WaitsMore, plan.Uncounted},
 		plan.Reason(d.Why))
 }

@@ -8,12 +8,12 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// stageStates are the names of phases.
+// stageStates maps phases to their names in the API.
 var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups.Running: "running",
 	groups.Made: "keeping", groups.Done: "done",
 	groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
 
-// pipelineOf is how a pipeline stands.
+// pipelineOf returns the state of a pipeline.
 func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 	v := &api.PipelineState{Stages: []api.StageState{}}
 	for n := range g.Stages {

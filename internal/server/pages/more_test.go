@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// evil is what a hostile name looks like.
+// evil is a hostile name.
 const evil = `=cmd|'x'!A1"><script>alert(1)</script>` + "\x1b\u202e"
 
-// full is a server with something on each page.
+// full is a server with data on each page.
 func full(t testing.TB, name string) (*fake, *Site) {
 	f, s := newFake(t)
 	rate, err := money.ParseRate("0.97")
@@ -72,7 +72,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	return f, s
 }
 
-// everyPage is the address of each page but that of a job.
+// everyPage lists the addresses of all pages except that of a job.
 var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/chargeback", "/chargeback?rule=even&month=2026-10", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
@@ -104,7 +104,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	}
 }
 
-// Each total is the exact sum of the lines above it, also where some lines are not listed.
+// Each total is the exact sum of all lines, including unlisted ones.
 func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 7, 200, 201, 1000} {
@@ -114,7 +114,7 @@ func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 		spent := money.Amount{}
 		for i := range n {
 			l := client.CostLine{Name: fmt.Sprint("t", i), Currency: "USD", Jobs: 1, Uses: map[client.Use]money.Amount{}}
-			for k, u := range uses {
+			for k, u := range useOrder {
 				a := money.Picos(int64(i+1) * int64(k+1) * 333_333_333_333)
 				if i%5 == 4 && u == client.Open {
 					a = a.Neg()
@@ -187,7 +187,7 @@ func TestChargebackCSV_IsExactAndNoFormula(t *testing.T) {
 	}
 }
 
-func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
+func TestMachines_TotalIsTheirSum(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "plain")
 	cells := func(tag string) (sum money.Amount) {
@@ -209,8 +209,8 @@ func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
 	}
 }
 
-// The page of a search puts the best trial first, and those that have reported nothing last.
-func TestGroup_OfASearchListsTheBestTrialFirst(t *testing.T) {
+// The page of a search lists the best trial first, and those without a value last.
+func TestGroup_ListsTheBestTrialFirst(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "loss")
 	text := asks(s, "GET", "/groups/search", "").Body.String()

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// decide are the packages that compute with numbers from outside, with all that lies below them.
+// decide lists the folders whose packages compute with numbers from outside.
 var decide = []string{"internal/decide/core", "internal/decide/state", "internal/decide/plan", "internal/decide/policy",
 	"internal/decide/budget"}
 
-// Conversions returns where p makes a whole number or a span of a float64 by itself. What such a
-// conversion gives where the number does not fit depends on the processor, and is below zero on most:
-// quantity.Nanoseconds, Hours, Scale, Over and Int saturate. It sees a float64 by its form: a
-// conversion to one, a literal, a function of math, or a span in hours.
+// Conversions returns where p converts a float64 to an integer or a duration itself. If the number does not fit, the
+// result depends on the processor, and is negative on most; quantity.Nanoseconds, Hours, Scale, Over and Int
+// saturate instead. It recognizes a float64 by its form: a conversion to one, a literal, a function of math, or a
+// duration in hours.
 func Conversions(p Package) (problems []string) {
 	if !slices.ContainsFunc(decide, func(dir string) bool { return p.Dir == dir || strings.HasPrefix(p.Dir, dir+"/") }) {
 		return nil
@@ -38,7 +38,7 @@ func Conversions(p Package) (problems []string) {
 	return problems
 }
 
-// makesWhole reports whether the function is a conversion to a whole number or a span.
+// makesWhole reports whether the function is a conversion to an integer or a duration.
 func makesWhole(fun ast.Expr) bool {
 	switch fun := fun.(type) {
 	case *ast.Ident:

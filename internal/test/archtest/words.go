@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// A Word is one that only this project uses, and what its readers call the same thing.
+// A Word is a private word of this project, with the usual word for the same thing.
 type Word struct {
 	text *regexp.Regexp // in comments, strings and documents
 	Say  string
 	// allowed matches uses of the same letters that every reader knows. It is nil where the word has none.
 	allowed *regexp.Regexp
-	// parts are in lower case: every match of text contains one of them. To look for them first is some fifty times as
-	// fast as to match.
+	// parts, in lower case: every match of text contains one of them. A search for them first is about fifty times
+	// as fast as the match.
 	parts []string
 }
 
@@ -59,14 +59,14 @@ func rows(list string) (rows [][]string) {
 	return rows
 }
 
-// literals returns texts of which every match of re contains one, in lower case, or nil where it knows none.
+// literals returns lower-case texts such that every match of re contains one of them; nil: unknown.
 func literals(re *syntax.Regexp) (list []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return []string{strings.ToLower(string(re.Rune))}
 	case syntax.OpCapture, syntax.OpPlus:
 		return literals(re.Sub[0])
-	case syntax.OpConcat: // the most telling part
+	case syntax.OpConcat: // the longest part
 		for _, sub := range re.Sub {
 			if l := literals(sub); shortest(l) > shortest(list) {
 				list = l
@@ -80,12 +80,12 @@ func literals(re *syntax.Regexp) (list []string) {
 			}
 			list = append(list, l...)
 		}
-	default: // of the rest nothing is known
+	default: // unknown for other operators
 	}
 	return list
 }
 
-// shortest is the length of the shortest text of list, 0 where there is none.
+// shortest returns the length of the shortest text of list; 0: none.
 func shortest(list []string) int {
 	n := 0
 	for _, s := range list {
@@ -113,9 +113,8 @@ var words = func() (list []Word) {
 	return list
 }()
 
-// A name is what a declaration must not be called: say is the word of the field. In is
-// where the name has its private sense; elsewhere, where it is plain English, it may
-// stand. "" is everywhere.
+// A name is a name that declarations must not have: say is the usual word. in is the package where the name has its
+// private meaning; it may be used elsewhere, where it is plain English. "" is everywhere.
 type name struct{ say, in string }
 
 var names = func() map[string]name {
@@ -130,8 +129,7 @@ var names = func() map[string]name {
 	return all
 }()
 
-// Words returns every private word that the package declares, or says in a comment or a
-// string. Tests may say what they like.
+// Words returns every private word in the package's declarations, comments and strings, except in tests.
 func Words(p Package) (problems []string) {
 	for _, f := range p.Files {
 		if f.Test {
@@ -160,8 +158,7 @@ func Words(p Package) (problems []string) {
 	return problems
 }
 
-// declared are the names that a node declares at the level of a package, as a field or
-// as a method.
+// declared returns the names that a node declares at package level, as a field or as a method.
 func declared(n ast.Node) []*ast.Ident {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -176,7 +173,7 @@ func declared(n ast.Node) []*ast.Ident {
 	return nil
 }
 
-// spoken returns the private words of a text, each with what to say instead.
+// spoken returns the private words in a text, each with the usual word.
 func spoken(text string) (list []string) {
 	text = strings.Join(strings.Fields(text), " ")
 	lower := strings.ToLower(text)
@@ -204,8 +201,8 @@ func Document(fsys fs.FS, name string) (problems []string, err error) {
 	return problems, nil
 }
 
-// Documents lists the Markdown files below fsys whose words are held. A changelog says
-// what was.
+// Documents lists the Markdown files below fsys whose words are checked. Changelogs are exempt, because they
+// describe the past.
 func Documents(fsys fs.FS) (names []string, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -43,7 +43,7 @@ func (c *call) show(i *instance) *node {
 	if i.state == terminated || i.state == shuttingDown {
 		n.kids = append(n.kids, x("privateDnsName"), x("dnsName"), x("blockDeviceMapping"), x("networkInterfaceSet"),
 			x("groupSet"))
-		return n // its net and its disks are shown no more
+		return n // net and disks are no longer shown
 	}
 	n.kids = append(n.kids, x("privateDnsName", private), x("dnsName", ""), x("privateIpAddress", i.address),
 		opt("ipAddress", i.public), x("subnetId", i.subnet), x("vpcId", vpcID(i.region)),
@@ -118,7 +118,7 @@ func ids[T any](list []T, of func(T) string) (out []string) {
 	return out
 }
 
-// named are the instances that a request names by identifier, or all.
+// named returns the instances that a request names, or all.
 func (c *call) named(wanted []string) (list []*instance, err error) {
 	if len(wanted) == 0 {
 		for _, i := range c.s.instances {

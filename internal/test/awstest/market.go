@@ -94,7 +94,7 @@ func describeInstanceTypes(c *call) (*node, error) {
 		}
 	}
 	chosen, next, err := page(c, number(list), numbered[Type].seq, 5, 100)
-	if len(chosen) > 100 && wanted == nil { // EC2 answers at most 100 at once
+	if len(chosen) > 100 && wanted == nil { // EC2 returns at most 100 at once
 		next, chosen = x("nextToken", c.token(chosen[99].n)), chosen[:100]
 	}
 	if err := first(c.ready(), err); err != nil {
@@ -264,7 +264,7 @@ func describeSpotPriceHistory(c *call) (*node, error) {
 	}), next), nil
 }
 
-// during are the prices that held within a span, the last first.
+// during returns the prices that held within a span, last first.
 func during(h []step, from, to time.Time) (list []step) {
 	for k, s := range h {
 		if !s.from.After(to) && (k+1 == len(h) || h[k+1].from.After(from)) {
@@ -275,7 +275,8 @@ func during(h []step, from, to time.Time) (list []step) {
 	return list
 }
 
-// getSpotPlacementScores scores 9 where every named type has room for the target, 1 where none has, by share between.
+// getSpotPlacementScores returns 9 if every named type has room for the target, 1 if none has, and in proportion
+// between.
 func getSpotPlacementScores(c *call) (*node, error) {
 	wanted, regions, single := c.list("InstanceType"), c.list("RegionName"), c.flag("SingleAvailabilityZone", false)
 	target := c.number("TargetCapacity", 0)

@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// A reservation is a reserved instance or a reservation of capacity.
+// A reservation is a reserved instance or a capacity reservation.
 type reservation struct {
 	seq              int
 	id, region, zone string
 	typ              string
 	count            int
 	capacity         bool
-	from, to         time.Time // to is zero where it ends only when it is cancelled
+	from, to         time.Time // to is zero if it ends only by cancellation
 	tags             tags
-	open             bool // it takes machines that do not name it
+	open             bool // accepts instances that do not name it
 	block            bool // a Capacity Block for ML
 	fee              *big.Rat
 	cancelled        time.Time
 	owner            string // account; "": this one
-	place            string // placement group that it is in
+	place            string // its placement group
 	scope            string // of reserved instances
 }
 
-// A Reservation is of capacity: an On-Demand Capacity Reservation, or a Capacity Block for ML.
+// A Reservation is a capacity reservation: an On-Demand Capacity Reservation, or a Capacity Block for ML.
 type Reservation struct {
 	Type, Zone string
 	Count      int
-	From, To   time.Time // To zero: until it is cancelled
-	Open       bool      // it takes machines that do not name it
+	From, To   time.Time // To zero: until cancelled
+	Open       bool      // accepts instances that do not name it
 	Block      bool
-	Fee        string // USD, of a block: for all of it, paid up front
+	Fee        string // USD, for a whole block, paid up front
 	Owner      string // account that shares it; "": this one
-	Place      string // placement group that it is in
+	Place      string // its placement group
 }
 
-// blockEnds is how long before a block's end EC2 begins to terminate its instances. Source: "Capacity Blocks for ML",
-// Amazon EC2 User Guide, read 2026-11.
+// blockEnds is how long before a block's end EC2 starts to terminate its instances. Source: "Capacity Blocks for
+// ML", Amazon EC2 User Guide, read 2026-11.
 const blockEnds = 30 * time.Minute
 
-// reservedOnly is the preference of what runs in a reservation or not at all.
+// reservedOnly is the preference of instances that run in a reservation or not at all.
 const reservedOnly = "capacity-reservations-only"
 
-// ReserveCapacity gives the account a reservation of capacity. An open one takes what runs already and fits. Source:
-// "Reserve compute capacity with EC2 On-Demand Capacity Reservations", Amazon EC2 User Guide.
+// ReserveCapacity adds a capacity reservation to the account. An open one takes in running instances that fit.
+// Source: "Reserve compute capacity with EC2 On-Demand Capacity Reservations", Amazon EC2 User Guide.
 func (s *Server) ReserveCapacity(o Reservation) (string, error) {
 	z, known := s.zone(o.Zone)
 	if _, sold := s.typeOf(o.Type); !known || !sold || o.Count < 1 {
@@ -73,7 +73,7 @@ func (s *Server) ReserveCapacity(o Reservation) (string, error) {
 	return r.id, nil
 }
 
-// CancelReservation ends a reservation of capacity: what runs in it goes on on demand.
+// CancelReservation ends a capacity reservation: its instances continue on demand.
 func (s *Server) CancelReservation(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,12 +89,12 @@ func (s *Server) CancelReservation(id string) error {
 	return fmt.Errorf("%s is no reservation that can be cancelled", id)
 }
 
-// Reserve adds a reservation of capacity, or of price only, which the account has.
+// Reserve adds a reservation of capacity, or of a price only, to the account.
 func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to time.Time) string {
 	if capacity {
 		id, err := s.ReserveCapacity(Reservation{Type: typ, Zone: zone, Count: count, From: from, To: to, Open: true})
 		if err != nil {
-			panic(err) // of a test
+			panic(err) // a bug in a test
 		}
 		return id
 	}
@@ -112,7 +112,7 @@ func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to ti
 	return r.id
 }
 
-// Evict makes an instance run outside of its reservation, on demand, as one whose attributes somebody changes. Source:
+// Evict makes an instance run outside its reservation, on demand, as after a change of its attributes. Source:
 // ModifyInstanceCapacityReservationAttributes, EC2 API reference.
 func (s *Server) Evict(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
@@ -124,7 +124,7 @@ func (s *Server) Evict(id string) error {
 	})
 }
 
-// state is how a reservation stands.
+// state returns the state of a reservation.
 func (r *reservation) state(now time.Time) string {
 	switch {
 	case !r.cancelled.IsZero() && !r.cancelled.After(now):
@@ -137,7 +137,7 @@ func (r *reservation) state(now time.Time) string {
 	return "active"
 }
 
-// ends is when it is no more; zero: nobody has said so.
+// ends returns the end of the reservation; zero: not set.
 func (r *reservation) ends() time.Time {
 	if !r.cancelled.IsZero() && (r.to.IsZero() || r.cancelled.Before(r.to)) {
 		return r.cancelled
@@ -145,7 +145,7 @@ func (r *reservation) ends() time.Time {
 	return r.to
 }
 
-// used is how many instances run in it.
+// used returns the number of instances that run in it.
 func (s *Server) used(r *reservation) (n int) {
 	for _, i := range s.instances {
 		if i.held == r && i.heldTo.IsZero() && (live(i.state) || i.state == shuttingDown) {
@@ -189,7 +189,7 @@ func (s *Server) billReserved(instances []*instance, now time.Time) (list []Line
 	return list
 }
 
-// within is for how many seconds an instance ran in a reservation.
+// within returns how many seconds an instance ran in a reservation.
 func (i *instance) within(r *reservation, from, to time.Time) int64 {
 	if i.held != r || i.running.IsZero() {
 		return 0
@@ -214,7 +214,7 @@ func (c *call) reservations(capacity bool) []owned[*reservation] {
 	return slices.DeleteFunc(list, func(o owned[*reservation]) bool { return o.v.capacity != capacity })
 }
 
-// reservedFilters are those of both kinds of reservation.
+// reservedFilters are the filters for both kinds of reservation.
 var reservedFilters = []string{"tags", "state", "instance-type", "availability-zone"}
 
 func (c *call) reservationValue(r *reservation, name string) []string {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A call is one request to EC2 or STS.
+// A call is a request to EC2 or STS.
 type call struct {
 	params
 	s      *Server
@@ -21,12 +21,12 @@ type call struct {
 	region string
 	now    time.Time
 	dry    bool
-	// planned are vCPUs by quota that a fleet has divided and not launched yet.
+	// planned holds vCPUs by quota that a fleet has divided but not launched yet.
 	planned map[string]int
-	trial   bool // what is divided is not launched
+	trial   bool // instances are divided but not launched
 }
 
-// ready is asked by every action when it has read its parameters and before it changes anything.
+// ready must be called by every action after it has read its parameters and before it changes anything.
 func (c *call) ready() error {
 	if err := c.end(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.control(w, r)
 		return
 	}
-	w.Header().Set("Date", s.wall().UTC().Format(http.TimeFormat)) // by which clients whose clock is off sign anew
+	w.Header().Set("Date", s.wall().UTC().Format(http.TimeFormat)) // clients with a wrong clock sign again with it
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
@@ -142,7 +142,7 @@ func (s *Server) pause(ctx context.Context, span time.Duration) {
 	}
 }
 
-// known is p with what another has read already.
+// known returns p with the parameters that others have read.
 func (p params) known(other params) params {
 	for key := range other.used {
 		p.used[key] = true
@@ -156,7 +156,7 @@ func (s *Server) do(c *call, do func(*call) (*node, error)) (*node, error) {
 	defer s.mu.Unlock()
 	c.now = s.now()
 	s.advance(c.now)
-	if c.region != "" && len(s.zonesOf(c.region)) == 0 { // as a region answers that the account has not enabled
+	if c.region != "" && len(s.zonesOf(c.region)) == 0 { // the response of a region that the account has not enabled
 		return nil, unknownKey(c.caller.service)
 	}
 	return do(c)
@@ -181,7 +181,7 @@ func (s *Server) answer(w http.ResponseWriter, service, action, ns string, out *
 	fmt.Fprintf(&b, "</%sResponse>", action)
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	w.Header().Set("Content-Length", itoa(b.Len()))
-	_, _ = io.Copy(w, bytes.NewBufferString(b.String())) // a client that is gone is its own affair
+	_, _ = io.Copy(w, bytes.NewBufferString(b.String())) // the client may have left
 }
 
 func (s *Server) answerError(w http.ResponseWriter, service string, err error) {
@@ -206,10 +206,10 @@ func (s *Server) answerError(w http.ResponseWriter, service string, err error) {
 			x("RequestID", requestID())).write(&b)
 	}
 	w.WriteHeader(e.status)
-	_, _ = io.WriteString(w, b.String()) // a client that is gone is its own affair
+	_, _ = io.WriteString(w, b.String()) // the client may have left
 }
 
-// cut ends the connection without an answer.
+// cut closes the connection without a response.
 func cut(w http.ResponseWriter) {
 	h, ok := w.(http.Hijacker)
 	if !ok {

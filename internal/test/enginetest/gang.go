@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// askFor asks for n machines as one.
+// askFor requests n machines as one launch.
 func (r *rig) askFor(key string, n int, offer market.OfferID) ([]engine.Instance, error) {
 	q := r.request(key)
 	q.Offer, q.Nodes = offer, n
@@ -19,7 +19,7 @@ func (r *rig) askFor(key string, n int, offer market.OfferID) ([]engine.Instance
 	return r.Driver.Launch(r.Context(), q)
 }
 
-// gangOf rents n machines as one.
+// gangOf rents n machines as one launch.
 func (r *rig) gangOf(key string, n int) []engine.Instance {
 	r.Helper()
 	list, err := r.askFor(key, n, r.Granted)
@@ -29,7 +29,7 @@ func (r *rig) gangOf(key string, n int) []engine.Instance {
 	return list
 }
 
-// listedOf are the key's machines in the list once that has n of them, in the order of ids.
+// listedOf returns the key's machines in the list once there are n, in the order of ids.
 func (r *rig) listedOf(key string, n int, ids []string) []engine.Instance {
 	r.Helper()
 	var own []engine.Instance
@@ -54,7 +54,7 @@ func names(list []engine.Instance) (ids []string) {
 	return ids
 }
 
-// distinct reports whether machines differ by their ID, and by that only.
+// distinct reports whether the machines differ in their IDs and in nothing else.
 func distinct(list []engine.Instance) bool {
 	known := map[string]bool{}
 	for _, i := range list {
@@ -130,10 +130,10 @@ func gangRefused(r *rig) {
 	if all := r.list(); len(all) != 0 {
 		r.Errorf("refusals rented %v", all)
 	}
-	r.gangOf("g.1", 3) // a key that was refused was not used
+	r.gangOf("g.1", 3) // a refusal does not use up the key
 }
 
-// part asks for the offer that is granted in parts.
+// part requests the offer that is granted in parts.
 func (r *rig) part(key string, nodes int) []engine.Instance {
 	r.Helper()
 	list, err := r.askFor(key, nodes, r.Parts)

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// Run holds a backend to every property but that of FullDisk.
+// Run checks every property except FullDisk on a backend.
 func Run(t *testing.T, b Backend) {
 	for _, p := range []struct {
 		name string
@@ -86,7 +86,7 @@ func readBack(t *testing.T, b Backend) {
 	must(t, err)
 	Same(t, page, bare(ticks[:10]))
 
-	Same(t, all(t, s), want) // with what each posting follows, however the log is read
+	Same(t, all(t, s), want) // with each posting's predecessor, however the log is read
 	for _, tenant := range []string{"default", "lab", "nobody"} {
 		for _, job := range []string{"", "j-2", "j-none"} {
 			want := postings(all(t, s), func(_ Record, p ledger.Posting) bool {
@@ -264,7 +264,7 @@ func seen(t *testing.T, b Backend) {
 	if len(want["default"]) == 0 || len(want["lab"]) == 0 {
 		t.Fatal("no keys: the test shows nothing")
 	}
-	for tenant, want := range want { // what the other tenant uses is none of theirs
+	for tenant, want := range want { // tenants do not share keys
 		got, err := s.Seen(t.Context(), tenant, asked...)
 		if err != nil || !maps.Equal(got, want) {
 			t.Errorf("keys of %s: %v, %v; want %v", tenant, got, err, want)

@@ -32,7 +32,7 @@ import "scrimp/client"
 //	POST /v1/jobs/{id}/exec    Exec       -> ExecResult
 //	GET  /v1/ledger/verify                -> Verified
 //
-// The types are declared in client, where programs of others find them.
+// Package client declares the types, so that other programs can import them.
 type (
 	Dashboard     = client.Dashboard
 	Submission    = client.Submission
