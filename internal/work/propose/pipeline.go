@@ -1,8 +1,8 @@
 package propose
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
@@ -13,16 +13,20 @@ import (
 func stages(s groups.Snapshot) (moves []groups.Move) {
 	p, now := s.Pipeline, append([]groups.Stage(nil), s.Stages...)
 	settled, begins := 0, 0
-	add := func(do groups.Do, stage int, why string) {
-		moves = append(moves, groups.Move{Do: do, Why: why, Of: &groups.StageMove{Stage: stage}})
+	gated := make([]bool, len(now)) // a gate skips the stage, its own or that of one that it needs
+	add := func(do groups.Do, stage int, why string, verdicts []pipeline.Verdict) {
+		of := &groups.StageMove{Stage: stage, Gated: gated[stage]}
+		of.Gates = verdicts
+		moves = append(moves, groups.Move{Do: do, Why: why, Of: of})
 	}
 	for i := range now {
 		x := &now[i]
 		if x.Phase == groups.Waiting {
-			do, why := turn(p, now, i)
+			do, why, verdicts := turn(p, now, i, s.Deployed)
 			switch {
 			case do == groups.Skip:
-				x.Phase = groups.Skipped // those that need it see it
+				x.Phase, x.Gates = groups.Skipped, verdicts // those that need it see it
+				gated[i] = byGate(p, now, gated, i)
 			case do == groups.Fail:
 				x.Phase = groups.StageFailed
 			case do == groups.Start && s.Open+begins >= s.AtOnce:
@@ -31,10 +35,12 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 				begins++
 			}
 			if do != "" && len(moves) < MovesAtOnce {
-				add(do, i, why)
+				add(do, i, why, verdicts)
 			}
 		} else if x.Phase == groups.Made && len(moves) < MovesAtOnce {
-			add(groups.Keep, i, "its job has succeeded")
+			add(groups.Keep, i, "its job has succeeded", nil)
+		} else if x.Phase == groups.Skipped {
+			gated[i] = byGate(p, now, gated, i)
 		}
 		if x.Phase.Settled() {
 			settled++
@@ -46,27 +52,41 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 	return moves
 }
 
-// turn is what becomes of a stage that waits: it starts, is skipped or fails; "": it waits on.
-func turn(p *pipeline.Spec, now []groups.Stage, i int) (do groups.Do, why string) {
+// byGate reports whether a gate skipped a stage, its own or that of a stage that it needs.
+func byGate(p *pipeline.Spec, now []groups.Stage, gated []bool, i int) bool {
+	if pipeline.Fails(now[i].Gates) != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.Stages[i].Needs, func(n int) bool { return gated[n] })
+}
+
+// turn is what becomes of a stage that waits: it starts, is skipped or fails; "": it waits on. Of a stage that starts,
+// verdicts may be open: who looks at the files decides those.
+func turn(p *pipeline.Spec, now []groups.Stage, i int, deployed *pipeline.Deployed) (do groups.Do, why string,
+	verdicts []pipeline.Verdict) {
 	waits := false
 	for _, n := range p.Stages[i].Needs {
 		switch phase := now[n].Phase; {
 		case phase == groups.Skipped || phase == groups.StageFailed:
 			return groups.Skip, fmt.Sprintf("it needs %s, which %s", p.Stages[n].Name, map[groups.StagePhase]string{
-				groups.Skipped: "was skipped", groups.StageFailed: "failed"}[phase])
+				groups.Skipped: "was skipped", groups.StageFailed: "failed"}[phase]), nil
 		case !phase.Good():
 			waits = true
 		}
 	}
 	if waits {
-		return "", ""
+		return "", "", nil
 	}
-	pass, why, err := p.Judge(i, func(stage int) map[string]string { return now[stage].Metrics })
+	verdicts, err := p.Judge(i, func(stage int) map[string]string { return now[stage].Metrics }, deployed)
+	v := pipeline.Fails(verdicts)
+	if err != nil || v != nil { // what was not compared is no verdict
+		verdicts = slices.DeleteFunc(verdicts, func(v pipeline.Verdict) bool { return v.Open })
+	}
 	switch {
-	case errors.Is(err, pipeline.ErrMetric) || err != nil:
-		return groups.Fail, err.Error()
-	case !pass:
-		return groups.Skip, why
+	case err != nil:
+		return groups.Fail, err.Error(), verdicts
+	case v != nil:
+		return groups.Skip, v.Why, verdicts
 	}
-	return groups.Start, why
+	return groups.Start, "", verdicts
 }

@@ -184,7 +184,7 @@ func (p *Proposals) take(m *Members, b state.Proposed) {
 		case groups.Start:
 			no := m.starts(w, g, v, b.Base)
 			if done = no == nil; no != nil && no.Job != "" {
-				if m.notYet(g, no); no.Why != MadeElsewhere {
+				if m.notYet(g, no); no.Why != MadeElsewhere && no.Why != DeployedElsewhere {
 					return
 				}
 				p.elsewhere = append(p.elsewhere, g.Name) // other stages of it may begin
@@ -192,7 +192,7 @@ func (p *Proposals) take(m *Members, b state.Proposed) {
 		case groups.Pause, groups.Resume, groups.Stop:
 			done = m.movesTrial(w, g, v)
 		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
-			done = m.settlesStage(g, v)
+			done = m.settlesStage(g, v, b.Base)
 		case groups.Await: // of a schedule
 		case groups.Finish:
 			if g.Terms.Pipeline != nil {
@@ -331,7 +331,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 		s.Schedule, s.Due, s.Now, s.Runs, s.Open = g.Terms.Schedule, y.Due, ms.Now(), y.Begun, ms.openRuns(g)
 	}
 	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
-		s.Stages = slices.Clone(g.Stages)
+		s.Stages, s.Deployed = slices.Clone(g.Stages), ms.State.DeployedOf(g)
 	}
 	if y := g.Study; y != nil {
 		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
