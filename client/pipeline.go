@@ -101,7 +101,7 @@ type GateVerdict struct {
 	Value    string        `json:"value"` // of the metric in this run
 	Min      string        `json:"min,omitempty"`
 	Max      string        `json:"max,omitempty"`
-	Against  string        `json:"against,omitempty"` // deployed or a decimal; "": the gate compares with Min and Max alone
+	Against  string        `json:"against,omitempty"` // deployed or a decimal; "": nothing but Min and Max
 	Version  int           `json:"version,omitempty"` // that was deployed; 0: none was, or Against is a number
 	Run      string        `json:"run,omitempty"`     // that deployed it
 	Base     string        `json:"base,omitempty"`    // the value compared with

@@ -132,7 +132,8 @@ func (s *State) Models() (list []*Group) {
 	return list
 }
 
-// DeployedOf is the version in place of the pipeline of a run, with the metrics that its gates compare with; nil: none is.
+// DeployedOf is the version in place of the pipeline of a run, with the metrics of its stages; nil: none is, or no gate
+// of the run compares with it.
 func (s *State) DeployedOf(g *Group) *pipeline.Deployed {
 	if p := g.Terms.Pipeline; p == nil || !slices.ContainsFunc(p.Stages, func(x pipeline.Stage) bool {
 		return x.ComparesDeployed()

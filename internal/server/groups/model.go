@@ -46,7 +46,8 @@ func (d *Desk) Model(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	if !found {
-		reply.Problem(w, http.StatusNotFound, id+" has made no version of a model", "scrimp models lists those that have", nil)
+		reply.Problem(w, http.StatusNotFound, id+" has made no version of a model", "scrimp models lists those that have",
+			nil)
 		return
 	}
 	reply.JSON(w, v)
@@ -56,10 +57,10 @@ func (d *Desk) Model(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) model(m *core.Machine, g *state.Group) api.ModelVersion {
 	clock, t, n := d.Control.Clock(), &g.Terms, g.Terms.Pipeline.Deploys()
 	x := &g.Stages[n]
-	v := api.ModelVersion{Pipeline: t.Member.Name, Version: g.Version, Run: g.Name, Team: t.Owner.Team, Project: t.Owner.Project,
-		User: g.User(), Currency: t.Member.Currency, Why: x.Why, Stage: t.Pipeline.Stages[n].Name, Job: x.Job,
-		Submitted: clock.ToWall(g.Opened), Cost: m.GroupSpent(g, d.Control.Now()), Verdict: verdict(g),
-		Metrics: map[string]string{}}
+	v := api.ModelVersion{Pipeline: t.Member.Name, Version: g.Version, Run: g.Name, Team: t.Owner.Team,
+		Project: t.Owner.Project, User: g.User(), Currency: t.Member.Currency, Why: x.Why,
+		Stage: t.Pipeline.Stages[n].Name, Job: x.Job, Submitted: clock.ToWall(g.Opened),
+		Cost: m.GroupSpent(g, d.Control.Now()), Verdict: verdict(g), Metrics: map[string]string{}}
 	ref, _, _ := m.State().Deployed(g)
 	v.Deployed = ref.Group == g.Name
 	v.State = modelState(g, x, v.Deployed)

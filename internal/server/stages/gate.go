@@ -52,7 +52,8 @@ func (f *Files) settle(ctx context.Context, s groups.Snapshot, g *pipeline.Gate,
 	if v.Version > 0 {
 		job, file := f.exampleFile(v.Run, v.Stage)
 		if file == "" {
-			return fmt.Errorf("version %d, which is deployed, has no file of examples: leave confidence out for one run", v.Version)
+			return fmt.Errorf("version %d, which is deployed, has no file of examples: leave confidence out for one run",
+				v.Version)
 		}
 		if base, err = f.examples(ctx, job, file, v.Metric, v.Base); err != nil {
 			return fmt.Errorf("version %d, which is deployed: %w", v.Version, err)

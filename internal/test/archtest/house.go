@@ -39,7 +39,7 @@ var notPure = []string{
 }
 
 // seeded are the packages that may draw from a seed that was passed in.
-var seeded = []string{"market", "sim", "sim/tick"}
+var seeded = []string{"market", "sim", "sim/tick", "work/interval"}
 
 // thirds are the packages of other projects that a pure package may import. Above the pure folders
 // docs/design/dependencies.md is enough.

@@ -46,7 +46,8 @@ func Read(name string, text []byte, metric string) (*Examples, error) {
 		return nil, fmt.Errorf("%s has %d bytes: keep at most %d", name, len(text), MaxBytes)
 	}
 	rows := csvRows
-	if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".ndjson") || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+	if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".ndjson") ||
+		bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		rows = jsonRows
 	}
 	e := &Examples{}
@@ -96,7 +97,8 @@ func column(header []string, metric string) (value, id int, err error) {
 		others--
 	}
 	if others != 1 {
-		return 0, 0, fmt.Errorf("none of its columns is %s: they are %s", metric, strings.Join(header[:min(len(header), 20)], ", "))
+		return 0, 0, fmt.Errorf("none of its columns is %s: they are %s", metric,
+			strings.Join(header[:min(len(header), 20)], ", "))
 	}
 	if id == 0 {
 		return 1, id, nil

@@ -23,7 +23,8 @@ func (s *Spec) checkGates() error {
 		x := &s.Stages[i]
 		switch {
 		case x.Deploy && i != deploys:
-			return &Problem{x.Name, "deploy", fmt.Errorf("%s deploys too: a pipeline puts one version in place", s.Stages[deploys].Name)}
+			return &Problem{x.Name, "deploy", fmt.Errorf("%s deploys too: a pipeline puts one version in place",
+				s.Stages[deploys].Name)}
 		case x.Gate != nil && len(x.Gates) > 0:
 			return &Problem{x.Name, "gate", errors.New("it has gate and gates: give one of the two")}
 		case len(x.Gates) > maxGates:

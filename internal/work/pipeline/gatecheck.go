@@ -88,11 +88,11 @@ func (s *Stage) MayDeploy() bool { return s.Deploy || s.Name == deployStage }
 // nothingDeploys says why the gate of a stage cannot compare with the version in place.
 func (s *Spec) nothingDeploys(i, deploys int) error {
 	if deploys < 0 {
-		return &Problem{s.Stages[i].Name, "gate", errors.New("it compares with the deployed version, and no stage deploys one: " +
-			"write deploy: true in the stage that puts the model in place, or against: and a number")}
+		return &Problem{s.Stages[i].Name, "gate", errors.New("it compares with the deployed version, and no stage deploys " +
+			"one: write deploy: true in the stage that puts the model in place, or against: and a number")}
 	}
-	return &Problem{s.Stages[i].Name, "gate", fmt.Errorf("it compares with the deployed version after %s has replaced that: "+
-		"write the gate in %s or before it", s.Stages[deploys].Name, s.Stages[deploys].Name)}
+	return &Problem{s.Stages[i].Name, "gate", fmt.Errorf("it compares with the deployed version after %s has replaced "+
+		"that: write the gate in %s or before it", s.Stages[deploys].Name, s.Stages[deploys].Name)}
 }
 
 // checkGate reports what is wrong with a gate of a stage, and returns the stage and the metric that it judges; before
@@ -130,8 +130,8 @@ func (s *Spec) checkGate(i int, g *Gate, names map[string]int, before func(n int
 		}
 	}
 	if g.Confidence != "" && judged.Examples == "" {
-		return wrong(fmt.Errorf("confidence needs the value of each example, and %s names no file of them: write examples: FILE "+
-			"in %s, or leave confidence out", judged.Name, judged.Name))
+		return wrong(fmt.Errorf("confidence needs the value of each example, and %s names no file of them: write "+
+			"examples: FILE in %s, or leave confidence out", judged.Name, judged.Name))
 	}
 	return found[0], name, nil
 }
@@ -173,8 +173,8 @@ func (g *Gate) checkGain() error {
 	if g.MinGain == "" {
 		switch {
 		case g.Against != "" || g.Goal != "" || g.Relative:
-			return errors.New("against, goal and relative say what min_gain is of, and there is no min_gain: write it, such as " +
-				"min_gain: 0.5%; 0 is no worse")
+			return errors.New("against, goal and relative say what min_gain is of, and there is no min_gain: write it, such " +
+				"as min_gain: 0.5%; 0 is no worse")
 		case g.Confidence != "":
 			return errors.New("confidence is that of a gain: write min_gain: 0 and against: with the bound")
 		}

@@ -66,7 +66,8 @@ func (r *reader) options(n *yaml.Node, field string) {
 	}
 }
 
-// reports adds plots, metrics and examples to the outs of a stage, unless they lie in one. Gates read the metrics that are JSON.
+// reports adds plots, metrics and examples to the outs of a stage, unless they lie in one. Gates read the metrics that
+// are JSON.
 func (r *reader) reports(x *stage, plots, metrics []string) {
 	for _, m := range slices.Concat(plots, metrics, examplesOf(x)) {
 		if !slices.ContainsFunc(x.Outs, func(o string) bool { return o == m || strings.HasPrefix(m, o+"/") }) {

@@ -229,7 +229,8 @@ func (r *reader) words(x *stage, folder, field string) {
 			r.examples(x, v, folder, at)
 		case "deploy":
 			if x.Deploy = r.truth(v, at); !x.Deploy {
-				r.wrong(v, at, "is false", "leave it out: the stage that says deploy: true, or else the stage named deploy, deploys")
+				r.wrong(v, at, "is false", "leave it out: the stage with deploy: true deploys, or else the one "+
+					"named deploy")
 			}
 		default:
 			r.field(word, v, at, rest)

@@ -42,7 +42,8 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 		return &step.Refusal{Why: step.NoGroup}
 	}
 	if by := ms.State.Deploying(g); by != "" && n == g.Terms.Pipeline.Deploys() {
-		return &step.Refusal{Job: g.StageID(n), Why: DeployedElsewhere, Err: fmt.Errorf("%s puts another version in place", by)}
+		return &step.Refusal{Job: g.StageID(n), Why: DeployedElsewhere,
+			Err: fmt.Errorf("%s puts another version in place", by)}
 	}
 	ref, ok := ms.State.MadeOf(g, v.Of.Key)
 	if ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {
