@@ -3,7 +3,9 @@ package models
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -69,6 +71,9 @@ func (a *app) showCmd() *cobra.Command {
 				return err
 			}
 			v, err := c.ModelVersion(ctx, run)
+			if no, ok := errors.AsType[*api.Problem](err); ok && no.Status == http.StatusNotFound {
+				return unknown(args[0])
+			}
 			switch {
 			case err != nil:
 				return err
@@ -78,6 +83,10 @@ func (a *app) showCmd() *cobra.Command {
 			a.Printf("%s", group.Model(v, a.Place()))
 			return nil
 		})}
+}
+
+func unknown(version string) error {
+	return fmt.Errorf("there is no version %s: scrimp models lists those that there are", version)
 }
 
 // runOf is the run that has made a version.
@@ -101,7 +110,7 @@ func (a *app) runOf(ctx context.Context, c *command.Client, version string) (str
 	}
 	switch len(runs) {
 	case 0:
-		return "", fmt.Errorf("there is no version %s: scrimp models lists those that there are", version)
+		return "", unknown(version)
 	case 1:
 		return runs[0].Run, nil
 	}

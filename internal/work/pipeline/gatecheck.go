@@ -246,6 +246,9 @@ func (g *Gate) Text() string {
 	if g.MinGain == "" {
 		return text
 	}
+	if g.Min != "" || g.Max != "" {
+		text += ","
+	}
 	better := "higher"
 	if g.Goal == Minimize {
 		better = "lower"

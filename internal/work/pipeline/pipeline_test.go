@@ -165,7 +165,7 @@ func TestNew_NamesWhatIsWrong(t *testing.T) {
 		"stages.a-b: the name differs from A@b by signs only":               {{Name: "A@b"}, {Name: "a-b"}},
 		"stages.a.gate: no stage that comes before a reports":               {{Name: "a", Gate: &Gate{Metric: "acc", Min: "1"}}, metric},
 		"stages.a.gate: name the metric":                                    {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Min: "1"}}},
-		"stages.a.gate: give min, max or min_gain":                              {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc"}}},
+		"stages.a.gate: give min, max or min_gain":                          {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc"}}},
 		`stages.a.gate: "NaN" is no decimal`:                                {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc", Min: "NaN"}}},
 		"stages.a.gate: min 2 is above max 1.9":                             {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc", Min: "2", Max: "1.9"}}},
 		"stages.a.gate: e. names no metric":                                 {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "e.", Max: "1"}}},

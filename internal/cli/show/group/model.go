@@ -43,7 +43,7 @@ const metricsListed = 3
 func judgedMetrics(v api.ModelVersion) string {
 	var list []string
 	for _, g := range v.Gates {
-		if text := g.Metric + " " + g.Value; !slices.Contains(list, text) {
+		if text := g.Stage + "." + g.Metric + " " + g.Value; !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
@@ -143,8 +143,8 @@ func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 		}
 	}
 	if known > 0 {
-		p.Fact(b, "spared", "%s by gates: what %s had cost in their last run", money.Format(spared, g.Currency, 4),
-			draw.Count(known, "stage"))
+		p.Fact(b, "spared", "%s by gates, by what skipped stages (%d) had cost when they last ran",
+			money.Format(spared, g.Currency, 4), known)
 	}
 	if len(unknown) > 0 {
 		p.Fact(b, "spared", "unknown for %s: no earlier run has come to it", strings.Join(unknown, ", "))
