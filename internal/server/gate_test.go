@@ -68,7 +68,7 @@ func TestGates_CompareWithWhatIsDeployed(t *testing.T) {
 			run = fmt.Sprint("retrain-", n+1)
 		}
 		w.must("POST", "/v1/groups", gated(folder, strconv.Itoa(n), pointGates), nil)
-		w.trains(run, c.accuracy, c.latency, "1\n0\n")
+		w.trains(run, c.accuracy, c.latency, each(9, 10))
 		if c.deploy == "done" {
 			w.runsWhole(run+".deploy", map[string]string{"live/model": run})
 		}
@@ -173,7 +173,7 @@ func TestGates_WithConfidenceTakeTheLowerBound(t *testing.T) {
 
 	for n, c := range []struct{ accuracy, each, want string }{
 		{"0.9", "id,accuracy\ne0,1\n", "has 1 examples"},
-		{"0.9", each(2, 4), "their mean is 0.5, and the metric is 0.9"},
+		{"0.9", each(5, 10), "their mean is 0.5, and the metric is 0.9"},
 		{"0.5", "id,accuracy\ne0,1\ne0,0\n", "the example \"e0\" is there twice"},
 		{"0.5", "id,loss,time\ne0,1,1\ne1,0,1\n", "none of its columns is accuracy"},
 	} {

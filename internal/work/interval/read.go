@@ -20,7 +20,7 @@ import (
 const (
 	MaxBytes    = 64 << 20
 	MaxExamples = 100_000
-	minExamples = 2
+	minExamples = 10 // with fewer, resamples say too little of what other examples would show
 )
 
 // Examples are the values that one run has for a metric.

@@ -164,7 +164,7 @@ func (v *Verdict) Settle(in Interval, low *big.Rat) error {
 		return err
 	}
 	v.Interval, v.Open, v.Pass = &in, false, low.Cmp(limit) >= 0
-	v.says(fmt.Sprintf(", with %s confidence at least %s", in.Confidence, in.Low))
+	v.says(fmt.Sprintf(", at least %s with %s confidence,", in.Low, in.Confidence))
 	return nil
 }
 
