@@ -31,6 +31,7 @@ type models struct {
 	deployed  map[string]string   // by pipeline: the run whose version is in place
 	deploying map[string]string   // by pipeline: the job that deploys
 	seen      map[string]int
+	late      bool // a planner has seen what happens now not yet
 }
 
 // modelsSpec is a pipeline that evaluates and deploys what is better than what is deployed.
@@ -183,14 +184,17 @@ func (w *models) plans(lag int) {
 			}
 		}
 	}
+	was := w.late
+	w.late = true
 	for range lag {
-		w.happens(false)
+		w.happens()
 	}
+	w.late = was
 	w.step(core.Proposed{Group: a.Group, Base: s.Base, Moves: moves})
 }
 
 // happens lets something happen.
-func (w *models) happens(all bool) {
+func (w *models) happens() {
 	w.t.Helper()
 	switch n := w.rng.IntN(10); {
 	case n < 2:
@@ -208,7 +212,9 @@ func (w *models) happens(all bool) {
 			reason, exit = "failed", 1
 		}
 		w.step(core.AttemptEnded{Attempt: id, Message: 2, Reason: reason, Exit: exit})
-	case n < 9 && all && len(w.asked) > 0:
+	case n < 9 && len(w.asked) > 0 && w.late:
+		w.plans(0)
+	case n < 9 && len(w.asked) > 0:
 		w.plans(w.rng.IntN(6))
 	}
 }
@@ -283,7 +289,7 @@ func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
 				w.restarts()
 				seen["a restart"]++
 			default:
-				w.happens(true)
+				w.happens()
 			}
 			if w.check(); t.Failed() {
 				t.Fatalf("seed %d, step %d", seed, n)
