@@ -1,16 +1,20 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
 )
 
@@ -25,7 +29,13 @@ func gated(folder, lr, gates string) string {
 // runsWhole is runsStage with the end of the machine, so that what the job has cost is final.
 func (w *world) runsWhole(job string, makes map[string]string) {
 	w.t.Helper()
-	w.runsStage(job, makes)
+	w.runsWholeFor(job, makes, time.Minute)
+}
+
+// runsWholeFor is runsWhole with a job that takes so long to begin and to end.
+func (w *world) runsWholeFor(job string, makes map[string]string, long time.Duration) {
+	w.t.Helper()
+	w.runsStageFor(job, makes, long)
 	instance := ""
 	w.control.Read(func(m *core.Machine) {
 		a := m.State().Job(job).Attempts()
@@ -108,7 +118,7 @@ func TestGates_CompareWithWhatIsDeployed(t *testing.T) {
 // each is that of its receipt.
 func (w *world) versions(count, deployed int) (list []client.ModelVersion) {
 	w.t.Helper()
-	w.must("GET", "/v1/models?pipeline=retrain", nil, &list)
+	w.must("GET", "/v1/models?pipeline=retrain&project=p", nil, &list)
 	if len(list) != count {
 		w.t.Fatalf("there are %d versions, want %d", len(list), count)
 	}
@@ -149,11 +159,18 @@ func TestGates_WithConfidenceTakeTheLowerBound(t *testing.T) {
 	w.runsWhole("retrain.deploy", map[string]string{"live/model": "1"})
 	w.groupOver("retrain")
 
+	// Nobody can compare with examples that are wrong, so the first version is refused too.
+	w.must("POST", "/v1/groups", strings.Replace(gated(folder, "1", sureGate), `"project":"p"`, `"project":"q"`, 1), nil)
+	w.trains("retrain-2", "0.80", "1", each(10, 20))
+	if s := w.groupOver("retrain-2").Pipeline.Stages[1]; s.State != "failed" || !strings.Contains(s.Why, "their mean is 0.5") {
+		t.Errorf("the first version with wrong examples is %s: %q", s.State, s.Why)
+	}
+
 	// Of 200 examples five are right now that were wrong, and four wrong that were right: nobody can be sure of a gain.
 	mixed := strings.Replace(strings.Replace(each(165, 200), "e0,1\ne1,1", "e0,0\ne1,0", 1), "e2,1\ne3,1", "e2,0\ne3,0", 1)
 	w.must("POST", "/v1/groups", gated(folder, "2", sureGate), nil)
-	w.trains("retrain-2", "0.805", "1", mixed)
-	g := w.groupOver("retrain-2")
+	w.trains("retrain-3", "0.805", "1", mixed)
+	g := w.groupOver("retrain-3")
 	s := g.Pipeline.Stages[1]
 	if s.State != "skipped" || len(s.Gates) != 1 || s.Gates[0].Interval == nil || !s.Gates[0].Interval.Paired ||
 		s.Gates[0].Interval.Examples != 200 || s.Gates[0].Interval.Others != 200 || s.Gates[0].Interval.Resamples < 2000 {
@@ -165,9 +182,9 @@ func TestGates_WithConfidenceTakeTheLowerBound(t *testing.T) {
 	}
 
 	w.must("POST", "/v1/groups", gated(folder, "3", sureGate), nil)
-	w.trains("retrain-3", "0.9", "1", each(180, 200)) // none is wrong that was right
-	w.runsWhole("retrain-3.deploy", map[string]string{"live/model": "3"})
-	if g = w.groupOver("retrain-3"); !g.Pipeline.Stages[1].Gates[0].Pass {
+	w.trains("retrain-4", "0.9", "1", each(180, 200)) // none is wrong that was right
+	w.runsWhole("retrain-4.deploy", map[string]string{"live/model": "3"})
+	if g = w.groupOver("retrain-4"); !g.Pipeline.Stages[1].Gates[0].Pass {
 		t.Errorf("with a sure gain the verdict is %+v", g.Pipeline.Stages[1].Gates[0])
 	}
 
@@ -177,7 +194,7 @@ func TestGates_WithConfidenceTakeTheLowerBound(t *testing.T) {
 		{"0.5", "id,accuracy\ne0,1\ne0,0\n", "the example \"e0\" is there twice"},
 		{"0.5", "id,loss,time\ne0,1,1\ne1,0,1\n", "none of its columns is accuracy"},
 	} {
-		run := fmt.Sprint("retrain-", n+4)
+		run := fmt.Sprint("retrain-", n+5)
 		w.must("POST", "/v1/groups", gated(folder, strconv.Itoa(n+4), sureGate), nil)
 		w.trains(run, c.accuracy, "1", c.each)
 		g = w.groupOver(run)
@@ -220,4 +237,90 @@ func TestDeploys_AreReusedOnlyWhileInPlace(t *testing.T) {
 		t.Errorf("its training is %s", g.Pipeline.Stages[0].State)
 	}
 	w.versions(4, 4)
+}
+
+// The examples of the version in place stay while gates may compare with them.
+func TestGates_KeepTheExamplesOfWhatIsDeployed(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data": "1"})
+	for n := 1; n <= 2; n++ {
+		run := []string{"", "retrain", "retrain-2"}[n]
+		w.must("POST", "/v1/groups", gated(folder, strconv.Itoa(n), sureGate), nil)
+		w.runsWholeFor(run+".train", map[string]string{"model.txt": run, "metrics.json": `{"accuracy":0.9}`, "each.csv": each(9, 10)}, 0)
+		w.runsWholeFor(run+".deploy", map[string]string{"live/model": run}, 0)
+		w.groupOver(run)
+		var done client.GCDone
+		w.must("POST", "/v1/gc", client.GC{Only: []string{client.GCOutputs}, OlderThan: 1}, &done)
+		for _, item := range done.Items {
+			if item.Job == run+".train" {
+				t.Errorf("gc removes the examples of %s", run)
+			}
+		}
+		if removed := slices.ContainsFunc(done.Items, func(i client.GCItem) bool { return i.Job == "retrain.train" }); removed != (n == 2) {
+			t.Errorf("after %s gc removes the examples of the first version: %v", run, removed)
+		}
+	}
+}
+
+// Who does not see a team does not see its models.
+func TestModels_AreOfTheirTeam(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	folder := folderWith(t, map[string]string{"data": "1"})
+	for _, team := range []string{"a", "b"} {
+		w.must("PUT", "/v1/teams/"+team, api.SetTeam{Projects: []string{"p"}}, nil)
+	}
+	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Viewer})
+	cat := w.user("cat", identity.Grant{Team: "b", Role: identity.Viewer})
+	of := func(team string) string {
+		return strings.Replace(gated(folder, "1", pointGates), `"project":"p"`, `"project":"p","team":"`+team+`"`, 1)
+	}
+	w.must("POST", "/v1/groups", of("a"), nil)
+	w.must("POST", "/v1/groups", of("b"), nil)
+	w.must("POST", "/v1/groups", of("b"), nil)
+	for who, want := range map[string]string{ann: "a@1", cat: "b@1 b@2", auth.OwnerName: "a@1 b@1 b@2"} {
+		rec, p := w.ask("GET", "/v1/models", who, nil)
+		var list []client.ModelVersion
+		if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil {
+			t.Fatalf("%v: %+v", err, p)
+		}
+		var got []string
+		for _, v := range list {
+			got = append(got, fmt.Sprint(v.Team, "@", v.Version))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("the list is %v, want %s", got, want)
+		}
+	}
+	for _, c := range []struct {
+		path, who string
+		code      int
+	}{
+		{"/v1/models/retrain", ann, 200}, {"/v1/models/retrain", cat, 404}, {"/v1/models/retrain-2", cat, 200}, {"/v1/models/none", ann, 404},
+		{"/v1/models?pipelin=x", ann, 400}, {"/v1/models?project=q", ann, 200},
+	} {
+		if rec, p := w.ask("GET", c.path, c.who, nil); rec.Code != c.code || c.code >= 400 && p.Fix == "" {
+			t.Errorf("GET %s: %d %+v, want %d", c.path, rec.Code, p, c.code)
+		}
+	}
+}
+
+// What cannot be judged is refused before anything is spent.
+func TestGates_AreRefusedBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	folder := folderWith(t, map[string]string{"data": "1"})
+	for gates, want := range map[string]string{
+		`[{"metric":"acc","min_gain":"-1"}]`:                                "min_gain -1 is negative",
+		`[{"metric":"acc","min_gain":"0","confidence":"100%"}]`:             "confidence 100% is out of bounds",
+		`[{"metric":"acc","min":"0"},{"metric":"train.acc","max":"1"}]`:     "two gates judge acc of train",
+		`[{"metric":"acc","min_gain":"0","against":"production"}]`:          "write deployed, or a number",
+		`[{"metric":"acc","min_gain":"0"}],"gate":{"metric":"a","min":"1"}`: "give one of the two",
+	} {
+		rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, gated(folder, "1", gates))
+		if text := p.Title + p.Detail + p.Field; rec.Code < 400 || rec.Code > 499 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, want %q", gates, rec.Code, text, want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -305,4 +306,52 @@ func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
 			t.Errorf("%s %d times: the test does not get there: %v", what, seen[what], seen)
 		}
 	}
+}
+
+// Runs of a snapshot from before there were versions have those that they would have got.
+func TestModels_OfAnOldSnapshotAreNumbered(t *testing.T) {
+	w := newModels(t, 1)
+	for n := range 12 {
+		w.opens(n + 1)
+		w.now = w.now.Add(time.Minute)
+		for range 20 {
+			w.happens()
+		}
+	}
+	text, err := w.m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	if d.UseNumber(); d.Decode(&all) != nil {
+		t.Fatalf("%.200s", text)
+	}
+	removed := 0
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if _, group := v["phase"]; group && v["terms"] != nil && v["version"] != nil {
+				delete(v, "version")
+				removed++
+			}
+			for _, x := range v {
+				strip(x)
+			}
+		case []any:
+			for _, x := range v {
+				strip(x)
+			}
+		}
+	}
+	strip(all)
+	old, err := json.Marshal(all)
+	if err != nil || removed != 12 {
+		t.Fatalf("%d versions were removed, want 12: %v", removed, err)
+	}
+	if w.m, err = core.Restore(old); err != nil {
+		t.Fatal(err)
+	}
+	w.check()
 }

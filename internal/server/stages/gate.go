@@ -40,6 +40,9 @@ func (f *Files) settle(ctx context.Context, s groups.Snapshot, g *pipeline.Gate,
 	if err != nil {
 		return err
 	}
+	if v.Base == "" {
+		return v.Settle(pipeline.Interval{}, nil)
+	}
 	confidence, err := g.Confident()
 	if err != nil {
 		return err

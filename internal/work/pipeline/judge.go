@@ -114,6 +114,8 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	if v.Against == AgainstDeployed {
 		if v.Base = ""; deployed == nil {
 			v.Why += "; nothing is deployed yet, so there is nothing to compare with"
+			v.Open = g.Confidence != "" // the examples are read: later versions are compared with them
+			v.Pass = !v.Open
 			return nil
 		}
 		v.Version, v.Run = deployed.Version, deployed.Run
@@ -157,8 +159,13 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	return nil
 }
 
-// Settle decides a verdict that was open, by the interval of the gain whose lower bound is low.
+// Settle decides a verdict that was open, by the interval of the gain whose lower bound is low. While nothing is
+// deployed, there is none, and the gate passes.
 func (v *Verdict) Settle(in Interval, low *big.Rat) error {
+	if v.Base == "" {
+		v.Open, v.Pass = false, true
+		return nil
+	}
 	limit, err := Decimal(v.Limit)
 	if err != nil {
 		return err
