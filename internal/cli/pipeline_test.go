@@ -3,7 +3,10 @@ package cli_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -216,4 +219,27 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 		}
 	}
 	h.do("ledger", "verify")
+	before := h.models()
+	h.do("backup", "b.tar.gz")
+	h.do("server", "stop", "--now")
+	if err := os.Rename(h.data, h.data+"-lost"); err != nil {
+		t.Fatal(err)
+	}
+	h.do("restore", "b.tar.gz")
+	if after := h.models(); !slices.Equal(after, before) {
+		t.Errorf("after a restore the versions are\n%s\nand were\n%s", after, before)
+	}
+}
+
+// models are all versions in short: what they are, what they cost and what their gates compared.
+func (h *home) models() (list []string) {
+	h.t.Helper()
+	for line := range strings.Lines(h.do("models", "--json")) {
+		var v api.ModelVersion
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			h.t.Fatal(err)
+		}
+		list = append(list, fmt.Sprintf("%s %s %s %s %+v %v", v.ID(), v.Run, v.State, v.Cost, v.Gates, v.Metrics))
+	}
+	return list
 }

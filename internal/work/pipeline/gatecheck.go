@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -80,6 +81,21 @@ func (s *Spec) Deploys() int {
 		}
 	}
 	return named
+}
+
+// checkExamples reports what is wrong with the file of examples, and gives its path its one form.
+func (s *Stage) checkExamples() error {
+	if s.Examples == "" {
+		return nil
+	}
+	c, err := cleaned(s.Examples)
+	if err != nil {
+		return err
+	}
+	if s.Examples = c; !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, c) }) {
+		return fmt.Errorf("%s is none of its outs", c)
+	}
+	return nil
 }
 
 // MayDeploy reports whether the stage may be the one that deploys: Deploys decides.

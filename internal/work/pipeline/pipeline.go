@@ -177,15 +177,8 @@ func (s *Stage) check() error {
 	if p := s.overlap(); p != nil {
 		return p
 	}
-	if s.Examples != "" {
-		c, err := cleaned(s.Examples)
-		if err != nil {
-			return wrong("examples", "%w", err)
-		}
-		s.Examples = c
-		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, c) }) {
-			return wrong("examples", "%s is none of its outs", c)
-		}
+	if err := s.checkExamples(); err != nil {
+		return wrong("examples", "%w", err)
 	}
 	for _, m := range s.Metrics {
 		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {

@@ -20,7 +20,7 @@ const DeployedElsewhere step.RefusalReason = "deployed_elsewhere"
 // gates or of what it may reuse, then no longer holds, and the planner is asked again.
 func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
 	x := &g.Terms.Pipeline.Stages[stage]
-	if !x.ComparesDeployed() && stage != g.Terms.Pipeline.Deploys() {
+	if !x.ComparesDeployed() && !x.MayDeploy() {
 		return false
 	}
 	_, since, ok := ms.State.Deployed(g)
@@ -29,6 +29,14 @@ func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
 	}
 	ms.Proposals.due(g.Name)
 	return true
+}
+
+// deploying is the job that puts another version in place, if the stage would put one in place too; "": none does.
+func (ms *Members) deploying(g *state.Group, stage int) string {
+	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
+		return ""
+	}
+	return ms.State.Deploying(g)
 }
 
 // stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
@@ -41,7 +49,7 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 	if ms.outdated(g, n, base) {
 		return &step.Refusal{Why: step.NoGroup}
 	}
-	if by := ms.State.Deploying(g); by != "" && n == g.Terms.Pipeline.Deploys() {
+	if by := ms.deploying(g, n); by != "" {
 		return &step.Refusal{Job: g.StageID(n), Why: DeployedElsewhere,
 			Err: fmt.Errorf("%s puts another version in place", by)}
 	}
