@@ -102,6 +102,13 @@ func TestGates_CompareWithWhatIsDeployed(t *testing.T) {
 		}
 		w.versions(n+1, c.deployed)
 	}
+	b := w.signedIn(w.user("adm", identity.Grant{Team: "*", Role: identity.Admin}))
+	if text := b.shows("/models?pipeline=retrain", 200); !strings.Contains(text, "retrain@4") || !strings.Contains(text, "misses the least of 0.005") {
+		t.Error(text)
+	}
+	if text := b.shows("/groups/retrain-2", 200); !strings.Contains(text, "Not spent, by its last run") {
+		t.Error(text)
+	}
 	var v client.ModelVersion
 	w.must("GET", "/v1/models/retrain-4", nil, &v)
 	if len(v.Gates) != 2 || v.Gates[0].Gain != "0.005" || v.Gates[0].Limit != "0.005" || v.Gates[0].Version != 1 || v.Gates[0].Base != "0.9" ||

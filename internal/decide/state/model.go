@@ -35,21 +35,25 @@ func (s *State) modelsOf(g *Group) *models {
 	if !ok {
 		return nil
 	}
+	return s.stages.models[k]
+}
+
+// listsModel adds a run to the versions of its pipeline, with the next version unless it has one. No version is given
+// twice: runs are never removed.
+func (s *State) listsModel(g *Group) {
+	k, ok := g.modelName()
+	if !ok {
+		return
+	}
 	m := s.stages.models[k]
 	if m == nil {
 		m = &models{}
 		s.stages.models[k] = m
 	}
-	return m
-}
-
-// numbersModel gives a run that begins the next version of its pipeline. No version is given twice: runs are never
-// removed.
-func (s *State) numbersModel(g *Group) {
-	if m := s.modelsOf(g); m != nil {
+	if g.Version == 0 {
 		g.Version = m.newest + 1
-		m.newest, m.runs = g.Version, append(m.runs, g)
 	}
+	m.newest, m.runs = max(m.newest, g.Version), append(m.runs, g)
 }
 
 // numbersModels lists the runs of a restored state by version. Runs of a snapshot from before there were versions get
@@ -66,11 +70,7 @@ func (s *State) numbersModels() {
 			cmp.Compare(len(a.Name), len(b.Name)))
 	})
 	for _, g := range runs {
-		m := s.modelsOf(g)
-		if g.Version == 0 {
-			g.Version = m.newest + 1
-		}
-		m.newest, m.runs = max(m.newest, g.Version), append(m.runs, g)
+		s.listsModel(g)
 		s.indexDeploy(g, g.Terms.Pipeline.Deploys())
 	}
 }

@@ -33,7 +33,8 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	study.Study.Best = &client.Trial{ID: "search.2", Best: new(0.25)}
 	f.answers["/v1/groups/search"], f.answers["/v1/groups/search/receipt"] = study, client.GroupReceipt{Cost: money.Picos(5)}
 	flow := client.Group{ID: "flow", State: "over", Kind: "pipeline", Currency: "USD", Submitted: now, User: "ann", Pipeline: &client.PipelineState{
-		Saved: money.Picos(4), Stages: []client.StageState{{Name: name, State: "reused", Job: "flow.a", Saved: new(money.Picos(4))},
+		Saved: money.Picos(4), Stages: []client.StageState{{Name: "gated", State: "skipped", Why: name, Gates: []client.GateVerdict{{Why: name}}, Spared: new(money.Picos(4))},
+			{Name: "passed", State: "done", Gates: []client.GateVerdict{{Pass: true, Why: name}}}, {Name: name, State: "reused", Job: "flow.a", Saved: new(money.Picos(4))},
 			{Name: "b", State: "done", Needs: []string{name}, Metrics: map[string]string{name: "0.5"}, Cost: money.Picos(5e12), Started: new(now.Add(-time.Hour)), Finished: &now},
 			{Name: "c", State: "skipped", Needs: []string{"b"}, Why: name}}}}
 	f.answers["/v1/groups/flow"], f.answers["/v1/groups/flow/receipt"] = flow, client.GroupReceipt{Cost: money.Picos(5e12)}
