@@ -120,6 +120,7 @@ func (w *models) fact(b core.Body, f state.Fact) {
 			if len(x.Gates) > 0 {
 				w.holds(g, x.Gates)
 			}
+		default:
 		}
 	}
 }
@@ -183,6 +184,7 @@ func (w *models) plans(lag int) {
 			if v.Of.Stage == 0 {
 				v.Of.Metrics = map[string]string{"acc": w.accuracy(s.Group)}
 			}
+		default:
 		}
 	}
 	was := w.late

@@ -30,21 +30,29 @@ func (s *Spec) checkGates() error {
 		case len(x.Gates) > maxGates:
 			return &Problem{x.Name, "gate", fmt.Errorf("there are %d gates: write at most %d", len(x.Gates), maxGates)}
 		}
-		seen := map[[2]string]bool{}
-		for _, g := range x.All() {
-			stage, metric, err := s.checkGate(i, &g, names, func(n int) bool { return before(i, n) })
-			if err != nil {
-				return err
-			}
-			if on := [2]string{s.Stages[stage].Name, metric}; seen[on] {
-				return &Problem{x.Name, "gate", fmt.Errorf("two gates judge %s of %s: write one, with all that it asks for",
-					metric, on[0])}
-			} else {
-				seen[on] = true
-			}
-			if g.versus() == AgainstDeployed && (deploys < 0 || before(i, deploys)) {
-				return s.nothingDeploys(i, deploys)
-			}
+		if err := s.checkGatesOf(i, deploys, names, func(n int) bool { return before(i, n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkGatesOf reports what is wrong with the gates of a stage; before says which stages come before it.
+func (s *Spec) checkGatesOf(i, deploys int, names map[string]int, before func(n int) bool) error {
+	var seen [][2]string // the stages and metrics that are judged
+	for _, g := range s.Stages[i].All() {
+		stage, metric, err := s.checkGate(i, &g, names, before)
+		if err != nil {
+			return err
+		}
+		on := [2]string{s.Stages[stage].Name, metric}
+		if slices.Contains(seen, on) {
+			return &Problem{s.Stages[i].Name, "gate", fmt.Errorf("two gates judge %s of %s: write one, with all that it asks "+
+				"for", metric, on[0])}
+		}
+		seen = append(seen, on)
+		if g.versus() == AgainstDeployed && (deploys < 0 || before(deploys)) {
+			return s.nothingDeploys(i, deploys)
 		}
 	}
 	return nil
