@@ -68,6 +68,12 @@ type PipelineStage struct {
 	Params  map[string]string `json:"params,omitempty"` // other values that it reads, as JSON text
 	Always  bool              `json:"always,omitempty"` // never reuse it
 	Gate    *PipelineGate     `json:"gate,omitempty"`
+	// Gates are the gates of a stage that has several; all of them must pass. Gate is then left out.
+	Gates []PipelineGate `json:"gates,omitempty"`
+	// Examples is the file of Outs with the value that each example has for the metrics: CSV or JSON lines.
+	Examples string `json:"examples,omitempty"`
+	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
+	Deploy bool `json:"deploy,omitempty"`
 }
 
 // PipelineGate lets a stage start only if a metric of an earlier stage is within bounds.
@@ -75,6 +81,46 @@ type PipelineGate struct {
 	Metric string `json:"metric"`        // STAGE.NAME
 	Min    string `json:"min,omitempty"` // a decimal; a value equal to the bound passes
 	Max    string `json:"max,omitempty"`
+	// MinGain is how much better than Against the metric must be, at least: a decimal in units of the metric, or a
+	// percentage. A gain of exactly MinGain passes.
+	MinGain string `json:"min_gain,omitempty"`
+	Against string `json:"against,omitempty"` // deployed, or a decimal; "" with MinGain: deployed
+	Goal    string `json:"goal,omitempty"`    // maximize or minimize; "": maximize
+	// Relative makes MinGain a percentage of the value compared with. Otherwise 1% is 0.01.
+	Relative bool `json:"relative,omitempty"`
+	// Confidence is such as 95%: the lower bound of the gain's interval counts. "": the gain itself does.
+	Confidence string `json:"confidence,omitempty"`
+}
+
+// GateVerdict is what a gate compared with what, and what came of it. Numbers are written decimals.
+type GateVerdict struct {
+	Stage    string        `json:"stage"`  // that reported the metric
+	Metric   string        `json:"metric"` // its name there
+	Pass     bool          `json:"pass"`
+	Why      string        `json:"why"`   // a sentence
+	Value    string        `json:"value"` // of the metric in this run
+	Min      string        `json:"min,omitempty"`
+	Max      string        `json:"max,omitempty"`
+	Against  string        `json:"against,omitempty"` // deployed or a decimal; "": nothing but Min and Max
+	Version  int           `json:"version,omitempty"` // that was deployed; 0: none was, or Against is a number
+	Run      string        `json:"run,omitempty"`     // that deployed it
+	Base     string        `json:"base,omitempty"`    // the value compared with
+	Gain     string        `json:"gain,omitempty"`    // how much better Value is than Base
+	Limit    string        `json:"limit,omitempty"`   // the least gain that passes, in units of the metric
+	Goal     string        `json:"goal,omitempty"`
+	Interval *GateInterval `json:"interval,omitempty"` // of the gain; null: the gate has no confidence or compared nothing
+}
+
+// GateInterval is where a gain lies, from resampled examples.
+type GateInterval struct {
+	Confidence string `json:"confidence"` // such as 95%
+	Low        string `json:"low"`
+	High       string `json:"high"`
+	Examples   int    `json:"examples"`      // of this run
+	Others     int    `json:"others"`        // of the version compared with; 0: Against is a number
+	Paired     bool   `json:"paired"`        // both name the same examples
+	Resamples  int    `json:"resamples"`     // that were drawn
+	Seed       uint64 `json:"resample_seed"` // that they were drawn with
 }
 
 // PipelineState is the state of a pipeline.
@@ -88,21 +134,26 @@ type PipelineState struct {
 type StageState struct {
 	Name string `json:"name"`
 	// State is waiting, running, keeping, done, reused, skipped or failed.
-	State    string            `json:"state"`
-	Why      string            `json:"why,omitempty"` // a sentence
-	Job      string            `json:"job,omitempty"` // job that ran it, or that made the reused outputs
-	Needs    []string          `json:"needs,omitempty"`
-	Key      string            `json:"key,omitempty"` // identifies everything that determines its outputs
-	Inputs   []StageContent    `json:"inputs,omitempty"`
-	Params   map[string]string `json:"params,omitempty"`  // as JSON text
-	Program  string            `json:"program,omitempty"` // digest of its command, environment, image and setup
-	Outs     []StageContent    `json:"outs,omitempty"`
-	Bytes    int64             `json:"bytes,omitempty"`   // total size of its outputs
-	Metrics  map[string]string `json:"metrics,omitempty"` // decimals
-	Cost     money.Amount      `json:"cost"`              // of its job; 0 for a reused stage
-	Saved    *money.Amount     `json:"saved,omitempty"`   // for a reused stage: its original cost
-	Started  *time.Time        `json:"started"`
-	Finished *time.Time        `json:"finished"`
+	State   string            `json:"state"`
+	Why     string            `json:"why,omitempty"` // a sentence
+	Job     string            `json:"job,omitempty"` // job that ran it, or that made the reused outputs
+	Needs   []string          `json:"needs,omitempty"`
+	Key     string            `json:"key,omitempty"` // identifies everything that determines its outputs
+	Inputs  []StageContent    `json:"inputs,omitempty"`
+	Params  map[string]string `json:"params,omitempty"`  // as JSON text
+	Program string            `json:"program,omitempty"` // digest of its command, environment, image and setup
+	Outs    []StageContent    `json:"outs,omitempty"`
+	Bytes   int64             `json:"bytes,omitempty"`   // total size of its outputs
+	Metrics map[string]string `json:"metrics,omitempty"` // decimals
+	Cost    money.Amount      `json:"cost"`              // of its job; 0 for a reused stage
+	Saved   *money.Amount     `json:"saved,omitempty"`   // for a reused stage: its original cost
+	// Gates are the verdicts of the stage's gates, once they have compared.
+	Gates []GateVerdict `json:"gates,omitempty"`
+	// Spared estimates what a stage that a gate skipped would have cost: the cost of its last run. It is nil if the stage
+	// never ran, or if no gate skipped it. Saved does not include it.
+	Spared   *money.Amount `json:"spared,omitempty"`
+	Started  *time.Time    `json:"started"`
+	Finished *time.Time    `json:"finished"`
 }
 
 // StageContent is a path with the digest of its content; "": nothing is there.

@@ -134,6 +134,11 @@ func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, array); rec.Code != 200 {
 		t.Fatalf("array: %+v", p)
 	}
+	model := strings.Replace(gated(folderWith(t, map[string]string{"data": "1"}), "1", pointGates), `"project":"p"`,
+		`"project":"p","tags":{"ticket":"7"}`, 1)
+	if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, model); rec.Code != 200 {
+		t.Fatalf("pipeline: %+v", p)
+	}
 	for _, id := range w.booting(1) {
 		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
 	}
@@ -181,7 +186,10 @@ func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 			ids = []string{w.engines[0].Name}
 		}
 		if strings.HasPrefix(r.Path, "/v1/groups/") {
-			ids = []string{"array"}
+			ids = []string{"array", "retrain"}
+		}
+		if strings.HasPrefix(r.Path, "/v1/models/") {
+			ids = []string{"retrain"}
 		}
 		for _, id := range ids {
 			ask("GET", strings.ReplaceAll(r.Path, "{id}", id), r.Path, "")

@@ -26,6 +26,12 @@ func groupRoutes() []route {
 			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
 		{"GET", "/v1/groups/{id}/trials", identity.Viewer, ofJob, true, "List the trials of a search, in the order in " +
 			"which they began", nil, []api.Trial{}, "", nil, ofGroups((*groups.Desk).Trials)},
+		{"GET", "/v1/models", identity.Viewer, anywhere, true, "List the versions of the models that pipelines " +
+			"deploy, by pipeline", nil, []api.ModelVersion{}, "",
+			[]string{"pipeline: its versions alone; of all pipelines where it is not given", "project: the same"},
+			ofGroups((*groups.Desk).Models)},
+		{"GET", "/v1/models/{id}", identity.Viewer, ofJob, true, "Show the version of a model that a run has made, " +
+			"with its lineage", nil, api.ModelVersion{}, "", nil, ofGroups((*groups.Desk).Model)},
 		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
 			api.Group{}, "", nil, ofGroups((*groups.Desk).End)},
 		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",

@@ -247,9 +247,12 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 			return p, err
 		}
 		x := api.PipelineStage{Name: s.Name, Job: api.Raw(text), After: s.After, Deps: s.Deps, Outs: s.Outs,
-			Metrics: s.Metrics, Params: s.Params, Always: s.Always}
+			Metrics: s.Metrics, Params: s.Params, Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
 		if s.Gate != nil {
 			x.Gate = new(api.PipelineGate(*s.Gate))
+		}
+		for _, g := range s.Gates {
+			x.Gates = append(x.Gates, api.PipelineGate(g))
 		}
 		p.wire.Stages = append(p.wire.Stages, x)
 	}

@@ -31,28 +31,29 @@ type (
 
 // Why jobs and groups are turned down, wait or end.
 const (
-	AllOver          = step.AllOver
-	ApprovalExpired  = step.ApprovalExpired
-	BudgetSpent      = step.BudgetSpent
-	ClosedByUser     = step.ClosedByUser
-	DependencyFailed = step.DependencyFailed
-	GroupFull        = step.GroupFull
-	LimitReached     = step.LimitReached
-	LimitSpent       = step.LimitSpent
-	MadeElsewhere    = members.MadeElsewhere
-	NeedsApproval    = step.NeedsApproval
-	NeverApproved    = step.NeverApproved
-	NoDependency     = step.NoDependency
-	NoGroup          = step.NoGroup
-	NoMoreRuns       = members.NoMoreRuns
-	PausedBySearch   = step.PausedBySearch
-	PricedLater      = books.PricedLater
-	Rejected         = step.Rejected
-	ResumedFor       = step.ResumedFor
-	SetAside         = lifecycle.SetAside
-	TagMissing       = step.TagMissing
-	TimeSpent        = step.TimeSpent
-	TrainedInFull    = step.TrainedInFull
+	AllOver           = step.AllOver
+	ApprovalExpired   = step.ApprovalExpired
+	BudgetSpent       = step.BudgetSpent
+	ClosedByUser      = step.ClosedByUser
+	DependencyFailed  = step.DependencyFailed
+	GroupFull         = step.GroupFull
+	LimitReached      = step.LimitReached
+	LimitSpent        = step.LimitSpent
+	MadeElsewhere     = members.MadeElsewhere
+	DeployedElsewhere = members.DeployedElsewhere
+	NeedsApproval     = step.NeedsApproval
+	NeverApproved     = step.NeverApproved
+	NoDependency      = step.NoDependency
+	NoGroup           = step.NoGroup
+	NoMoreRuns        = members.NoMoreRuns
+	PausedBySearch    = step.PausedBySearch
+	PricedLater       = books.PricedLater
+	Rejected          = step.Rejected
+	ResumedFor        = step.ResumedFor
+	SetAside          = lifecycle.SetAside
+	TagMissing        = step.TagMissing
+	TimeSpent         = step.TimeSpent
+	TrainedInFull     = step.TrainedInFull
 )
 
 // What they are asked for by name.

@@ -59,6 +59,7 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 	}
 	if p := b.Terms.Pipeline; p != nil {
 		g.Stages = make([]groups.Stage, len(p.Stages))
+		s.listsModel(g)
 	}
 	if b.Terms.Schedule != nil {
 		g.Schedule = &Schedule{}

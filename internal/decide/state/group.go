@@ -192,6 +192,8 @@ type Group struct {
 	// order in which they did.
 	Stages []groups.Stage `json:"stages,omitempty"`
 	Begun  []int          `json:"begun,omitempty"`
+	// Version is the number of the model that a pipeline with a stage that deploys makes, from 1; 0: it has none.
+	Version int `json:"version,omitempty"`
 	// Schedule is how a schedule stands; nil: it is none.
 	Schedule *Schedule `json:"schedule,omitempty"`
 }

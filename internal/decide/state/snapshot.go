@@ -169,6 +169,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		s.groups[r.Name] = &r
 		s.indexStages(&r)
 	}
+	s.numbersModels()
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u

@@ -58,6 +58,7 @@ type scopedKey struct{ team, project, key string }
 type stageIndex struct {
 	making map[scopedKey]string // by the job
 	made   map[scopedKey]StageRef
+	models map[scopedName]*models
 }
 
 func (g *Group) scoped(key string) scopedKey {
@@ -102,7 +103,8 @@ func (s *State) indexStages(g *Group) {
 	}
 }
 
-// StageJobs are the jobs whose outputs pipelines that are not over may still read.
+// StageJobs are the jobs whose outputs pipelines that are not over may still read, and those that have the examples of
+// deployed versions.
 func (s *State) StageJobs() map[string]bool {
 	jobs := map[string]bool{}
 	for _, g := range s.groups {
@@ -111,6 +113,14 @@ func (s *State) StageJobs() map[string]bool {
 		}
 		for n := range g.Stages {
 			if g.Stages[n].Job != "" {
+				jobs[g.Stages[n].Job] = true
+			}
+		}
+	}
+	for _, m := range s.stages.models { // gates compare with the examples of what is deployed
+		g := s.groups[m.deployed.Group]
+		for n := 0; g != nil && n < len(g.Stages); n++ {
+			if g.Terms.Pipeline.Stages[n].Examples != "" && g.Stages[n].Job != "" {
 				jobs[g.Stages[n].Job] = true
 			}
 		}
@@ -146,8 +156,10 @@ func (s *State) stageBegins(g *Group, e *Event, j *Job) {
 	}
 	of := stageMove(e, j.r.Terms.Index).Of
 	x.Phase, x.Job, x.Key, x.Inputs, x.Why = groups.Running, j.r.ID, of.Key, of.Inputs, ""
+	x.Judged = of.Judged
 	g.Begun = append(g.Begun, j.r.Terms.Index)
 	s.indexStage(g, j.r.Terms.Index)
+	s.indexDeploy(g, j.r.Terms.Index)
 }
 
 // stageEnds notes that the job of a stage is over, or, with by -1, that it goes on.
@@ -164,6 +176,7 @@ func (s *State) stageEnds(j *Job, by int) {
 		x.Phase, x.Why = groups.StageFailed, fmt.Sprintf("its job is %s: %s", j.r.State, j.Why())
 	}
 	s.indexStage(g, j.r.Terms.Index)
+	s.indexDeploy(g, j.r.Terms.Index)
 }
 
 // settlesStage takes what became of a stage.
@@ -171,6 +184,9 @@ func (s *State) settlesStage(e *Event, f StageSettled) {
 	v, g := stageMove(e, f.Stage), s.groups[f.Group]
 	x := &g.Stages[f.Stage]
 	x.Why = v.Why
+	if v.Do != groups.Keep {
+		x.Judged = v.Of.Judged
+	}
 	switch v.Do {
 	case groups.Reuse:
 		x.Phase, x.Key, x.Inputs, x.Job, x.Product = groups.Reused, v.Of.Key, v.Of.Inputs, v.Of.From, v.Of.Product
@@ -182,4 +198,5 @@ func (s *State) settlesStage(e *Event, f StageSettled) {
 		x.Phase = groups.StageFailed
 	}
 	s.indexStage(g, f.Stage)
+	s.indexDeploy(g, f.Stage)
 }

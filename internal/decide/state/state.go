@@ -105,7 +105,8 @@ func NewParts(jobs int) *State {
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
 		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, groups: map[string]*Group{},
-		stages:   stageIndex{making: map[scopedKey]string{}, made: map[scopedKey]StageRef{}},
+		stages: stageIndex{making: map[scopedKey]string{}, made: map[scopedKey]StageRef{},
+			models: map[scopedName]*models{}},
 		members:  map[string][]*Job{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}

@@ -38,7 +38,7 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after", Title: "it cannot come after that",
 			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does",
 			Err: no.Err}
-	case core.NoGroup, core.GroupFull, core.MadeElsewhere:
+	case core.NoGroup, core.GroupFull, core.MadeElsewhere, core.DeployedElsewhere:
 		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
 			Fix: "run it by itself with scrimp rerun " + no.Job}
 	case core.LimitReached:

@@ -20,7 +20,7 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
 		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,
 			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics,
-			Params: spec.Params, Program: spec.Program}
+			Params: spec.Params, Program: spec.Program, Gates: verdicts(x.Gates), Spared: x.Spared}
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}
@@ -37,6 +37,20 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		v.Stages = append(v.Stages, s)
 	}
 	return v
+}
+
+// verdicts are what gates compared, for the API.
+func verdicts(list []pipeline.Verdict) (all []api.GateVerdict) {
+	for _, v := range list {
+		x := api.GateVerdict{Stage: v.Stage, Metric: v.Metric, Pass: v.Pass, Why: v.Why, Value: v.Value, Min: v.Min,
+			Max: v.Max, Against: v.Against, Version: v.Version, Run: v.Run, Base: v.Base, Gain: v.Gain, Limit: v.Limit,
+			Goal: v.Goal}
+		if v.Interval != nil {
+			x.Interval = new(api.GateInterval(*v.Interval))
+		}
+		all = append(all, x)
+	}
+	return all
 }
 
 func (d *Desk) times(s *api.StageState, j *core.Job) {

@@ -64,6 +64,8 @@ func list() []page {
 			fill: marketNow},
 		{path: "/market/prices", file: "prices", title: "Prices", twin: "/v1/history", command: "scrimp market record",
 			still: true, fill: prices},
+		{path: "/models", file: "models", title: "Models", nav: "Models", twin: "/v1/models", command: "scrimp models",
+			fill: models},
 		{path: "/teams", file: "teams", title: "Teams", nav: "Teams", twin: "/v1/teams", command: "scrimp teams",
 			fill: teams},
 		{path: "/estimates", file: "estimates", title: "Estimates", nav: "Estimates", twin: "/v1/measured?expected=1",

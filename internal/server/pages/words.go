@@ -280,7 +280,7 @@ func chip(state string) template.HTML {
 	switch state {
 	case "running", "answers", "open", "keeping":
 		class = "go"
-	case "succeeded", "done", "reused":
+	case "succeeded", "done", "reused", "deployed":
 		class = "good"
 	case "failed", "away", "missing", "refused", "not_configured":
 		class = "bad"

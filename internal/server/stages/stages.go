@@ -41,10 +41,16 @@ func (f *Files) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) (
 	var err error
 	switch v.Do {
 	case groups.Start:
-		err = f.start(ctx, s, &v)
+		var pass bool
+		if pass, err = f.judge(ctx, s, &v); pass && err == nil {
+			err = f.start(ctx, s, &v)
+		}
 	case groups.Keep:
 		err = f.keep(ctx, s, &v)
 	case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip, groups.Await:
+	}
+	if v.Do == groups.Skip && v.Of.Gated {
+		f.spares(s, &v)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Errors.Warn("stage fails", "group", s.Group, "stage", s.Pipeline.Stages[v.Of.Stage].Name, "error", err)
@@ -59,7 +65,7 @@ func failed(v groups.Move, why string) groups.Move {
 	if len(why) > most {
 		why = why[:most] + " …"
 	}
-	return groups.Move{Do: groups.Fail, Why: why, Of: &groups.StageMove{Stage: v.Of.Stage}}
+	return groups.Move{Do: groups.Fail, Why: why, Of: &groups.StageMove{Stage: v.Of.Stage, Judged: v.Of.Judged}}
 }
 
 // start computes the key of a stage, and either reuses an earlier run or makes the work folder.
@@ -167,8 +173,13 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 	var was groups.Stage
 	f.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(s.Group)
-		if ref, ok := m.State().MadeOf(g, v.Of.Key); ok {
-			was, found = m.State().Group(ref.Group).Stages[ref.Stage], true
+		ref, ok := m.State().MadeOf(g, v.Of.Key)
+		if v.Of.Stage == s.Pipeline.Deploys() { // what another version has replaced is deployed again
+			ref, _, ok = m.State().Deployed(g)
+		}
+		if ok {
+			was = m.State().Group(ref.Group).Stages[ref.Stage]
+			found = was.Key == v.Of.Key
 		}
 	})
 	if !found {

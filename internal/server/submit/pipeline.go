@@ -50,9 +50,12 @@ func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error)
 	var stages []pipeline.Stage
 	for _, s := range b.Stages {
 		x := pipeline.Stage{Name: s.Name, After: s.After, Deps: s.Deps, Outs: s.Outs, Metrics: s.Metrics, Params: s.Params,
-			Always: s.Always}
+			Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
 		if s.Gate != nil {
 			x.Gate = new(pipeline.Gate(*s.Gate))
+		}
+		for _, g := range s.Gates {
+			x.Gates = append(x.Gates, pipeline.Gate(g))
 		}
 		stages = append(stages, x)
 	}

@@ -20,6 +20,7 @@ var neighbours = map[string][]string{
 	"cli/jobs": {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show", "cli/show/group",
 		"cli/show/planning", "cli/show/sizing", "cli/show/utilization", "server/workdir"},
 	"cli/learn":  {"cli/command", "server", "server/workdir"},
+	"cli/models": {"cli/command", "cli/show/group"},
 	"cli/offers": {"cli/command", "cli/show/listing"},
 	"cli/own":    {"cli/command", "cli/show/purchase"},
 	"cli/plan": {"cli/command", "cli/jobfile", "cli/learn", "cli/offers", "cli/show", "cli/show/planning",

@@ -33,19 +33,17 @@ type Stage struct {
 	Params map[string]string `json:"params,omitempty"`
 	Always bool              `json:"always,omitempty"` // it runs each time, whatever has run before
 	Gate   *Gate             `json:"gate,omitempty"`
+	// Gates are the gates of a stage that has several; all of them must pass. Gate is then nil.
+	Gates []Gate `json:"gates,omitempty"`
+	// Examples is the file of Outs with the value that each example has for the metrics; "": there is none.
+	Examples string `json:"examples,omitempty"`
+	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
+	Deploy bool `json:"deploy,omitempty"`
 	// Program is the digest of what else decides on its outputs: command, environment, image and set-up.
 	Program string `json:"program,omitempty"`
 	// Needs are the positions of the stages that come before it: those of After, those that make what it reads, and the
 	// one that its gate names.
 	Needs []int `json:"needs,omitempty"`
-}
-
-// Gate lets a stage begin only where a metric of an earlier stage is good enough.
-type Gate struct {
-	Metric string `json:"metric"` // STAGE.NAME, or the NAME alone where one stage that comes before has it
-	// Min and Max bound it, as written decimals; a value at the bound passes.
-	Min string `json:"min,omitempty"`
-	Max string `json:"max,omitempty"`
 }
 
 // The bounds of pipelines.
@@ -173,6 +171,9 @@ func (s *Stage) check() error {
 	if p := s.overlap(); p != nil {
 		return p
 	}
+	if err := s.checkExamples(); err != nil {
+		return s.wrong("examples", "%w", err)
+	}
 	for _, m := range s.Metrics {
 		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {
 			return s.wrong("metrics", "%s is none of its outs", m)
@@ -209,8 +210,10 @@ func needs(list []Stage, byName map[string]int) error {
 			}
 			s.Needs = append(s.Needs, n)
 		}
-		if n := named(list, byName, s.Gate); n >= 0 && n != i {
-			s.Needs = append(s.Needs, n)
+		for _, g := range s.All() {
+			if n := named(list, byName, &g); n >= 0 && n != i {
+				s.Needs = append(s.Needs, n)
+			}
 		}
 		for _, d := range s.Deps {
 			s.Needs = append(s.Needs, m.of(d)...)

@@ -195,7 +195,7 @@ func (ms *Members) moves(w *admission.Weighing, g *state.Group, v groups.Move, b
 	case groups.Start:
 		no := ms.starts(w, g, v, base)
 		if no != nil && no.Job != "" {
-			if ms.notYet(g, no); no.Why != MadeElsewhere {
+			if ms.notYet(g, no); no.Why != MadeElsewhere && no.Why != DeployedElsewhere {
 				return false, true
 			}
 			ms.Proposals.elsewhere = append(ms.Proposals.elsewhere, g.Name) // other stages of it may begin
@@ -204,7 +204,7 @@ func (ms *Members) moves(w *admission.Weighing, g *state.Group, v groups.Move, b
 	case groups.Pause, groups.Resume, groups.Stop:
 		return ms.movesTrial(w, g, v), false
 	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
-		return ms.settlesStage(g, v), false
+		return ms.settlesStage(g, v, base), false
 	case groups.Finish:
 		return ms.finishes(g, v), false
 	case groups.Await: // of a schedule
@@ -338,7 +338,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 		s.Schedule, s.Due, s.Now, s.Runs, s.Open = g.Terms.Schedule, y.Due, ms.Now(), y.Begun, ms.openRuns(g)
 	}
 	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
-		s.Stages = slices.Clone(g.Stages)
+		s.Stages, s.Deployed = slices.Clone(g.Stages), ms.State.DeployedOf(g)
 	}
 	if y := g.Study; y != nil {
 		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)

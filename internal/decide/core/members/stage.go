@@ -13,12 +13,45 @@ import (
 // MadeElsewhere is why a stage waits: another pipeline makes the same.
 const MadeElsewhere step.RefusalReason = "made_elsewhere"
 
+// DeployedElsewhere is why a stage that deploys waits: another run of the pipeline puts a version in place.
+const DeployedElsewhere step.RefusalReason = "deployed_elsewhere"
+
+// outdated reports whether another version was put in place after the event base. What was said of the stage, by its
+// gates or of what it may reuse, then no longer holds, and the planner is asked again.
+func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
+	x := &g.Terms.Pipeline.Stages[stage]
+	if !x.ComparesDeployed() && !x.MayDeploy() {
+		return false
+	}
+	_, since, ok := ms.State.Deployed(g)
+	if !ok || since <= base {
+		return false
+	}
+	ms.Proposals.due(g.Name)
+	return true
+}
+
+// deploying is the job that puts another version in place, if the stage would put one in place too; "": none does.
+func (ms *Members) deploying(g *state.Group, stage int) string {
+	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
+		return ""
+	}
+	return ms.State.Deploying(g)
+}
+
 // stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
 // event base.
 func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
 	n, ok := admission.StageOf(g, v)
 	if !ok || !admission.StageComes(g, n) && !ms.Faults.Unready || v.Of.Key == "" || ms.State.Job(g.StageID(n)) != nil {
 		return &step.Refusal{Why: step.NoGroup}
+	}
+	if ms.outdated(g, n, base) {
+		return &step.Refusal{Why: step.NoGroup}
+	}
+	if by := ms.deploying(g, n); by != "" {
+		return &step.Refusal{Job: g.StageID(n), Why: DeployedElsewhere,
+			Err: fmt.Errorf("%s puts another version in place", by)}
 	}
 	ref, ok := ms.State.MadeOf(g, v.Of.Key)
 	if ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {
@@ -33,9 +66,9 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 }
 
 // settlesStage takes what becomes of a stage without a job, where it stands as who proposes it saw it.
-func (ms *Members) settlesStage(g *state.Group, v groups.Move) bool {
+func (ms *Members) settlesStage(g *state.Group, v groups.Move, base uint64) bool {
 	n, ok := admission.StageOf(g, v)
-	if !ok {
+	if !ok || v.Do != groups.Keep && ms.outdated(g, n, base) {
 		return false
 	}
 	phase := g.Stages[n].Phase
