@@ -3,6 +3,7 @@ package serving
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -151,21 +152,14 @@ func engineOf(l catalog.Listing, m *Model, ask Ask, used map[string]bool) (key s
 		used[strings.ToLower(o.Machine)] = true
 		return "machine " + o.Machine, Engine{Service: times, Slots: 1, Batch: min(MaxBatch, times.largest())}, ""
 	}
-	var fit *Fit
-	if m != nil && known && o.Accelerators > 0 {
-		f, ok := m.Fits(ask.Formats, spec, o.Accelerators)
-		if !ok {
-			return "", e, TooSmall
-		}
-		fit = &f
-	}
 	key = fmt.Sprintf("%s:%d %v", o.Accelerator, o.Accelerators, l.Link)
-	for name, times := range ask.Measured {
-		if o.Accelerators == 0 || !strings.EqualFold(name, o.Accelerator) && !catalog.Matches(name, o.Accelerator) {
-			continue
-		}
+	if name, ok := measuredName(o.Accelerator, ask.Measured); ok && o.Accelerators > 0 {
 		used[name] = true
+		times := ask.Measured[name]
 		e = Engine{Service: times, Slots: o.Accelerators, Batch: min(MaxBatch, times.largest())}
+		if f, ok := m.fitsOne(ask.Formats, spec, known); ok { // who measured it knows that it fits
+			e.Batch, e.Fit = min(e.Batch, f.Batch), &f
+		}
 		return key, e, ""
 	}
 	switch {
@@ -174,18 +168,44 @@ func engineOf(l catalog.Listing, m *Model, ask Ask, used map[string]bool) (key s
 	case spec.Memory == 0:
 		return "", e, NoMemory
 	}
-	e = Engine{Slots: fit.Copies, Batch: fit.Batch, Fit: fit}
+	fit, ok := m.Fits(ask.Formats, spec, o.Accelerators)
+	if !ok {
+		return "", e, TooSmall
+	}
+	e = Engine{Slots: fit.Copies, Batch: fit.Batch, Fit: &fit}
 	for _, s := range []struct {
 		effort Effort
 		to     *Service
 	}{{Typical, &e.Service}, {Fast, &e.Fast}, {Slow, &e.Slow}} {
-		r, ok := NewRoofline(m, *fit, spec, l.Link, s.effort)
+		r, ok := NewRoofline(m, fit, spec, l.Link, s.effort)
 		if !ok {
 			return "", e, NoSpeed
 		}
 		*s.to = r
 	}
 	return key, e, ""
+}
+
+// measuredName returns the measurements of an accelerator: those with its full name, or else the first in the order of
+// names that means it.
+func measuredName(accelerator string, all map[string]Measured) (string, bool) {
+	if name := strings.ToLower(accelerator); all[name] != nil {
+		return name, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if accelerator != "" && catalog.Matches(name, accelerator) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// fitsOne returns how the model lies on one accelerator, and false where that is unknown or it does not.
+func (m *Model) fitsOne(formats []Format, a catalog.Accelerator, known bool) (Fit, bool) {
+	if m == nil || !known || a.Memory == 0 {
+		return Fit{}, false
+	}
+	return m.Fits(formats, a, 1)
 }
 
 func (m Measured) largest() int { return m[len(m)-1].Batch }

@@ -135,8 +135,8 @@ func (m *Model) Fits(formats []Format, a catalog.Accelerator, count int) (f Fit,
 	for _, format := range formats {
 		weights := m.Shape.Params * format.Bytes
 		for shards := 1; shards <= count; shards *= 2 {
-			f = Fit{Format: format, Shards: shards, Copies: count / shards, Weights: size.Bytes(weights),
-				Need: size.Bytes(weights + m.each()), Have: size.Bytes(have * float64(shards))}
+			f = Fit{Format: format, Shards: shards, Copies: count / shards, Weights: size.Bytes(math.Round(weights)),
+				Need: size.Bytes(math.Round(weights + m.each())), Have: size.Bytes(have * float64(shards))}
 			left := have*float64(shards) - weights
 			if left < m.each() || left <= 0 {
 				if !m.Shape.Text() {
