@@ -148,19 +148,17 @@ func (s *Simulation) due() time.Duration {
 	return t
 }
 
-// step does all that is due now: first what frees servers, then arrivals, then decisions.
+// step does all that is due now: first what frees servers, then arrivals, then what machines do without requests. A
+// machine stops only after the requests that are there were given out, so that each that starts answers one.
 func (s *Simulation) step() {
-	for len(s.events) > 0 && s.events[0].at == s.now {
-		e := s.events.pop()
-		switch {
-		case e.kind == answered:
+	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind != expired {
+		switch e := s.events.pop(); e.kind {
+		case answered:
 			s.inService -= e.n
 			s.answered(e.id)
-		case e.kind == booted:
+		case booted:
 			s.machines[e.id].on, s.machines[e.id].booting = true, false
 			s.free(e.id)
-		default:
-			s.expire(e.id)
 		}
 	}
 	for s.next < len(s.trace.At) && s.trace.At[s.next] == s.now {
@@ -170,6 +168,9 @@ func (s *Simulation) step() {
 		s.turn()
 	}
 	s.dispatch()
+	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind == expired {
+		s.expire(s.events.pop().id)
+	}
 	if s.tick == s.now {
 		s.tick = never
 		s.scale()
@@ -284,9 +285,7 @@ func (s *Simulation) expire(m int) {
 	case v.idleSince+s.rule.Keep > s.now: // it worked in between
 		s.arm(m)
 	case s.count <= s.floor:
-	case s.head < s.next && s.count == 1: // requests wait for their batch, and there is no other machine
-		v.idleSince = s.now
-		s.arm(m)
+	case s.head < s.next && s.count == 1: // requests wait for their batch, which this machine answers
 	default:
 		s.out.Spans = append(s.out.Spans, Span{v.from, s.now})
 		v.on = false

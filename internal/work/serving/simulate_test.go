@@ -49,12 +49,6 @@ func plainly(t serving.Trace, s serving.Service, slots int, r serving.Rule) (lat
 		if r.WarmMin > 0 && r.Warm.Has(int((t.Start+now)/time.Hour%24)) {
 			floor = max(floor, r.WarmMin)
 		}
-		before := floor // events that are due now come before the hour changes
-		if now > 0 && (t.Start+now)%time.Hour == 0 && r.WarmMin > 0 {
-			if before = r.Min; r.Warm.Has(int((t.Start + now - ms) / time.Hour % 24)) {
-				before = max(r.Min, r.WarmMin)
-			}
-		}
 		for i := range machines {
 			m := &machines[i]
 			if now == 0 && i < floor {
@@ -73,21 +67,6 @@ func plainly(t serving.Trace, s serving.Service, slots int, r serving.Rule) (lat
 			}
 		}
 		delete(inService, now)
-		expire := func(floor int) {
-			for i := range machines {
-				m := &machines[i]
-				if r.Min == r.Max || !m.ready || busy(*m) || m.idle+r.Keep > now || count() <= floor {
-					continue
-				}
-				if len(queue) > 0 && count() == 1 {
-					m.idle = now
-					continue
-				}
-				spans = append(spans, serving.Span{From: m.since, To: now})
-				m.rented, m.ready = false, false
-			}
-		}
-		expire(before)
 		for next < len(t.At) && t.At[next] == now {
 			queue = append(queue, next)
 			next++
@@ -112,8 +91,14 @@ func plainly(t serving.Trace, s serving.Service, slots int, r serving.Rule) (lat
 			}
 			queue = queue[n:]
 		}
-		if before > floor { // the hour has changed: what may stop now does so after the dispatch
-			expire(floor)
+		for i := range machines {
+			m := &machines[i]
+			last := len(queue) > 0 && count() == 1
+			if r.Min == r.Max || !m.ready || busy(*m) || m.idle+r.Keep > now || count() <= floor || last {
+				continue
+			}
+			spans = append(spans, serving.Span{From: m.since, To: now})
+			m.rented, m.ready = false, false
 		}
 		in := len(queue)
 		for _, n := range inService {
