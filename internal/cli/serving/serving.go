@@ -98,8 +98,8 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 	}
 	v, best, ok := inference.AnswerOf(p, f.head())
 	if !ok {
-		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("no rule answers the whole trace: allow more " +
-			"machines (--max-machines)")}
+		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("no rule that was tried answers the whole trace: " +
+			"allow more machines (--max-machines), or other rules and batches (--rule, --batch)")}
 	}
 	v.Notes = notes
 	if err := a.show(v); err != nil {

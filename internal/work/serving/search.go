@@ -197,7 +197,8 @@ func (s *searcher) try(r Rule) {
 	}
 }
 
-// nearest plays the whole trace with all machines that are allowed, and returns the outcome that misses by least.
+// nearest returns the outcome that misses the targets by least. It plays the whole trace with all machines that are
+// allowed, and then looks for the fewest machines that come as near, within 1 %.
 func (s *searcher) nearest(t Trace, e Engine, pairs []Rule) []Outcome {
 	sim := NewSimulation(t, e.Service, e.Slots, nil)
 	var best []Outcome
@@ -205,16 +206,55 @@ func (s *searcher) nearest(t Trace, e Engine, pairs []Rule) []Outcome {
 		if i > 0 && p.Batch == pairs[i-1].Batch {
 			continue // more waiting only adds
 		}
-		p.Kind, p.Min, p.Max = Batched, s.opts.Machines, s.opts.Machines
-		if p.Batch == 1 {
-			p.Kind = Fixed
-		}
-		o := sim.Run(p)
-		if !o.Stopped && (best == nil || o.Miss(s.opts.Targets) < best[0].Miss(s.opts.Targets)) {
-			best = []Outcome{o}
+		for _, r := range s.largest(p) {
+			o := sim.Run(r)
+			if !o.Stopped && (best == nil || o.Miss(s.opts.Targets) < best[0].Miss(s.opts.Targets)) {
+				best = []Outcome{o}
+			}
 		}
 	}
+	if best == nil || s.opts.Exactly || best[0].Rule.elastic() {
+		return best
+	}
+	near := *s
+	near.opts.Targets = slices.Clone(s.opts.Targets)
+	miss := best[0].Miss(s.opts.Targets) * 1.01
+	for i := range near.opts.Targets {
+		l := &near.opts.Targets[i].Limit
+		*l = time.Duration(min(float64(*l)*miss, float64(tooLate)))
+	}
+	near.sim = NewSimulation(t, e.Service, e.Slots, near.opts.Targets)
+	if o, ok := near.fewest(best[0].Rule, s.opts.Machines); ok {
+		best[0] = o
+	}
 	return best
+}
+
+// largest returns the rule of each kind that is tried with all machines that are allowed.
+func (s *searcher) largest(p Rule) (list []Rule) {
+	p.Max = s.opts.Machines
+	for _, k := range s.opts.Kinds {
+		r := p
+		r.Kind = k
+		switch k {
+		case Fixed, Batched:
+			if (k == Fixed) != (p.Batch == 1) {
+				continue
+			}
+			r.Min = p.Max
+		default:
+			if r.Cold, r.Keep, r.Poll = s.opts.Cold, s.opts.Keep, s.opts.Poll; k == Autoscale {
+				r.Min = 1
+			}
+			if r.Warm = s.opts.Warm; k == WarmHours && r.Warm.From != r.Warm.To {
+				r.WarmMin = p.Max
+			} else if k == WarmHours {
+				continue
+			}
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 // Miss returns the largest latency as a multiple of its limit.

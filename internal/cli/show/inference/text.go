@@ -37,7 +37,7 @@ func (v Answer) Text(p show.Place) string {
 		fmt.Fprintf(&b, "and %s: --json lists all\n", draw.Count(all-len(offers), "more offer"))
 	}
 	if len(rules) > 1 {
-		b.WriteString("\n" + draw.Wrap("", "Rules on "+show.Clean(rules[0].Offer), p.Columns()))
+		b.WriteString("\n" + draw.Wrap("", "Rules on "+rules[0].name(), p.Columns()))
 		b.WriteString(draw.Grid(ruleColumns, ruleRows(rules), p.Columns()))
 	}
 	b.WriteString("\n")
@@ -54,7 +54,7 @@ func (v Answer) head() string {
 	text := fmt.Sprintf("%s: %s in %s, %s", show.Clean(v.Head), requests(len(v.Trace.At)), draw.Span(v.Trace.Window),
 		strings.Join(targets, ", "))
 	if v.Choices[0].Meets == "no" {
-		text += ". No rule meets this; the nearest comes first."
+		text += ". No rule that was tried meets this; the nearest comes first."
 	}
 	return text
 }
@@ -91,9 +91,12 @@ func ruleRows(list []Choice) (rows [][]string) {
 	return rows
 }
 
-// name is the offer without its capacity, which is on-demand.
+// name is the offer with its machine first, which stays where the name is cut.
 func (c Choice) name() string {
-	return show.Clean(strings.TrimSuffix(c.Offer, "/on-demand"))
+	if c.Machine == "" {
+		return show.Clean(c.Offer)
+	}
+	return show.Clean(c.Machine + " " + c.Provider + "/" + c.Region)
 }
 
 // cost is the total, and what is known of it with a sign that more is due.
