@@ -31,8 +31,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringVar(&f.trace, "trace", "", "CSV `file` of the requests")
 	s.StringVar(&f.latency, "latency", "", "`target`, such as 'p99<=300ms'; several separated by commas; p50, p90, p95, "+
 		"p99, p99.9")
-	s.StringVar(&f.model, "model", "", "`model` as scrimp estimate takes it: a name, a config.json, an ONNX file, a shape "+
-		"(default: --measured has all times)")
+	s.StringVar(&f.model, "model", "", "`model` as scrimp estimate takes it: a name, a config.json, an ONNX file, a "+
+		"shape (default: --measured has all times)")
 	s.StringVar(&f.measured, "measured", "", "CSV `file` of accelerator,batch,seconds from your own benchmark; an "+
 		"accelerator, a machine type or a function (default: all times are estimates)")
 	s.StringVar(&f.serverless, "serverless", "", "YAML `file` of functions and their prices (default: machines only)")

@@ -37,8 +37,8 @@ func (a *app) serveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve-plan --trace FILE --latency TARGET (--model MODEL | --measured FILE)", GroupID: command.GroupMoney,
 		Short: "Cost of serving a model for a trace of requests",
-		Long: `Plays a trace of requests, event by event, on the on-demand machines of the catalogue under rules: fixed machines,
-dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share and cost of
+		Long: `Plays a trace of requests, event by event, on the on-demand machines of the catalogue under rules: fixed
+machines, dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share and cost of
 each, and the cheapest rule that meets the target first.
 
 The trace is CSV with the columns time (seconds, or RFC 3339) and, where you have them, input_tokens,

@@ -33,6 +33,7 @@ import (
 	"scrimp/internal/work/commit"
 	"scrimp/internal/work/own"
 	"scrimp/internal/work/pipelinefile"
+	"scrimp/internal/work/serving"
 	"scrimp/internal/work/studyfile"
 )
 
@@ -42,7 +43,7 @@ import (
 //	file: NAME       content of a file that commands of the page need
 //	exit: 2          the status that the commands end with, 0 unless it is said
 //	background: URL  the command runs until the page ends; the next one waits until it answers there
-//	yaml: market     a market file, engines, study, tco, roi, terms, protocol or other; else a job file, or a part of one
+//	yaml: market     a market file, engines, study, tco, roi, terms, functions, protocol or other; else a job file, or a part of one
 //
 // pages are the documents whose commands are run: what a user reads. Design notes print commands of this repository.
 func pages(t *testing.T) map[string]string {
@@ -186,6 +187,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 		_, err = own.ParseROI("roi.yaml", []byte(text))
 	case "terms":
 		_, err = commit.ReadTerms("terms.yaml", []byte(text))
+	case "functions":
+		_, err = serving.ReadFunctions("functions.yaml", []byte(text))
 	case "other":
 	default:
 		if !strings.Contains("\n"+text, "\ncommand:") && !strings.Contains("\n"+text, "\nargs:") {

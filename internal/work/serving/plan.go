@@ -61,7 +61,10 @@ func NewPlan(c catalog.Catalog, offers []catalog.Listing, ask Ask) (*Plan, error
 	var model *Model
 	if ask.Model != nil {
 		m, err := ModelOf(*ask.Model, ask.Trace)
-		if err != nil && ask.Measured == nil {
+		switch {
+		case err != nil && ask.Measured != nil:
+			return nil, fmt.Errorf("%w: with measurements of all offers, leave --model out", err)
+		case err != nil:
 			return nil, err
 		}
 		model = m

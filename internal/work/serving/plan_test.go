@@ -1,9 +1,11 @@
 package serving_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,45 @@ func TestFits_SizesModelsByMemoryAndFormat(t *testing.T) {
 	m, _ := serving.ModelOf(named(t, "llama-3.1-405b"), chat(3, 300, 212))
 	if f, ok := m.Fits(serving.Formats, chip(t, "A100-SXM-80GB"), 2); ok {
 		t.Errorf("405 billion parameters fit on two A100: %+v", f)
+	}
+}
+
+// The guide's table names the smallest accelerators that hold a copy, and its figures are those of the formulas.
+func TestGuide_SizesModelsAsScrimpDoes(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/serving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ladder := []struct {
+		name, chip string
+		count      int
+	}{{"T4", "T4", 1}, {"L4, A10G", "L4", 1}, {"A100 40 GB", "A100-SXM-40GB", 1}, {"A100 80 GB", "A100-SXM-80GB", 1},
+		{"2 × A100 80 GB", "A100-SXM-80GB", 2}}
+	for _, model := range []string{"llama-3.2-3b", "llama-3-8b", "llama-2-13b", "llama-3-70b"} {
+		m, err := serving.ModelOf(named(t, model), chat(1, 300, 212))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := "| " + model + " |"
+		for _, f := range serving.Formats {
+			for _, l := range ladder {
+				if _, ok := m.Fits([]serving.Format{f}, chip(t, l.chip), l.count); ok {
+					row += " " + l.name + " |"
+					break
+				}
+			}
+		}
+		if !strings.Contains(string(b), row+"\n") {
+			t.Errorf("docs/serving.md does not have %s", row)
+		}
+	}
+	rate, _ := money.ParseRate("0.80")
+	all := rate.Until(48 * time.Hour).Times(2)
+	for _, text := range []string{money.Format(all, money.USD, 2), money.Format(all.Over(36_168), money.USD, 5),
+		fmt.Sprintf("%.1f ms", 2*8.03e9/300e9*1e3)} {
+		if !strings.Contains(string(b), text) {
+			t.Errorf("docs/serving.md does not print %s", text)
+		}
 	}
 }
 

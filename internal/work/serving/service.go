@@ -138,10 +138,11 @@ const (
 	maxSeconds       = 86_400
 )
 
+const measuredHead = "accelerator,batch,seconds"
+
 // ReadMeasured reads CSV: accelerator,batch,seconds. The first column names an accelerator, a machine type or a
 // function.
 func ReadMeasured(file string, in io.Reader) (map[string]Measured, error) {
-	const head = "accelerator,batch,seconds"
 	out := map[string]Measured{}
 	line := 0
 	s := bufio.NewScanner(in)
@@ -152,43 +153,51 @@ func ReadMeasured(file string, in io.Reader) (map[string]Measured, error) {
 		for i := range fields {
 			fields[i] = plain(fields[i])
 		}
-		wrong := func(cause, fix string) error {
-			return fmt.Errorf("%s: line %d: %s: %s", file, line, cause, fix)
-		}
+		cause, fix := "", ""
 		switch {
-		case line == 1 && !strings.EqualFold(strings.Join(fields, ","), head):
-			return nil, wrong(fmt.Sprintf("%.60q is not the header of measurements", text), "write "+head)
+		case line == 1 && !strings.EqualFold(strings.Join(fields, ","), measuredHead):
+			cause, fix = fmt.Sprintf("%.60q is not the header of measurements", text), "write "+measuredHead
 		case line == 1 || text == "":
-			continue
-		case len(fields) != 3 || fields[0] == "" || len(fields[0]) > 100:
-			return nil, wrong("has "+draw.Count(len(fields), "field"), "write "+head+", such as L4,8,0.042")
 		case line > maxMeasured:
-			return nil, wrong(fmt.Sprintf("is beyond %d rows", maxMeasured), "give one row for each batch")
+			cause, fix = fmt.Sprintf("is beyond %d rows", maxMeasured), "give one row for each batch"
+		default:
+			cause, fix = measuredRow(fields, out)
 		}
-		batch, err := strconv.Atoi(fields[1])
-		if err != nil || batch < 1 || batch > maxMeasuredBatch {
-			return nil, wrong(fmt.Sprintf("batch: %.40q is out of range", fields[1]),
-				fmt.Sprintf("write a whole number from 1 to %d", maxMeasuredBatch))
+		if cause != "" {
+			return nil, fmt.Errorf("%s: line %d: %s: %s", file, line, cause, fix)
 		}
-		took, ok := seconds(fields[2])
-		if !ok || took <= 0 || took > maxSeconds*time.Second {
-			return nil, wrong(fmt.Sprintf("seconds: %.40q is out of range", fields[2]),
-				fmt.Sprintf("write the seconds that the batch takes, above 0 and at most %d", maxSeconds))
-		}
-		name := strings.ToLower(fields[0])
-		if slices.ContainsFunc(out[name], func(p Point) bool { return p.Batch == batch }) {
-			return nil, wrong(fmt.Sprintf("%s has batch %d twice", fields[0], batch), "write one time for each batch")
-		}
-		out[name] = append(out[name], Point{batch, took.Seconds()})
 	}
 	if err := s.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: has no measurement: write %s and a row for each batch", file, head)
+		return nil, fmt.Errorf("%s: has no measurement: write %s and a row for each batch", file, measuredHead)
 	}
 	for _, m := range out {
 		slices.SortFunc(m, func(a, b Point) int { return a.Batch - b.Batch })
 	}
 	return out, nil
+}
+
+// measuredRow adds a row, or says what is wrong with it.
+func measuredRow(fields []string, out map[string]Measured) (cause, fix string) {
+	if len(fields) != 3 || fields[0] == "" || len(fields[0]) > 100 {
+		return "has " + draw.Count(len(fields), "field"), "write " + measuredHead + ", such as L4,8,0.042"
+	}
+	batch, err := strconv.Atoi(fields[1])
+	if err != nil || batch < 1 || batch > maxMeasuredBatch {
+		return fmt.Sprintf("batch: %.40q is out of range", fields[1]),
+			fmt.Sprintf("write a whole number from 1 to %d", maxMeasuredBatch)
+	}
+	took, ok := seconds(fields[2])
+	if !ok || took <= 0 || took > maxSeconds*time.Second {
+		return fmt.Sprintf("seconds: %.40q is out of range", fields[2]),
+			fmt.Sprintf("write the seconds that the batch takes, above 0 and at most %d", maxSeconds)
+	}
+	name := strings.ToLower(fields[0])
+	if slices.ContainsFunc(out[name], func(p Point) bool { return p.Batch == batch }) {
+		return fmt.Sprintf("%s has batch %d twice", fields[0], batch), "write one time for each batch"
+	}
+	out[name] = append(out[name], Point{batch, took.Seconds()})
+	return "", ""
 }

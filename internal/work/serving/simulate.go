@@ -11,49 +11,6 @@ type Service interface {
 	Time(first, n int) time.Duration
 }
 
-// A Span is the time in which a machine was rented, since the start of the window.
-type Span struct{ From, To time.Duration }
-
-// An Outcome is what a rule did with a trace.
-type Outcome struct {
-	Rule     Rule
-	Requests int // that were answered: all of the trace, unless Stopped
-	Batches  int
-	Colds    int // machines that were started
-	Spans    []Span
-	End      time.Duration // of the window, or the last answer where that is later
-	Busy     time.Duration // of all servers together; saturates
-	Slots    int           // servers of a machine
-	// Quantiles are latencies from arrival to answer, by what Target.PerMille names.
-	Quantiles map[int]time.Duration
-	Mean      time.Duration // latency
-	Waited    time.Duration // mean from arrival to the start of its service
-	// Stopped says that too many requests missed a target, or that no end came in sight, so that the rest was not played.
-	Stopped bool
-}
-
-// Meets reports whether the outcome is within all targets.
-func (o Outcome) Meets(targets []Target) bool {
-	for _, t := range targets {
-		if o.Stopped || o.Quantiles[t.PerMille] > t.Limit {
-			return false
-		}
-	}
-	return !o.Stopped
-}
-
-// Idle returns the share of the rented time in which a server answered nothing, and false where nothing was rented.
-func (o Outcome) Idle() (float64, bool) {
-	paid := 0.0
-	for _, s := range o.Spans {
-		paid += (s.To - s.From).Seconds()
-	}
-	if paid == 0 {
-		return 0, false
-	}
-	return max(0, 1-o.Busy.Seconds()/paid/float64(o.Slots)), true
-}
-
 // tooLate is where the clock of a simulation ends, 1,100 days after the longest window. A trace that is not answered by
 // then has far too few machines.
 const tooLate = 1500 * 24 * time.Hour
@@ -359,66 +316,4 @@ func (s *Simulation) close() {
 	for _, q := range quantiles {
 		s.out.Quantiles[q] = s.latency[rank(q, n)-1]
 	}
-}
-
-// The kinds of event, in the order in which they happen at the same time.
-const (
-	answered = iota
-	booted
-	expired
-)
-
-// event is something that happens to a server (answered) or to a machine (booted, expired).
-type event struct {
-	at   time.Duration
-	kind int
-	id   int
-	n    int // requests that are answered
-}
-
-func (e event) before(o event) bool {
-	if e.at != o.at {
-		return e.at < o.at
-	}
-	if e.kind != o.kind {
-		return e.kind < o.kind
-	}
-	return e.id < o.id
-}
-
-// heap is a binary heap of events, the earliest first.
-type heap []event
-
-func (h *heap) push(e event) {
-	l := append(*h, e)
-	i := len(l) - 1
-	for i > 0 && e.before(l[(i-1)/2]) {
-		l[i] = l[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	l[i] = e
-	*h = l
-}
-
-func (h *heap) pop() event {
-	l := *h
-	first, last := l[0], l[len(l)-1]
-	l = l[:len(l)-1]
-	i := 0
-	for 2*i+1 < len(l) {
-		c := 2*i + 1
-		if c+1 < len(l) && l[c+1].before(l[c]) {
-			c++
-		}
-		if !l[c].before(last) {
-			break
-		}
-		l[i] = l[c]
-		i = c
-	}
-	if len(l) > 0 {
-		l[i] = last
-	}
-	*h = l
-	return first
 }

@@ -204,7 +204,7 @@ func (v Answer) estimate(line func(name, format string, args ...any), c Choice) 
 	}
 	text := "estimated from the model and the accelerator's rate and bandwidth"
 	if c.ranged {
-		text += fmt.Sprintf(": p99 is %s with the least time that the hardware allows, %s with a slow server",
+		text += fmt.Sprintf(": p99 is %s at the full rate and bandwidth, %s with a slow server",
 			end(c.FastP99), end(c.SlowP99))
 	}
 	if c.Meets == "uncertain" {
