@@ -35,7 +35,7 @@ func Commands(shared *command.App) []*cobra.Command {
 func (a *app) serveCmd() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "serve-plan --trace FILE --latency TARGET (--model MODEL | --measured FILE)", GroupID: command.GroupMoney,
+		Use: "serve-plan --trace FILE --latency TARGET", GroupID: command.GroupMoney,
 		Short: "Cost of serving a model for a trace of requests",
 		Long: `Plays a trace of requests, event by event, on the on-demand machines of the catalogue under rules: fixed
 machines, dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share and cost of
@@ -46,16 +46,16 @@ output_tokens, bytes_out and count. The time of a batch is what you measured (--
 and seconds), or else an estimate from the model and the accelerator, marked with its range. Each offer serves
 the model in the widest of the formats that its memory holds. See docs/serving.md.
 
---serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an HPA or
+Give --model, --measured or both. --serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an HPA or
 a KEDA ScaledObject to the file of --output.
 
 With --json: one object for each offer and rule, and for each offer that is skipped.
 
 Exit status: 0 done, 2 no rule meets the target, or no machine holds the model, 1 a file or a flag cannot be
 used.`,
-		Example: `  scrimp serve-plan --trace requests.csv --model llama-3-8b --latency 'p99<=2s'
-  scrimp serve-plan --trace requests.csv --measured times.csv --latency 'p50<=50ms,p99<=300ms' --gpu L4
-  scrimp serve-plan --trace requests.csv --model resnet-50 --latency 'p99<=1s' --manifest keda -o keda.yaml`,
+		Example: `  scrimp serve-plan --trace r.csv --model llama-3-8b --latency 'p99<=2s' --gpu L4
+  scrimp serve-plan --trace r.csv --measured m.csv --latency 'p50<=50ms,p99<=1s'
+  scrimp serve-plan --trace r.csv --model gpt2 --latency 'p99<=1s' --manifest keda -o k.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
 	}

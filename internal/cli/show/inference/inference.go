@@ -2,6 +2,7 @@
 package inference
 
 import (
+	"strings"
 	"time"
 
 	"scrimp/internal/lib/money"
@@ -117,7 +118,7 @@ func choiceOf(p *serving.Plan, c serving.Choice) Choice {
 		*to = o.Quantiles[q].Seconds()
 	}
 	if r.WarmMin > 0 {
-		x.Warm = r.Warm.String()
+		x.Warm = strings.TrimSuffix(r.Warm.String(), " UTC")
 	}
 	if l := c.Listing; l != nil {
 		x.Provider, x.Region, x.Machine = l.Offer.Provider, l.Offer.Region, l.Offer.Machine
