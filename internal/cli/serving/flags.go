@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 // flags are those of scrimp serve-plan.
@@ -79,7 +80,7 @@ func (f *flags) ask(cmd *cobra.Command) (ask serving.Ask, err error) {
 	if ask.Options.Targets, err = serving.ParseTargets(f.latency); err != nil {
 		return ask, fmt.Errorf("--latency: %w", err)
 	}
-	if ask.Formats, err = serving.ParseFormats(f.formats); err != nil {
+	if ask.Formats, err = load.ParseFormats(f.formats); err != nil {
 		return ask, fmt.Errorf("--format %w", err)
 	}
 	if f.model == "" && cmd.Flags().Changed("format") {
@@ -109,7 +110,7 @@ func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 		flag      string
 		value     int
 		least, of int
-	}{{"batch", f.batch, 1, serving.MaxBatch}, {"machines", f.exactly, 1, 1000}, {"max-machines", f.most, 1, 1000}} {
+	}{{"batch", f.batch, 1, load.MaxBatch}, {"machines", f.exactly, 1, 1000}, {"max-machines", f.most, 1, 1000}} {
 		if given(n.flag) && (n.value < n.least || n.value > n.of) {
 			return fmt.Errorf("--%s %d: give %d to %d", n.flag, n.value, n.least, n.of)
 		}
@@ -139,7 +140,7 @@ func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 		o.Waits = []time.Duration{w}
 	}
 	if given("warm") {
-		if o.Warm, err = serving.ParseHours(f.hours); err != nil {
+		if o.Warm, err = load.ParseHours(f.hours); err != nil {
 			return fmt.Errorf("--warm %w", err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 // app is what every command is given, for the commands of this package.
@@ -38,24 +39,25 @@ func (a *app) serveCmd() *cobra.Command {
 		Use: "serve-plan --trace FILE --latency TARGET", GroupID: command.GroupMoney,
 		Short: "Cost of serving a model for a trace of requests",
 		Long: `Plays a trace of requests, event by event, on the on-demand machines of the catalogue under rules: fixed
-machines, dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share and cost of
-each, and the cheapest rule that meets the target first.
+machines, dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share
+and cost of each, and the cheapest rule that meets the target first.
 
 The trace is CSV with the columns time (seconds, or RFC 3339) and, where you have them, input_tokens,
-output_tokens, bytes_out and count. The time of a batch is what you measured (--measured: CSV with accelerator, batch
-and seconds), or else an estimate from the model and the accelerator, marked with its range. Each offer serves
-the model in the widest of the formats that its memory holds. See docs/serving.md.
+output_tokens, bytes_out and count. The time of a batch is what you measured (--measured: CSV with accelerator,
+batch and seconds), or else an estimate from the model and the accelerator, marked with its range: give
+--measured, --model or both. Each offer serves the model in the widest of the formats that its memory holds.
+See docs/serving.md.
 
-Give --model, --measured or both. --serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an HPA or
-a KEDA ScaledObject to the file of --output.
+--serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an
+HPA or a KEDA ScaledObject to the file of --output.
 
 With --json: one object for each offer and rule, and for each offer that is skipped.
 
-Exit status: 0 done, 2 no rule meets the target, or no machine holds the model, 1 a file or a flag cannot be
-used.`,
+Exit status: 0 done, 1 a file or a flag cannot be used, 2 no rule meets the target or no machine holds the model.`,
 		Example: `  scrimp serve-plan --trace r.csv --model llama-3-8b --latency 'p99<=2s' --gpu L4
   scrimp serve-plan --trace r.csv --measured m.csv --latency 'p50<=50ms,p99<=1s'
-  scrimp serve-plan --trace r.csv --model gpt2 --latency 'p99<=1s' --manifest keda -o k.yaml`,
+  scrimp serve-plan --trace r.csv --model gpt2 --latency 'p99<=1s' --manifest keda \
+    --output keda.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
 	}
@@ -146,13 +148,13 @@ func (a *app) show(v inference.Answer) error {
 	return nil
 }
 
-func readTrace(file string) (serving.Trace, error) {
+func readTrace(file string) (load.Trace, error) {
 	in, err := os.Open(file)
 	if err != nil {
-		return serving.Trace{}, fmt.Errorf("read --trace: %w", err)
+		return load.Trace{}, fmt.Errorf("read --trace: %w", err)
 	}
 	defer func() { _ = in.Close() }()
-	return serving.ReadTrace(filepath.Base(file), in)
+	return load.ReadTrace(filepath.Base(file), in)
 }
 
 // maxFile bounds what is read of a file of prices or measurements.
@@ -173,7 +175,7 @@ func (f *flags) files(ask *serving.Ask) error {
 			return fmt.Errorf("read --measured: %w", err)
 		}
 		defer func() { _ = in.Close() }()
-		ask.Measured, err = serving.ReadMeasured(filepath.Base(f.measured), io.LimitReader(in, maxFile))
+		ask.Measured, err = load.ReadMeasured(filepath.Base(f.measured), io.LimitReader(in, maxFile))
 		if err != nil {
 			return err
 		}

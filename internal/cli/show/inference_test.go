@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 func served(t *testing.T, provider, machine, accelerator string, count int, price string) catalog.Listing {
@@ -32,8 +33,8 @@ func served(t *testing.T, provider, machine, accelerator string, count int, pric
 }
 
 // chats is two days of requests, most of them from 8 to 18.
-func chats() serving.Trace {
-	var t serving.Trace
+func chats() load.Trace {
+	var t load.Trace
 	for second := 0; second < 48*3600; second += 2 {
 		if hour := second / 3600 % 24; (hour < 8 || hour >= 18) && second%600 != 0 {
 			continue
@@ -56,8 +57,8 @@ func servePlan(t *testing.T, limit time.Duration, list ...catalog.Listing) infer
 		t.Fatal(err)
 	}
 	hours, _ := chats().Busiest()
-	p, err := serving.NewPlan(catalog.Catalog{}, list, serving.Ask{Trace: chats(), Model: &model, Formats: serving.Formats,
-		Measured: map[string]serving.Measured{"a10g": {{Batch: 1, Seconds: 1.5}, {Batch: 8, Seconds: 2.5}},
+	p, err := serving.NewPlan(catalog.Catalog{}, list, serving.Ask{Trace: chats(), Model: &model, Formats: load.Formats,
+		Measured: map[string]load.Measured{"a10g": {{Batch: 1, Seconds: 1.5}, {Batch: 8, Seconds: 2.5}},
 			"function-with-a-long-name": {{Batch: 1, Seconds: 6}}},
 		Functions: functions,
 		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: limit}}, Kinds: serving.Kinds, Machines: 16,

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/work/serving/load"
 )
 
 // epoch is the time at which the windows of simulations begin, for bills: only spans count.
@@ -48,8 +49,8 @@ func settled(n *big.Int) money.Amount {
 
 // Split divides a sum between the prompts and the answers of a trace by the time that both take in the batches of an
 // outcome. It is false where the service does not tell them apart.
-func Split(sum money.Amount, t Trace, s Service, o Outcome) (in, out money.Amount, ok bool) {
-	r, known := s.(*Roofline)
+func Split(sum money.Amount, t load.Trace, s Service, o Outcome) (in, out money.Amount, ok bool) {
+	r, known := s.(*load.Roofline)
 	if _, _, counted := t.Tokens(); !known || !counted || o.Batches == 0 {
 		return in, out, false
 	}

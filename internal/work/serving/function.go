@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/work/serving/load"
 	"scrimp/internal/work/sheet"
 )
 
@@ -103,7 +104,7 @@ func (f Function) Rule() Rule {
 // Cost returns what the requests of a trace cost: the price of each, and its seconds, rounded up to the step in which
 // they are billed, times the memory. A cold start is billed like a request where BillCold is set. Half a pico and
 // more is rounded up, once.
-func (f Function) Cost(t Trace, s Service, o Outcome) money.Amount {
+func (f Function) Cost(t load.Trace, s Service, o Outcome) money.Amount {
 	var steps, colds big.Int
 	up := func(d time.Duration) int64 { return int64((d + f.Step - 1) / f.Step) }
 	for i := range t.At {

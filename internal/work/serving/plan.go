@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/work/serving/load"
 )
 
 // Why an offer is not planned with.
@@ -29,10 +30,10 @@ type Skip struct {
 
 // An Ask is what is to be served, and how.
 type Ask struct {
-	Trace     Trace
+	Trace     load.Trace
 	Model     *shape.Model // nil: all times are measured
-	Formats   []Format
-	Measured  map[string]Measured
+	Formats   []load.Format
+	Measured  map[string]load.Measured
 	Functions []Function
 	Options   Options
 }
@@ -58,9 +59,9 @@ type run struct {
 // NewPlan sorts offers by the engine that they make. Offers of the same accelerators share their simulations.
 func NewPlan(c catalog.Catalog, offers []catalog.Listing, ask Ask) (*Plan, error) {
 	p := &Plan{Ask: ask, catalog: c}
-	var model *Model
+	var model *load.Model
 	if ask.Model != nil {
-		m, err := ModelOf(*ask.Model, ask.Trace)
+		m, err := load.ModelOf(*ask.Model, ask.Trace)
 		switch {
 		case err != nil && ask.Measured != nil:
 			return nil, fmt.Errorf("%w: with measurements of all offers, leave --model out", err)
@@ -119,7 +120,7 @@ type ErrNothing struct{ Text string }
 func (e *ErrNothing) Error() string { return e.Text }
 
 // nothing says why no offer can serve the model.
-func (p *Plan) nothing(m *Model) error {
+func (p *Plan) nothing(m *load.Model) error {
 	var largest size.Bytes
 	by := map[string]int{}
 	for _, s := range p.Skipped {
@@ -148,19 +149,19 @@ func (p *Plan) nothing(m *Model) error {
 func Gigabytes(b size.Bytes) string { return fmt.Sprintf("%.1f GB", float64(b)/1e9) }
 
 // engineOf returns what answers requests on a machine, or why nothing does. used notes measurements that were taken.
-func engineOf(l catalog.Listing, m *Model, ask Ask, used map[string]bool) (key string, e Engine, why string) {
+func engineOf(l catalog.Listing, m *load.Model, ask Ask, used map[string]bool) (key string, e Engine, why string) {
 	o := l.Offer
 	spec, known := l.Spec()
 	if times, ok := ask.Measured[strings.ToLower(o.Machine)]; ok {
 		used[strings.ToLower(o.Machine)] = true
-		return "machine " + o.Machine, Engine{Service: times, Slots: 1, Batch: min(MaxBatch, times.largest())}, ""
+		return "machine " + o.Machine, Engine{Service: times, Slots: 1, Batch: min(load.MaxBatch, times.Largest())}, ""
 	}
 	key = fmt.Sprintf("%s:%d %v", o.Accelerator, o.Accelerators, l.Link)
 	if name, ok := measuredName(o.Accelerator, ask.Measured); ok && o.Accelerators > 0 {
 		used[name] = true
 		times := ask.Measured[name]
-		e = Engine{Service: times, Slots: o.Accelerators, Batch: min(MaxBatch, times.largest())}
-		if f, ok := m.fitsOne(ask.Formats, spec, known); ok { // who measured it knows that it fits
+		e = Engine{Service: times, Slots: o.Accelerators, Batch: min(load.MaxBatch, times.Largest())}
+		if f, ok := m.FitsOne(ask.Formats, spec, known); ok { // who measured it knows that it fits
 			e.Batch, e.Fit = min(e.Batch, f.Batch), &f
 		}
 		return key, e, ""
@@ -177,10 +178,10 @@ func engineOf(l catalog.Listing, m *Model, ask Ask, used map[string]bool) (key s
 	}
 	e = Engine{Slots: fit.Copies, Batch: fit.Batch, Fit: &fit}
 	for _, s := range []struct {
-		effort Effort
+		effort load.Effort
 		to     *Service
-	}{{Typical, &e.Service}, {Fast, &e.Fast}, {Slow, &e.Slow}} {
-		r, ok := NewRoofline(m, fit, spec, l.Link, s.effort)
+	}{{load.Typical, &e.Service}, {load.Fast, &e.Fast}, {load.Slow, &e.Slow}} {
+		r, ok := load.NewRoofline(m, fit, spec, l.Link, s.effort)
 		if !ok {
 			return "", e, NoSpeed
 		}
@@ -191,7 +192,7 @@ func engineOf(l catalog.Listing, m *Model, ask Ask, used map[string]bool) (key s
 
 // measuredName returns the measurements of an accelerator: those with its full name, or else the first in the order of
 // names that means it.
-func measuredName(accelerator string, all map[string]Measured) (string, bool) {
+func measuredName(accelerator string, all map[string]load.Measured) (string, bool) {
 	if name := strings.ToLower(accelerator); all[name] != nil {
 		return name, true
 	}
@@ -202,16 +203,6 @@ func measuredName(accelerator string, all map[string]Measured) (string, bool) {
 	}
 	return "", false
 }
-
-// fitsOne returns how the model lies on one accelerator, and false where that is unknown or it does not.
-func (m *Model) fitsOne(formats []Format, a catalog.Accelerator, known bool) (Fit, bool) {
-	if m == nil || !known || a.Memory == 0 {
-		return Fit{}, false
-	}
-	return m.Fits(formats, a, 1)
-}
-
-func (m Measured) largest() int { return m[len(m)-1].Batch }
 
 // Runs returns how many engines there are to play the trace on.
 func (p *Plan) Runs() int { return len(p.runs) }

@@ -2,9 +2,10 @@ package serving
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/work/serving/load"
 )
 
 // Kind is a family of rules.
@@ -23,33 +24,6 @@ const (
 // Kinds are the rules that machines are tried with, in the order in which they are shown.
 var Kinds = []Kind{Fixed, Batched, Autoscale, ScaleToZero, WarmHours}
 
-// Hours are hours of the day in UTC from From to below To, over midnight where To is the smaller.
-// Where both are equal there are none.
-type Hours struct{ From, To int }
-
-// ParseHours reads 8-18.
-func ParseHours(text string) (h Hours, err error) {
-	from, to, ok := strings.Cut(text, "-")
-	h.From, err = strconv.Atoi(from)
-	var wrong error
-	h.To, wrong = strconv.Atoi(to)
-	if !ok || err != nil || wrong != nil || h.From < 0 || h.From > 23 || h.To < 0 || h.To > 24 || h.From == h.To%24 {
-		return Hours{}, fmt.Errorf("%.40q is no part of a day: write hours in UTC such as 8-18", text)
-	}
-	h.To %= 24
-	return h, nil
-}
-
-// Has reports whether an hour of the day is among them.
-func (h Hours) Has(hour int) bool {
-	if h.From <= h.To {
-		return h.From <= hour && hour < h.To
-	}
-	return hour >= h.From || hour < h.To
-}
-
-func (h Hours) String() string { return fmt.Sprintf("%02d-%02d UTC", h.From, h.To) }
-
 // A Rule says how requests are put together and how many machines there are.
 type Rule struct {
 	Kind  Kind
@@ -57,7 +31,7 @@ type Rule struct {
 	Wait  time.Duration // that the oldest request of a batch waits for others, at most
 	Min   int           // machines at least
 	Max   int           // machines at most
-	Warm  Hours         // of the day, in which there are at least WarmMin machines
+	Warm  load.Hours    // of the day, in which there are at least WarmMin machines
 	// WarmMin is the machines in the hours of Warm.
 	WarmMin int
 	Cold    time.Duration // from the start of a machine to its first request
@@ -84,7 +58,7 @@ func ParseTargets(text string) (list []Target, err error) {
 		name, limit, ok := strings.Cut(strings.TrimSpace(part), "<=")
 		q, known := quantiles[strings.TrimSpace(name)]
 		d, bad := time.ParseDuration(strings.TrimSpace(limit))
-		if !ok || !known || bad != nil || d <= 0 || d > MaxWindow || seen[q] {
+		if !ok || !known || bad != nil || d <= 0 || d > load.MaxWindow || seen[q] {
 			return nil, fmt.Errorf("%.60q is no bound on the latency: write p99<=300ms; quantiles are p50, p90, p95, p99 and "+
 				"p99.9, each once", part)
 		}

@@ -3,15 +3,17 @@ package serving
 import (
 	"slices"
 	"time"
+
+	"scrimp/internal/work/serving/load"
 )
 
 // An Engine is what answers requests: one or more copies of a model on one machine, or a function.
 type Engine struct {
 	Service    Service
-	Fast, Slow Service // ends of an estimate; nil: the time is measured
-	Slots      int     // copies in a machine
-	Batch      int     // largest that it answers
-	Fit        *Fit    // nil: nothing is known of the model's memory
+	Fast, Slow Service   // ends of an estimate; nil: the time is measured
+	Slots      int       // copies in a machine
+	Batch      int       // largest that it answers
+	Fit        *load.Fit // nil: nothing is known of the model's memory
 }
 
 // Options say which rules are tried.
@@ -25,7 +27,7 @@ type Options struct {
 	Cold     time.Duration
 	Keep     time.Duration
 	Poll     time.Duration
-	Warm     Hours // of rules with a warm pool; both equal: the busiest hours of the trace
+	Warm     load.Hours // of rules with a warm pool; both equal: the busiest hours of the trace
 }
 
 // strictest returns the smallest limit.
@@ -73,7 +75,7 @@ type searcher struct {
 
 // Search plays the trace under rules of each kind and returns the outcomes that meet the targets. Of fixed rules it
 // keeps those with the fewest machines. Where none meets them it returns the outcome that comes nearest, and false.
-func Search(t Trace, e Engine, opts Options) ([]Outcome, bool) {
+func Search(t load.Trace, e Engine, opts Options) ([]Outcome, bool) {
 	s := &searcher{sim: NewSimulation(t, e.Service, e.Slots, opts.Targets), opts: opts}
 	pairs := opts.pairs(e)
 	best := map[Kind]Outcome{}
@@ -199,7 +201,7 @@ func (s *searcher) try(r Rule) {
 
 // nearest returns the outcome that misses the targets by least. It plays the whole trace with all machines that are
 // allowed, and then looks for the fewest machines that come as near, within 1 %.
-func (s *searcher) nearest(t Trace, e Engine, pairs []Rule) []Outcome {
+func (s *searcher) nearest(t load.Trace, e Engine, pairs []Rule) []Outcome {
 	sim := NewSimulation(t, e.Service, e.Slots, nil)
 	var best []Outcome
 	for i, p := range pairs {
@@ -263,31 +265,4 @@ func (o Outcome) Miss(targets []Target) (worst float64) {
 		worst = max(worst, o.Quantiles[t.PerMille].Seconds()/t.Limit.Seconds())
 	}
 	return worst
-}
-
-// busyShare is the share of the requests that the hours of a warm pool hold.
-const busyShare = 0.9
-
-// Busiest returns the shortest run of hours of the day that holds 90 % of the requests, the earliest of those. It is
-// false where that is the whole day, or the trace is shorter than a day, which tells nothing of hours.
-func (t Trace) Busiest() (Hours, bool) {
-	if t.Window < 24*time.Hour {
-		return Hours{}, false
-	}
-	var by [24]int
-	for _, at := range t.At {
-		by[int((t.Start+at)/time.Hour%24)]++
-	}
-	for length := 1; length < 24; length++ {
-		for from := range 24 {
-			n := 0
-			for h := range length {
-				n += by[(from+h)%24]
-			}
-			if float64(n) >= busyShare*float64(len(t.At)) {
-				return Hours{from, (from + length) % 24}, true
-			}
-		}
-	}
-	return Hours{}, false
 }

@@ -1,9 +1,13 @@
+// Package serving says what it costs to serve a model: it plays a trace of requests, event by event, against machines
+// under a rule (batches, replicas, scale to zero, a warm pool), and adds up what the machines cost. Time is virtual.
 package serving
 
 import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"scrimp/internal/work/serving/load"
 )
 
 // A Service says how long a server takes for the n requests from first on, answered together.
@@ -28,7 +32,7 @@ type machine struct {
 
 // Simulation plays a trace. It keeps its memory from one run to the next.
 type Simulation struct {
-	trace   Trace
+	trace   load.Trace
 	service Service
 	slots   int
 	targets []Target
@@ -55,7 +59,7 @@ type Simulation struct {
 
 // NewSimulation returns a simulation of a trace on machines that answer slots batches at a time each. A run stops once
 // it cannot meet the targets any more; without targets it plays the whole trace.
-func NewSimulation(t Trace, s Service, slots int, targets []Target) *Simulation {
+func NewSimulation(t load.Trace, s Service, slots int, targets []Target) *Simulation {
 	return &Simulation{trace: t, service: s, slots: slots, targets: targets, latency: make([]time.Duration, len(t.At))}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 const ms = time.Millisecond
@@ -27,7 +28,7 @@ type plainMachine struct {
 
 // plainly plays a trace in steps of a millisecond and looks at everything in each of them. All times must be whole
 // milliseconds. It returns the latencies in ascending order and the spans.
-func plainly(t serving.Trace, s serving.Service, slots int, r serving.Rule) (lat []time.Duration, spans []serving.Span) {
+func plainly(t load.Trace, s serving.Service, slots int, r serving.Rule) (lat []time.Duration, spans []serving.Span) {
 	machines := make([]plainMachine, r.Max)
 	for i := range machines {
 		machines[i].until = make([]time.Duration, slots)
@@ -141,7 +142,7 @@ func sortSpans(list []serving.Span) []serving.Span {
 func TestSimulation_AgreesWithAPlainTwin(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		trace := serving.Trace{Start: time.Hour - time.Duration(r.IntN(3000))*ms}
+		trace := load.Trace{Start: time.Hour - time.Duration(r.IntN(3000))*ms}
 		at := time.Duration(0)
 		for range 1 + r.IntN(200) {
 			at += time.Duration(r.ExpFloat64()*30) * ms
@@ -157,7 +158,7 @@ func TestSimulation_AgreesWithAPlainTwin(t *testing.T) {
 			Max: max(1, least+r.IntN(4)), Cold: time.Duration(r.IntN(400)) * ms, Keep: time.Duration(r.IntN(300)) * ms,
 			Poll: time.Duration(r.IntN(2)*50) * ms}
 		if rule.Max > rule.Min && r.IntN(2) == 0 {
-			rule.Warm, rule.WarmMin = serving.Hours{From: r.IntN(2), To: 2}, rule.Max
+			rule.Warm, rule.WarmMin = load.Hours{From: r.IntN(2), To: 2}, rule.Max
 		}
 		service := affine{time.Duration(5+r.IntN(60)) * ms, time.Duration(r.IntN(10)) * ms}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestSimulation_AgreesWithAPlainTwin(t *testing.T) {
 // With scale to zero a trace with long gaps is answered whole, each request after a cold start, and between them
 // nothing is paid.
 func TestScaleToZero_AnswersEachRequestOnce(t *testing.T) {
-	trace := serving.Trace{At: []time.Duration{0, time.Hour, 2 * time.Hour}, Window: 3 * time.Hour}
+	trace := load.Trace{At: []time.Duration{0, time.Hour, 2 * time.Hour}, Window: 3 * time.Hour}
 	rule := serving.Rule{Kind: serving.ScaleToZero, Batch: 1, Max: 4, Cold: 60 * time.Second, Keep: 5 * time.Minute}
 	o := serving.NewSimulation(trace, flat(time.Second), 1, nil).Run(rule)
 	if o.Requests != 3 || o.Colds != 3 || len(o.Spans) != 3 || o.Quantiles[500] != 61*time.Second {
@@ -206,7 +207,7 @@ func TestScaleToZero_AnswersEachRequestOnce(t *testing.T) {
 
 // A run that may miss a target of one in a hundred stops at the second miss, and one that keeps it does not.
 func TestRun_StopsOnceATargetIsMissed(t *testing.T) {
-	trace := serving.Trace{At: make([]time.Duration, 100), Window: time.Second}
+	trace := load.Trace{At: make([]time.Duration, 100), Window: time.Second}
 	rule := serving.Rule{Batch: 1, Min: 1, Max: 1}
 	for limit, meets := range map[time.Duration]bool{99 * ms: true, 98 * ms: false} {
 		targets := []serving.Target{{PerMille: 990, Limit: limit}}
@@ -219,7 +220,7 @@ func TestRun_StopsOnceATargetIsMissed(t *testing.T) {
 
 // A trace that would be answered years later ends the run, and no clock runs over.
 func TestRun_EndsWhereNoEndIsInSight(t *testing.T) {
-	trace := serving.Trace{At: make([]time.Duration, 1000)}
+	trace := load.Trace{At: make([]time.Duration, 1000)}
 	o := serving.NewSimulation(trace, flat(1<<62), 1, nil).Run(serving.Rule{Batch: 1, Min: 1, Max: 1})
 	if !o.Stopped || o.Meets(nil) {
 		t.Errorf("%+v", o)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 // drawn takes the time of each request from a list; a batch takes the sum.
@@ -27,8 +28,8 @@ func (f flat) Time(int, int) time.Duration { return time.Duration(f) }
 func span(seconds float64) time.Duration { return time.Duration(seconds * 1e9) }
 
 // poisson returns n arrivals with a mean rate, in requests a second.
-func poisson(r *rand.Rand, n int, rate float64) serving.Trace {
-	var t serving.Trace
+func poisson(r *rand.Rand, n int, rate float64) load.Trace {
+	var t load.Trace
 	at := 0.0
 	for range n {
 		at += r.ExpFloat64() / rate

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 // Choice is one rule on one offer. What is null is unknown, or does not apply. Costs are of the whole trace.
@@ -79,7 +80,7 @@ type Answer struct {
 	Choices []Choice
 	Skipped []Skipped
 	Targets []serving.Target
-	Trace   serving.Trace
+	Trace   load.Trace
 	Cold    time.Duration
 	Notes   []string
 }

@@ -1,16 +1,18 @@
-package serving_test
+package load_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
-func read(t *testing.T, text string) serving.Trace {
+const ms = time.Millisecond
+
+func read(t *testing.T, text string) load.Trace {
 	t.Helper()
-	trace, err := serving.ReadTrace("r.csv", strings.NewReader(text))
+	trace, err := load.ReadTrace("r.csv", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func TestReadTrace_SaysWhatIsWrong(t *testing.T) {
 		"time\n" + strings.Repeat("1", 70000): "is longer than 64 KiB",
 		"time,count\n" + strings.Repeat("1,1000000\n", 6): "line 7: is beyond 5000000 requests",
 	} {
-		_, err := serving.ReadTrace("r.csv", strings.NewReader(text))
+		_, err := load.ReadTrace("r.csv", strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40q: %v, want %q", text, err, says)
 		}
@@ -73,7 +75,7 @@ func FuzzReadTrace(f *testing.F) {
 	f.Add("time,input_tokens,output_tokens,bytes_out,count\n0,1,2,3,4\n5.5,1,1,1,1\n")
 	f.Add("time\n2026-03-01T13:00:00Z\n2026-03-01T13:00:01+02:00\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		trace, err := serving.ReadTrace("r.csv", strings.NewReader(text))
+		trace, err := load.ReadTrace("r.csv", strings.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -84,7 +86,7 @@ func FuzzReadTrace(f *testing.F) {
 			}
 			last = at
 		}
-		if len(trace.At) == 0 || trace.Window > serving.MaxWindow || trace.BytesOut < 0 || trace.Start < 0 {
+		if len(trace.At) == 0 || trace.Window > load.MaxWindow || trace.BytesOut < 0 || trace.Start < 0 {
 			t.Fatalf("%+v", trace)
 		}
 	})
@@ -92,7 +94,7 @@ func FuzzReadTrace(f *testing.F) {
 
 // Busiest is the shortest run of hours with nine requests of ten, over midnight too.
 func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
-	var trace serving.Trace
+	var trace load.Trace
 	for day := range 2 {
 		for _, hour := range []int{0, 22, 23} {
 			for range 31 {
@@ -102,7 +104,7 @@ func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
 		trace.At = append(trace.At, time.Duration(24*day+23)*time.Hour+time.Hour-1)
 	}
 	trace.Window = 48 * time.Hour
-	if h, ok := trace.Busiest(); !ok || h != (serving.Hours{From: 22, To: 1}) || !h.Has(0) || h.Has(1) || !h.Has(23) {
+	if h, ok := trace.Busiest(); !ok || h != (load.Hours{From: 22, To: 1}) || !h.Has(0) || h.Has(1) || !h.Has(23) {
 		t.Errorf("%v %v", h, ok)
 	}
 	trace.Window = time.Hour
@@ -111,21 +113,8 @@ func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
 	}
 	for text, ok := range map[string]bool{"8-18": true, "22-6": true, "18-24": true, "8-8": false, "0-24": false, "8": false,
 		"-1-5": false, "8-25": false, "": false} {
-		if h, err := serving.ParseHours(text); (err == nil) != ok {
+		if h, err := load.ParseHours(text); (err == nil) != ok {
 			t.Errorf("%q: %v, %v", text, h, err)
-		}
-	}
-}
-
-func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
-	list, err := serving.ParseTargets("p50<=50ms, p99.9 <= 2s")
-	if err != nil || len(list) != 2 || list[0].String() != "p50<=50ms" || list[1].String() != "p99.9<=2s" {
-		t.Errorf("%v %v", list, err)
-	}
-	for _, text := range []string{"", "300ms", "p99<300ms", "p98<=1s", "p99<=0s", "p99<=-1s", "p99<=1e300h", "p99<=1s,p99<=2s",
-		"p99<=NaN"} {
-		if list, err := serving.ParseTargets(text); err == nil {
-			t.Errorf("%q: %v", text, list)
 		}
 	}
 }

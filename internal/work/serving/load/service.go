@@ -1,4 +1,4 @@
-package serving
+package load
 
 import (
 	"bufio"
@@ -61,15 +61,18 @@ func NewRoofline(m *Model, f Fit, a catalog.Accelerator, link catalog.Figure, e 
 		link: link.V * 1e9 * e.Memory, bytes: float64(f.Weights), shards: k, effort: e}, true
 }
 
-// Time implements Service.
+// Time returns how long the n requests from first on take as one batch.
 func (r *Roofline) Time(first, n int) time.Duration {
 	prompt, decode := r.Phases(first, n)
 	return clamp(prompt + decode)
 }
 
-// clamp turns seconds into a span that is far beyond any simulation at most.
+// longest is far beyond the end of any simulation.
+const longest = 3000 * 24 * time.Hour
+
+// clamp turns seconds into a span of longest at most.
 func clamp(seconds float64) time.Duration {
-	return time.Duration(math.Min(seconds, 2*tooLate.Seconds()) * 1e9)
+	return time.Duration(math.Min(seconds, longest.Seconds()) * 1e9)
 }
 
 // Phases returns the seconds of both phases of a batch.
@@ -117,7 +120,7 @@ type Point struct {
 // interpolates; a batch below the smallest takes as long as that.
 type Measured []Point
 
-// Time implements Service.
+// Time returns how long a batch of n requests takes, whichever they are.
 func (m Measured) Time(_, n int) time.Duration {
 	i := slices.IndexFunc(m, func(p Point) bool { return p.Batch >= n })
 	switch {
@@ -130,6 +133,9 @@ func (m Measured) Time(_, n int) time.Duration {
 	share := float64(n-a.Batch) / float64(b.Batch-a.Batch)
 	return clamp(a.Seconds + float64(share*(b.Seconds-a.Seconds)))
 }
+
+// Largest returns the largest batch that was measured.
+func (m Measured) Largest() int { return m[len(m)-1].Batch }
 
 // Limits of a file of measurements.
 const (

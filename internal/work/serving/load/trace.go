@@ -1,6 +1,6 @@
-// Package serving says what it costs to serve a model: it plays a trace of requests, event by event, against machines
-// under a rule (batches, replicas, scale to zero, a warm pool), and adds up what the machines cost. Time is virtual.
-package serving
+// Package load holds what a server has to answer, and how long that takes: traces of requests, the memory that a
+// model needs, and the time of a batch, measured or estimated.
+package load
 
 import (
 	"bufio"
