@@ -45,6 +45,11 @@ func TestServePlan_PlansATraceOverTheCatalogue(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(h.dir, "hpa.yaml")); err != nil || !strings.Contains(string(text), "kind: HorizontalPodAutoscaler") {
 		t.Errorf("%v: %s", err, text)
 	}
+	h.out(append(plan, "--warm", "0-1", "--rule", "warm-hours", "--manifest", "keda", "-o", "keda.yaml", "--deployment", "chat")...)
+	if text, err := os.ReadFile(filepath.Join(h.dir, "keda.yaml")); err != nil || !strings.Contains(string(text), "start: 0 0 * * *") ||
+		!strings.Contains(string(text), "name: chat") {
+		t.Errorf("%v: %s", err, text)
+	}
 	if text, err := h.try(append(plan, "--manifest", "hpa", "-o", "hpa.yaml")...); err == nil || !strings.Contains(text, "hpa.yaml exists: choose another name") {
 		t.Errorf("%v: %s", err, text)
 	}

@@ -101,7 +101,7 @@ func (r Rule) String() string {
 	if r.Batch > 1 {
 		text += fmt.Sprintf(", batches of up to %d", r.Batch)
 		if r.Wait > 0 {
-			text += fmt.Sprintf(" that wait up to %s", r.Wait)
+			text += fmt.Sprintf(" that wait up to %s", short(r.Wait))
 		}
 	}
 	text += ", machines: " + r.Machines()

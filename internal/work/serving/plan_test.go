@@ -264,8 +264,8 @@ func TestManifests_SayWhatTheRuleSays(t *testing.T) {
 }
 
 func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
-	list, err := serving.ParseTargets("p50<=50ms, p99.9 <= 2s")
-	if err != nil || len(list) != 2 || list[0].String() != "p50<=50ms" || list[1].String() != "p99.9<=2s" {
+	list, err := serving.ParseTargets("p50<=50ms, p99.9 <= 2s,p90<=24h,p95<=90s")
+	if err != nil || len(list) != 4 || list[2].String() != "p90<=24h" || list[3].String() != "p95<=1m30s" || list[0].String() != "p50<=50ms" || list[1].String() != "p99.9<=2s" {
 		t.Errorf("%v %v", list, err)
 	}
 	for _, text := range []string{"", "300ms", "p99<300ms", "p98<=1s", "p99<=0s", "p99<=-1s", "p99<=1e300h", "p99<=1s,p99<=2s",

@@ -70,7 +70,19 @@ func ParseTargets(text string) (list []Target, err error) {
 
 func (t Target) String() string {
 	text := strings.TrimSuffix(fmt.Sprintf("p%d.%d", t.PerMille/10, t.PerMille%10), ".0")
-	return text + "<=" + t.Limit.String()
+	return text + "<=" + short(t.Limit)
+}
+
+// short writes a span without the minutes and seconds that are zero: 24h, 1m30s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // allowed returns how many of n requests may take longer than the limit: the quantile is the latency with rank
