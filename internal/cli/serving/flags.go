@@ -45,7 +45,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringSliceVar(&f.rules, "rule", nil, "`kind` of rule to try: "+kindNames()+" (default: all; may be repeated)")
 	s.IntVar(&f.batch, "batch", 0, "`requests` of a batch at most (default: 1, 2, 4 ... 64 are tried)")
 	s.StringVar(&f.wait, "wait", "", "`span` that a batch waits for more requests (default: several are tried)")
-	s.IntVar(&f.exactly, "machines", 0, "`number` of machines (default: as few as meet the target)")
+	s.IntVar(&f.exactly, "machines", 0, "`number` of machines, for rules that start machines the most (default: as few "+
+		"as meet the target)")
 	s.IntVar(&f.most, "max-machines", 64, "`number` of machines at most, 1 to 1000")
 	s.StringVar(&f.cold, "cold-start", "90s", "`span` from the start of a machine to its first answer")
 	s.StringVar(&f.keep, "keep-alive", "5m", "`span` that a machine without requests is kept")
@@ -118,6 +119,9 @@ func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 	if given("batch") {
 		o.Batches = []int{f.batch}
 	}
+	if err := f.apart(given, o.Kinds); err != nil {
+		return err
+	}
 	if o.Machines = f.most; given("machines") {
 		if given("max-machines") {
 			return errors.New("--machines and --max-machines do not go together: the first is exact")
@@ -142,6 +146,27 @@ func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 	if given("warm") {
 		if o.Warm, err = load.ParseHours(f.hours); err != nil {
 			return fmt.Errorf("--warm %w", err)
+		}
+	}
+	return nil
+}
+
+// apart refuses flags that no rule would honour.
+func (f *flags) apart(given func(string) bool, kinds []serving.Kind) error {
+	only := func(list ...serving.Kind) bool {
+		return !slices.ContainsFunc(kinds, func(k serving.Kind) bool { return !slices.Contains(list, k) })
+	}
+	switch {
+	case given("warm") && !slices.Contains(kinds, serving.WarmHours):
+		return errors.New("--warm is for warm-hours, which --rule leaves out: add --rule warm-hours, or leave --warm out")
+	case given("wait") && (f.batch == 1 || only(serving.Fixed)):
+		return errors.New("--wait is for batches, and a batch of one waits for nobody: leave --wait out")
+	case given("batch") && (f.batch == 1 && only(serving.Batched) || f.batch > 1 && only(serving.Fixed)):
+		return errors.New("--batch and --rule do not go together: fixed answers one request at a time, batched several")
+	}
+	for _, name := range []string{"cold-start", "keep-alive", "poll"} {
+		if given(name) && only(serving.Fixed, serving.Batched) {
+			return fmt.Errorf("--%s is for rules that start machines, which --rule leaves out: leave it out", name)
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 		return fmt.Errorf("no on-demand offer in dollars matches %s: scrimp offers lists them", f.wishes())
 	}
 	p, err := serving.NewPlan(c, list, ask)
-	if nothing, is := errors.AsType[*serving.ErrNothing](err); is {
+	if nothing, is := errors.AsType[*serving.NothingError](err); is {
 		return &command.Verdict{Exit: command.Infeasible, Err: nothing}
 	} else if err != nil {
 		return err

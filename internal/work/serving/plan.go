@@ -114,10 +114,10 @@ func NewPlan(c catalog.Catalog, offers []catalog.Listing, ask Ask) (*Plan, error
 	return p, nil
 }
 
-// ErrNothing is the error of a plan without any machine that can serve the model.
-type ErrNothing struct{ Text string }
+// NothingError is the error of a plan without any machine that can serve the model.
+type NothingError struct{ Text string }
 
-func (e *ErrNothing) Error() string { return e.Text }
+func (e *NothingError) Error() string { return e.Text }
 
 // nothing says why no offer can serve the model.
 func (p *Plan) nothing(m *load.Model) error {
@@ -131,7 +131,7 @@ func (p *Plan) nothing(m *load.Model) error {
 	}
 	if m != nil && by[TooSmall] > 0 {
 		formats := p.Ask.Formats
-		return &ErrNothing{fmt.Sprintf("the model needs %s in %s, with the cache of the longest request, and the largest "+
+		return &NothingError{fmt.Sprintf("the model needs %s in %s, with the cache of the longest request, and the largest "+
 			"machine of the offers has %s: allow a narrower --format, or choose other offers", Gigabytes(m.Needs(formats)),
 			formats[len(formats)-1].Name, Gigabytes(largest))}
 	}
@@ -141,7 +141,7 @@ func (p *Plan) nothing(m *load.Model) error {
 			parts = append(parts, fmt.Sprintf("%d: %s", by[why], why))
 		}
 	}
-	return &ErrNothing{fmt.Sprintf("no offer can be planned with (%s): measure one (--measured), or choose others",
+	return &NothingError{fmt.Sprintf("no offer can be planned with (%s): measure one (--measured), or choose others",
 		cmp.Or(strings.Join(parts, "; "), "none is selected"))}
 }
 

@@ -214,10 +214,10 @@ func (r *traceReader) row(fields []string) error {
 	for range v[colCount] {
 		r.t.At = append(r.t.At, at)
 		if r.t.In != nil {
-			r.t.In = append(r.t.In, int32(v[colIn])) //nolint:gosec // at most MaxTokens
+			r.t.In = append(r.t.In, int32(v[colIn]))
 		}
 		if r.t.Out != nil {
-			r.t.Out = append(r.t.Out, int32(v[colOut])) //nolint:gosec // at most MaxTokens
+			r.t.Out = append(r.t.Out, int32(v[colOut]))
 		}
 	}
 	r.t.BytesOut += v[colBytes] * v[colCount]
