@@ -44,6 +44,7 @@ type Plan struct {
 	Skipped []Skip
 	runs    []*run
 	catalog catalog.Catalog
+	ranges  map[played]Range
 }
 
 // run is one engine and the offers that have it.
@@ -160,11 +161,8 @@ func engineOf(l catalog.Listing, m *load.Model, ask Ask, used map[string]bool) (
 	if name, ok := measuredName(o.Accelerator, ask.Measured); ok && o.Accelerators > 0 {
 		used[name] = true
 		times := ask.Measured[name]
-		e = Engine{Service: times, Slots: o.Accelerators, Batch: min(load.MaxBatch, times.Largest())}
-		if f, ok := m.FitsOne(ask.Formats, spec, known); ok { // who measured it knows that it fits
-			e.Batch, e.Fit = min(e.Batch, f.Batch), &f
-		}
-		return key, e, ""
+		// Who measured it knows that it fits, and in which format.
+		return key, Engine{Service: times, Slots: o.Accelerators, Batch: min(load.MaxBatch, times.Largest())}, ""
 	}
 	switch {
 	case m == nil || !known || o.Accelerators == 0:
@@ -321,6 +319,10 @@ func (p *Plan) Range(c Choice) (r Range, ok bool) {
 	if c.Engine.Fast == nil || c.Engine.Slow == nil {
 		return r, false
 	}
+	at := played{c.run, c.Outcome.Rule}
+	if r, ok := p.ranges[at]; ok {
+		return r, true
+	}
 	for _, end := range []struct {
 		s  Service
 		to **Outcome
@@ -329,5 +331,15 @@ func (p *Plan) Range(c Choice) (r Range, ok bool) {
 			*end.to = &o
 		}
 	}
+	if p.ranges == nil {
+		p.ranges = map[played]Range{}
+	}
+	p.ranges[at] = r
 	return r, true
+}
+
+// played names a rule on an engine. Offers of one engine share its simulations.
+type played struct {
+	run  *run
+	rule Rule
 }

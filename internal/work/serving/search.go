@@ -13,7 +13,7 @@ type Engine struct {
 	Fast, Slow Service   // ends of an estimate; nil: the time is measured
 	Slots      int       // copies in a machine
 	Batch      int       // largest that it answers
-	Fit        *load.Fit // nil: nothing is known of the model's memory
+	Fit        *load.Fit // nil: the time is measured, so the model fits
 }
 
 // Options say which rules are tried.

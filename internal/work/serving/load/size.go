@@ -154,14 +154,6 @@ func (m *Model) Fits(formats []Format, a catalog.Accelerator, count int) (f Fit,
 	return f, false
 }
 
-// FitsOne returns how the model lies on one accelerator, and false where that is unknown or it does not.
-func (m *Model) FitsOne(formats []Format, a catalog.Accelerator, known bool) (Fit, bool) {
-	if m == nil || !known || a.Memory == 0 {
-		return Fit{}, false
-	}
-	return m.Fits(formats, a, 1)
-}
-
 // Needs returns the memory that the model needs in the narrowest of the formats, with the cache of one request.
 func (m *Model) Needs(formats []Format) size.Bytes {
 	return size.Bytes((m.Shape.Params*formats[len(formats)-1].Bytes + m.each()) / fill)
