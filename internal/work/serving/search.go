@@ -101,10 +101,12 @@ func Search(t load.Trace, e Engine, opts Options) ([]Outcome, bool) {
 			}
 		}
 	}
-	for _, kind := range []Kind{Fixed, Batched} {
-		if o, ok := best[kind]; ok { // with fewer machines no rule meets the targets
-			s.elastic(o.Rule, fewest)
-		}
+	base, ok := best[Batched]
+	if plain, is := best[Fixed]; is && (!ok || plain.Rule.Max < base.Rule.Max) {
+		base, ok = plain, true
+	}
+	if ok { // with fewer machines no rule meets the targets
+		s.elastic(base.Rule, fewest)
 	}
 	if len(s.met) > 0 {
 		return s.met, true
@@ -159,44 +161,55 @@ func (s *searcher) between(run func(int) (Outcome, bool), best Outcome, low, hig
 	return best
 }
 
-// elastic tries the rules that start and stop machines around what a fixed rule needs.
+// elastic tries the rules that start and stop machines, of each kind the one that keeps the fewest machines first: it
+// ends with the first that meets the targets. Twice the machines of a fixed rule make up for cold starts where as many
+// do not.
 func (s *searcher) elastic(p Rule, fewest int) {
 	p.Cold, p.Keep, p.Poll = s.opts.Cold, s.opts.Keep, s.opts.Poll
 	p.Min, p.WarmMin = 0, 0
-	tops := []int{fewest, min(2*fewest, s.opts.Machines)}
-	for _, top := range slices.Compact(tops) {
-		p.Max = top
-		for _, kind := range s.opts.Kinds {
-			r := p
-			r.Kind = kind
-			switch kind {
-			case Autoscale:
-				for _, least := range slices.Compact([]int{1, max(1, fewest/2), max(1, fewest-1), fewest}) {
-					if r.Min = least; least < top {
-						s.try(r)
-					}
-				}
-			case ScaleToZero:
-				s.try(r)
-			case WarmHours:
-				r.Warm = s.opts.Warm
-				if r.Warm.From == r.Warm.To {
-					continue
-				}
-				for _, warm := range slices.Compact([]int{1, fewest}) {
-					r.WarmMin = warm
-					s.try(r)
-				}
-			case Fixed, Batched, Serverless:
+	for _, kind := range s.opts.Kinds {
+		p.Kind = kind
+		for _, top := range slices.Compact([]int{fewest, min(2*fewest, s.opts.Machines)}) {
+			p.Max = top
+			if s.kept(p, fewest) {
+				break
 			}
 		}
 	}
 }
 
-func (s *searcher) try(r Rule) {
-	if o := s.sim.Run(r); o.Meets(s.opts.Targets) {
+// kept tries a kind with the machines that it may keep, and reports whether one meets the targets.
+func (s *searcher) kept(r Rule, fewest int) bool {
+	switch r.Kind {
+	case Autoscale:
+		for _, least := range slices.Compact([]int{1, max(1, fewest/2), max(1, fewest-1), fewest}) {
+			if r.Min = least; least < r.Max && s.try(r) {
+				return true
+			}
+		}
+	case ScaleToZero:
+		return s.try(r)
+	case WarmHours:
+		if r.Warm = s.opts.Warm; r.Warm.From == r.Warm.To {
+			return false
+		}
+		for _, warm := range slices.Compact([]int{1, fewest}) {
+			if r.WarmMin = warm; s.try(r) {
+				return true
+			}
+		}
+	case Fixed, Batched, Serverless:
+	}
+	return false
+}
+
+func (s *searcher) try(r Rule) bool {
+	o := s.sim.Run(r)
+	met := o.Meets(s.opts.Targets)
+	if met {
 		s.met = append(s.met, o)
 	}
+	return met
 }
 
 // nearest returns the outcome that misses the targets by least. It plays the whole trace with all machines that are
