@@ -33,6 +33,7 @@ import (
 	"scrimp/internal/work/commit"
 	"scrimp/internal/work/own"
 	"scrimp/internal/work/pipelinefile"
+	"scrimp/internal/work/serving"
 	"scrimp/internal/work/studyfile"
 )
 
@@ -42,8 +43,8 @@ import (
 //	file: NAME       content of a file that commands of the page need
 //	exit: 2          exit status of the commands; 0 by default
 //	background: URL  the command runs until the page ends; the next one waits until URL answers
-//	yaml: market     a market file, engines, study, tco, roi, terms, protocol or other; by default a job file or a part
-//	                 of one
+//	yaml: market     a market file, engines, study, tco, roi, terms, functions, protocol or other; by default a job
+//	                 file or a part of one
 //
 // pages returns the documents whose commands run: those for users. Design notes print commands of this repository.
 func pages(t *testing.T) map[string]string {
@@ -187,6 +188,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 		_, err = own.ParseROI("roi.yaml", []byte(text))
 	case "terms":
 		_, err = commit.ReadTerms("terms.yaml", []byte(text))
+	case "functions":
+		_, err = serving.ReadFunctions("functions.yaml", []byte(text))
 	case "other":
 	default:
 		if !strings.Contains("\n"+text, "\ncommand:") && !strings.Contains("\n"+text, "\nargs:") {

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// stages starts the stages of a pipeline whose turn it is, and settles those that never start. The server, which carries
-// the moves out, reads the files: it may find that the outputs of a stage that should start exist already.
+// stages starts the stages of a pipeline whose turn it is, and settles those that never start. The server carries the
+// moves out and reads the files: it may find that the outputs of a stage that should start exist already.
 func stages(s groups.Snapshot) (moves []groups.Move) {
 	now := append([]groups.Stage(nil), s.Stages...)
 	gated := make([]bool, len(now)) // a gate skips the stage: its own, or that of a stage that it needs
