@@ -17,8 +17,8 @@ type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
 // Why a job has no optimum on a trace.
 var (
 	NothingError = errors.New("nothing fits the job")
-	ErrLate    = errors.New("nothing meets the deadline")
-	ErrLong    = errors.New("the search would take too long")
+	ErrLate      = errors.New("nothing meets the deadline")
+	ErrLong      = errors.New("the search would take too long")
 )
 
 // Nodes is how many machines a job has at once; 0 are one.
