@@ -20,11 +20,11 @@ type (
 	// succeeds again.
 	CheckpointFailed struct {
 		Attempt string `json:"attempt"`
-		Node    int    `json:"node,omitempty"` // rank of whoever says so
+		Node    int    `json:"node,omitempty"` // rank of the sender
 		Message int64  `json:"message"`
 		Why     string `json:"why"`
 	}
-	// CheckpointRefused: one did not verify and was passed over.
+	// CheckpointRefused: a checkpoint failed verification and the agent skipped it.
 	CheckpointRefused struct {
 		Attempt  string `json:"attempt"`
 		Message  int64  `json:"message"`

@@ -44,7 +44,7 @@ func (r *appended) skip(text string) {
 	r.rest, r.ok = rest, r.ok && found
 }
 
-// text is a string of plain characters.
+// text reads a string without escapes.
 func (r *appended) text() string {
 	if !r.ok || len(r.rest) == 0 || r.rest[0] != '"' {
 		r.ok = false
@@ -65,7 +65,7 @@ func (r *appended) text() string {
 	return ""
 }
 
-// digit is a number of one digit.
+// digit reads a one-digit number.
 func (r *appended) digit() int {
 	if !r.ok || len(r.rest) < 2 || r.rest[0] < '0' || r.rest[0] > '9' || r.rest[1] != ',' {
 		r.ok = false
