@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Begin opens the next event: from here on it is now. It panics if time runs
-// backwards, which is a bug of the caller.
+// Begin opens the next event and advances the clock to it. It panics if time runs backwards, which is a bug in the
+// caller.
 func (s *State) Begin(e *Event) {
 	if e.At.Before(s.now) {
 		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
@@ -22,16 +22,14 @@ func (s *State) Begin(e *Event) {
 	s.seq++
 }
 
-// Forget takes back that an event was opened which changed nothing, so that it need not
-// be kept.
+// Forget closes an event that changed nothing, so the log does not keep it.
 func (s *State) Forget() {
 	s.now = s.before
 	s.seq--
 }
 
-// Apply records what was decided about the event. It is the one way, besides Observe
-// and Post, in which the state changes. It panics on a fact that the state machines
-// do not allow, which is a bug of the rule that made it.
+// Apply records a decision about the event. Besides Observe and Post it is the only way to change the state. It
+// panics on a fact that the state machines do not allow, which is a bug in the rule that made it.
 func (s *State) Apply(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld, JobRefused, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided,
@@ -77,8 +75,8 @@ func (s *State) Apply(e *Event, f Fact) {
 	}
 }
 
-// closes takes what providers sold that are not configured any more off the market, until
-// they quote it again.
+// closes marks the offers of providers that are no longer configured as unavailable, until the providers quote them
+// again.
 func (s *State) closes() {
 	for _, l := range s.sale {
 		if q := &l.r.Quote; !s.cfg.Sells(l.r.Offer.Provider) && (q.Available || q.Untried) {
@@ -88,8 +86,8 @@ func (s *State) closes() {
 	}
 }
 
-// begins takes the installation and incarnation of the log. What runs was rented by the
-// one before, and is nobody's until somebody says so.
+// begins takes over the installation and incarnation. Running machines were rented by the previous incarnation, and
+// stay disowned until somebody adopts or releases them.
 func (s *State) begins(b IncarnationBegun) {
 	s.installation, s.incarnation = b.Installation, b.Incarnation
 	if b.Incarnation < 2 {
@@ -102,7 +100,7 @@ func (s *State) begins(b IncarnationBegun) {
 	}
 }
 
-// touch is called before a job is changed.
+// touch must be called before a job changes.
 func (s *State) touch(j *Job) {
 	if j.changed != s.seq || s.snapshot != nil {
 		j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
@@ -113,7 +111,7 @@ func (s *State) touch(j *Job) {
 	}
 }
 
-// index keeps a job among those that hold or ask for a machine, or not.
+// index updates whether the job is listed among those that hold or request a machine.
 func (s *State) index(j *Job) {
 	i, found := slices.BinarySearchFunc(s.running, j.r.ID, func(a *Job, id string) int { return cmp.Compare(a.r.ID, id) })
 	switch holds := j.Holds(); {
@@ -128,7 +126,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld:
 		s.held(e, f)
-	case JobRefused: // it changes nothing
+	case JobRefused: // changes nothing
 	case JobQueued:
 		s.queued(e, f)
 	case JobEnding:
@@ -171,7 +169,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 				j.r.Why = string(f.Decision.Why)
 			}
 			if j.r.Run != nil {
-				j.r.Run.MigratingTo = "" // it was decided anew where it goes
+				j.r.Run.MigratingTo = "" // the decision replaces the migration target
 			}
 		}
 		if f.Foreseen != nil {
@@ -191,13 +189,13 @@ func (s *State) applyJob(e *Event, f Fact) {
 	}
 }
 
-// Why a job is held, and why one waits that somebody let go on.
+// Reasons: a held job waits for approval; a job was resumed.
 const (
 	WaitsForApproval = "waits_for_approval"
 	Resumed          = "resumed"
 )
 
-// submit makes the job of the event.
+// submit creates the job of the event.
 func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 	s.order++
 	j := &Job{order: s.order, r: JobRecord{
@@ -248,12 +246,11 @@ func (s *State) held(e *Event, f JobHeld) {
 	j.r.Approval = &Approval{PendingApproval: *asking}
 }
 
-// reopened lets a job go on that is over: what it has learned and cost stays, what ended
-// it counts no more.
+// reopened reopens a job that has ended. What it learned and cost stays; what ended it no longer counts.
 func (s *State) reopened(j *Job) {
 	s.memberEnds(j, -1)
 	since := j.r.Finished
-	if paused := j.PausedSince(); !paused.IsZero() { // it ended while it was paused
+	if paused := j.PausedSince(); !paused.IsZero() { // it ended while paused
 		since = paused
 	}
 	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
@@ -265,7 +262,7 @@ func (s *State) reopened(j *Job) {
 	r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
 }
 
-// changed takes new terms for a job.
+// changed applies new terms to a job.
 func (s *State) changed(e *Event, j *Job) {
 	switch b := e.Body.(type) {
 	case JobResumed:
@@ -278,7 +275,7 @@ func (s *State) changed(e *Event, j *Job) {
 	}
 }
 
-// shifted is t later by d, where it is known.
+// shifted returns t moved later by d, or the zero time if t is zero.
 func shifted(t time.Time, d time.Duration) time.Time {
 	if t.IsZero() {
 		return t
@@ -304,7 +301,7 @@ func (s *State) queued(e *Event, f JobQueued) {
 		r := j.runs()
 		r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
 	}
-	if _, resumes := e.Body.(Proposed); resumes && f.Bound != nil { // a trial that goes on has another share
+	if _, resumes := e.Body.(Proposed); resumes && f.Bound != nil { // a resumed trial has a new share of the budget
 		j.r.Terms.Budget, j.r.Terms.HasBudget = *f.Bound, true
 	}
 	move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
@@ -320,7 +317,7 @@ func (s *State) queued(e *Event, f JobQueued) {
 	}
 }
 
-// touched is the job of that name, about to be changed.
+// touched returns the job with the given ID for a change, and panics if it is unknown.
 func (s *State) touched(id string) *Job {
 	j := s.jobs[id]
 	if j == nil {
@@ -330,7 +327,7 @@ func (s *State) touched(id string) *Job {
 	return j
 }
 
-// Post records a posting: the sums of what was spent, for what and under which limits.
+// Post records a posting: it updates the sums of what was spent, on what and under which limits.
 func (s *State) Post(p *ledger.Posting) {
 	s.heads[p.Owner.Tenant] = p.Hash
 	s.spend(p)
@@ -383,8 +380,8 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 }
 
-// Replay takes an event of the log, by its number, with what was decided about it then:
-// no rule is run. Numbers may be missing, of samples that were dropped.
+// Replay applies an event of the log with its recorded facts and postings, and runs no rule. Sequence numbers may
+// have gaps where samples were dropped.
 func (s *State) Replay(seq uint64, e Event, facts []Fact, postings []ledger.Posting) {
 	s.seq = seq - 1
 	s.Begin(&e)
