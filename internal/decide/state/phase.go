@@ -97,7 +97,7 @@ const (
 	Gone         InstancePhase = "ended"
 )
 
-// Next are the transitions that each state machine allows; TestOnlyTheseMovesAreLegal holds Apply to them.
+// Next are the transitions that each state machine allows; TestMove_AllowsOnlyTableTransitions holds Apply to them.
 var (
 	NextStatus = map[Status][]Status{
 		"":      {Queued, Held},
