@@ -84,8 +84,8 @@ type ZoneExpect struct {
 	// Up says whether it was seen available, Tried whether anybody probed it.
 	Up    bool `json:"up"`
 	Tried bool `json:"tried"`
-	// Chance is the probability that spot stays up for an hour if it is up, that it comes back within an hour if it
-	// is down, or that it is up now if nobody probed it.
+	// Chance is the probability that spot stays up for an hour if it is up, that it returns within an hour if it is
+	// down, or that it is up now if nobody probed it.
 	Chance float64 `json:"chance_hour"`
 }
 
