@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// checkPipeline says what is wrong with the terms of a pipeline.
+// checkPipeline returns what is wrong with the terms of a pipeline, or nil.
 func checkPipeline(t *state.GroupTerms) error {
 	p := t.Pipeline
 	if (t.Kind == groups.Pipeline && t.Member != nil) != (p != nil) {
@@ -35,13 +35,13 @@ func checkPipeline(t *state.GroupTerms) error {
 	return nil
 }
 
-// StageComes reports whether it is the turn of a stage that waits.
+// StageComes reports whether a waiting stage may start.
 func StageComes(g *state.Group, stage int) bool {
 	return g.Stages[stage].Phase == groups.Waiting &&
 		!slices.ContainsFunc(g.Terms.Pipeline.Stages[stage].Needs, func(n int) bool { return !g.Stages[n].Phase.Good() })
 }
 
-// StageOf is the stage of a move; false: there is none.
+// StageOf returns the stage of a move. ok is false if it has none.
 func StageOf(g *state.Group, v groups.Move) (stage int, ok bool) {
 	if g.Terms.Pipeline == nil || v.Of == nil || v.Of.Stage < 0 || v.Of.Stage >= len(g.Stages) {
 		return 0, false
@@ -49,7 +49,7 @@ func StageOf(g *state.Group, v groups.Move) (stage int, ok bool) {
 	return v.Of.Stage, true
 }
 
-// StagesOver reports whether nothing more becomes of a pipeline.
+// StagesOver reports whether a pipeline has nothing more to do.
 func StagesOver(g *state.Group) bool {
 	return g.Open == 0 && !slices.ContainsFunc(g.Stages, func(x groups.Stage) bool { return !x.Phase.Settled() })
 }

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// checkStudy says what is wrong with the terms of a study.
+// checkStudy returns what is wrong with the terms of a study, or nil.
 func checkStudy(t *state.GroupTerms) error {
 	if (t.Kind == groups.Study && t.Member != nil) != (t.Study != nil) {
 		return errors.New("a study has a job and a search")
@@ -32,17 +32,17 @@ func checkStudy(t *state.GroupTerms) error {
 	return nil
 }
 
-// BySearch reports whether the searcher of its study has paused a job: it holds no money until it is resumed.
+// BySearch reports whether the searcher of its study has paused a job. It has no hold until it is resumed.
 func BySearch(j *state.Job) bool { return j.State() == state.Paused && j.Why() == step.PausedBySearch }
 
-// MayEndSooner reports whether a job may end before its work is done: by its metric, or by the search that it is of.
+// MayEndSooner reports whether a job may end before its work is done, by its metric or by its search.
 func (ad *Admission) MayEndSooner(j *state.Job) bool {
 	t := j.Terms()
 	g, _ := ad.State.StudyOf(j)
 	return t.Metric.HasGoal || t.Metric.Patience > 0 || g != nil
 }
 
-// FinishedBy is why a search ends, from what its planner says.
+// FinishedBy returns why a search ends, from its planner's reason.
 func FinishedBy(why string) string {
 	if why == step.BudgetSpent {
 		return step.BudgetSpent
