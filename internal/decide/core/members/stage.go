@@ -10,10 +10,10 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// MadeElsewhere is why a stage waits: another pipeline makes the same.
+// MadeElsewhere is why a stage waits: another pipeline is making the same outputs.
 const MadeElsewhere step.RefusalReason = "made_elsewhere"
 
-// stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
+// stageMayBegin returns why the job of a stage may not start, or nil. Its key was computed on the state after the
 // event base.
 func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
 	n, ok := admission.StageOf(g, v)
@@ -32,7 +32,7 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 	return nil
 }
 
-// settlesStage takes what becomes of a stage without a job, where it stands as who proposes it saw it.
+// settlesStage settles a stage without a job, if the stage is still as the planner saw it.
 func (ms *Members) settlesStage(g *state.Group, v groups.Move) bool {
 	n, ok := admission.StageOf(g, v)
 	if !ok {
@@ -58,7 +58,7 @@ func (ms *Members) settlesStage(g *state.Group, v groups.Move) bool {
 	return ok
 }
 
-// made lets the pipelines be looked at that wait for what another makes.
+// made marks the pipelines as changed that wait for outputs of another one.
 func (p *Proposals) made() {
 	for _, name := range p.elsewhere {
 		p.due(name)
@@ -66,8 +66,8 @@ func (p *Proposals) made() {
 	p.elsewhere = nil
 }
 
-// shareOfStage is the budget of a stage that begins: its own, where it has one, else as much of what is left as each
-// other whose turn it is.
+// shareOfStage is the budget of a stage that starts: its own if it has one, else an equal share, among the stages
+// that may start, of what is left.
 func (ms *Members) shareOfStage(g *state.Group, stage int, left money.Amount) money.Amount {
 	if t := g.Terms.Stages[stage]; t.HasBudget {
 		if t.Budget.Cmp(left) < 0 {
