@@ -4,11 +4,11 @@ import "slices"
 
 // Status is the state of a job.
 //
-// \tHeld ──> Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
-// \t         ^  │ ^       │  │             │
-// \t         │  │ └───────┘  │             └──> Queued: resumed
-// \t         │  v            v
-// \t         └─ Paused <─────┘
+//	Held ──> Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
+//	         ^  │ ^       │  │             │
+//	         │  │ └───────┘  │             └──> Queued: resumed
+//	         │  v            v
+//	         └─ Paused <─────┘
 //
 // A job is Running from its request for a machine on. It returns to Queued if its machine is lost or terminated.
 type Status string
@@ -33,10 +33,10 @@ func (s Status) Over() bool { return s == Succeeded || s == Failed || s == Stopp
 
 // AllocationPhase is the state of a request for machines.
 //
-// \tPending ──> Granted
-// \t  │ │
-// \t  │ └────> Refused | Expired
-// \t  └──> Cancelling ──> Cancelled
+//	Pending ──> Granted
+//	  │ │
+//	  │ └────> Refused | Expired
+//	  └──> Cancelling ──> Cancelled
 //
 // The provider may still grant a request while it is being cancelled.
 type AllocationPhase string
@@ -53,7 +53,7 @@ const (
 
 // TaskPhase is the state of one rank of an attempt.
 //
-// \tAssigned ──> Starting ──> Running ──> Ended
+//	Assigned ──> Starting ──> Running ──> Ended
 //
 // Each state may go to Ended at once: the machine is lost, or the program never starts.
 type TaskPhase string
@@ -78,9 +78,9 @@ const (
 
 // InstancePhase is the state of a rented machine.
 //
-// \tProvisioning ──> Ready ──> Draining ──> Terminating ──> Gone
-// \t                  ^          │
-// \t                  └──────────┘
+//	Provisioning ──> Ready ──> Draining ──> Terminating ──> Gone
+//	                  ^          │
+//	                  └──────────┘
 //
 // A machine whose task has ended may stay Ready for the next one. Terminating means that scrimp wants it to end.
 // Each state may go to Gone at once, or to Missing if the provider no longer lists the machine: then its actual end
