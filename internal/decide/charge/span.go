@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A SpanError says which end of a span is wrong and what to write.
+// A SpanError names the wrong end of a span and the fix.
 type SpanError struct {
 	Field string // since or until
 	Err   error
@@ -17,13 +17,13 @@ type SpanError struct {
 func (e *SpanError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *SpanError) Unwrap() error { return e.Err }
 
-// forms are how a moment is written, and what each is for.
+// forms lists the accepted layouts of a moment.
 var forms = []string{"2006-01", time.DateOnly, time.RFC3339}
 
 const fix = "write a month, a day or an hour in UTC, as in 2026-10, 2026-10-15 or 2026-10-15T08:00:00Z"
 
-// ParseSpan reads a span of time: since is in it, until is not. "" is from the beginning, and to the end. Each is a
-// whole hour, so that spans that meet add up.
+// ParseSpan reads a span of time that includes since and excludes until. An empty since means the beginning of the
+// ledger, an empty until no end. Both are whole hours, so that adjacent spans add up.
 func ParseSpan(since, until string) (s Span, err error) {
 	if s.Since, err = parseTime("since", since); err != nil {
 		return Span{}, err
@@ -57,7 +57,7 @@ func parseTime(field, text string) (time.Time, error) {
 	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is no time", text), fix}
 }
 
-// ParsePeriod reads a period with two ends: a month, a day, or two times with two dots between, as in
+// ParsePeriod reads a period with two ends: a month, a day, or two times joined by two dots, as in
 // 2026-10-01..2026-10-15.
 func ParsePeriod(field, text string) (s Span, err error) {
 	const how = "write a month, a day or a span, as in 2026-10, 2026-10-15 or 2026-10-01..2026-10-15"
