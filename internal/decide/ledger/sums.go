@@ -107,7 +107,7 @@ func (p Posting) Parts(f func(Use, money.Amount)) {
 
 // Sums are running sums of postings by dimensions, currency, use and the hour of booking. They are a view of the
 // log: Add takes its postings in order, and queries give exactly the result of a scan of all postings
-// (TestSumsSayWhatAWalkThroughAllPostingsSays).
+// (TestSums_MatchAWalkOverAllPostings).
 type Sums struct {
 	whose   []Dimensions
 	numbers map[Dimensions]int32

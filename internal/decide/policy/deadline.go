@@ -64,7 +64,7 @@ func (p Progress) Slack(running bool) (slack time.Duration, ok bool) {
 // notice are enough. A job that waits, or whose machine does not work yet, also loses the time until the next poll.
 //
 // Example: with left=3 h, restart=reserve=6 min and detect=1 min, the guard applies from 3 h 13 min before the
-// deadline. TestGuard checks it.
+// deadline. TestMode_TurnsCertainAtTheGuard checks it.
 func (p Progress) Guard(working bool) bool {
 	slack, ok := p.Slack(true)
 	return ok && slack < p.need(working)

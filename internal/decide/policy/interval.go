@@ -15,7 +15,7 @@ import (
 //	δ  cost of one checkpoint, M  mean time between interruptions
 //
 // The first factor is Young's (1974); the whole is Daly's higher-order estimate (2006). δ=10 s, M=1 h gives
-// √(72,000) ≈ 268 s, and 262 s with the correction. The result is never below one second. TestIntervalLosesLeast
+// √(72,000) ≈ 268 s, and 262 s with the correction. The result is never below one second. TestInterval_MinimizesTheLoss
 // compares it with a search.
 func Interval(cost, between time.Duration) time.Duration {
 	d, m := cost.Seconds(), between.Seconds()

@@ -62,7 +62,7 @@ func (p Pace) MeanSpread() float64 {
 // The remaining work is a sum of samples with deviation s each, and the mean rate itself is known only from the
 // samples so far (the variance of a prediction from n to m equal parts is s²·b²·m·(1 + m/n)). Example: left=2 h,
 // seen=1 h in 60 samples of a minute, s=0.1 and 99 %: 2.33 · 0.1 · √(1 min · 120 min · 3) = 4.4 min. The margin is
-// 0 without a sample, because it is unknown. TestThePromiseIsKeptForUncertainWork checks it.
+// 0 without a sample, because it is unknown. TestGuard_KeepsItsPromiseForUncertainWork checks it.
 func (p Pace) Margin(left time.Duration, promise float64) time.Duration {
 	if p.Looks < 1 || p.Seen <= 0 || left <= 0 || promise <= 0.5 || promise >= 1 {
 		return 0
