@@ -112,7 +112,7 @@ func (c *cell) on(r *ranking, between time.Duration) *course {
 // Without checkpoints all work is repeated: n = e^((T+s)/M) − 1, held = M·n.
 //
 // Example: T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0 gives τ=910 s, held = 10.94 h, n = 2.7.
-// TestASpotRunTakesAsLongAsItsSimulation checks both formulas.
+// TestSpotCourse_MatchesASimulation checks both formulas.
 func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 	m, s, g := between.Hours(), r.Resume.Hours(), r.Gap.Hours()
 	l := course{work: c.hours}
@@ -217,7 +217,7 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 //
 //	m·(1 − e^(−life/m))
 //
-// Example: m = 4 h and a life of 24 h give 3.99 h; m = 100 h gives 21.3 h. TestAMachinesLifeEndsItForCertain checks
+// Example: m = 4 h and a life of 24 h give 3.99 h; m = 100 h gives 21.3 h. TestLife_EndsTheMachineForCertain checks
 // it.
 func held(mean, life time.Duration) time.Duration {
 	if life <= 0 || mean <= 0 {
