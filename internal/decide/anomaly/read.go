@@ -103,7 +103,7 @@ func (r *Reader) Next() (row Row, err error) {
 // gapOf is the number of usual steps that make a gap.
 const gapOf = 20
 
-// odd describes what is odd about the time of a row.
+// odd describes an oddity in the time of a row; empty if there is none.
 func (r *Reader) odd(at time.Time) string {
 	before := r.before
 	r.before = at

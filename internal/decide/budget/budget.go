@@ -108,7 +108,7 @@ func (w Window) End(t time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Limit is what the jobs of a scope may use in a window. A null field is unlimited.
+// Limit bounds the use of the jobs of a scope in a window. A null field is unlimited.
 type Limit struct {
 	Scope    Scope         `json:"scope"`
 	Window   Window        `json:"window"`
@@ -139,7 +139,7 @@ func (l Limit) Name() string { return string(l.Scope) + "/" + string(l.Window) }
 // Queues reports whether jobs wait in the queue for the limit.
 func (l Limit) Queues() bool { return l.Running != nil || l.GPUs != nil || l.Wait && l.GPUHours != nil }
 
-// Check returns what is wrong with the limit, or nil.
+// Check returns an error if the limit is invalid.
 func (l Limit) Check() error {
 	if _, err := ParseScope(string(l.Scope)); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (l Limit) negative() bool {
 		l.GPUHours != nil && !(*l.GPUHours >= 0) || below(l.Jobs) || below(l.Running) || below(l.GPUs)
 }
 
-// checkTelling returns what is wrong with the limit's warnings, or nil.
+// checkTelling returns an error if the limit's warnings are invalid.
 func (l Limit) checkTelling() error {
 	if l.Dollars == nil && len(l.Warn) > 0 {
 		return fmt.Errorf("%s warns of dollars that are not limited: give dollars too", l.Name())
@@ -204,7 +204,7 @@ const (
 	Hold        // holds the dollars of its Parts; it is not a job itself
 )
 
-// Job is what a limit needs to know of a job that is unfinished or wants to start.
+// Job holds the facts that a limit needs about a job that is unfinished or wants to start.
 type Job struct {
 	ID    string
 	Kind  Kind
@@ -249,7 +249,7 @@ func (j Job) counts() int {
 	return 1
 }
 
-// Use is what was spent and is held under a limit.
+// Use holds the spent and the held amounts under a limit.
 type Use struct {
 	Spent    money.Amount `json:"spent"` // booked in the window, plus running costs
 	Held     money.Amount `json:"held"`  // for unfinished jobs
@@ -277,7 +277,7 @@ type Accounts struct {
 	Outstanding map[string]Use // without the amounts spent
 }
 
-// Use sums what was spent and is held under a limit.
+// Use sums the spent and the held amounts under a limit.
 func (a Accounts) Use(l Limit) Use {
 	u := a.Outstanding[l.Name()]
 	u.Spent, u.GPUSpent = a.Spent[l.Name()], a.GPUs[l.Name()]

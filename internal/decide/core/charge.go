@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// SourceOf returns what a job knows of one of its postings: who pays, and how the machine was bought.
+// SourceOf returns the facts that a job holds about one of its postings: who pays, and how the machine was bought.
 func SourceOf(j *Job, p *ledger.Posting) charge.Source {
 	s := charge.Source{User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Name: j.Terms().Name,
 		Planned: planned(j)}

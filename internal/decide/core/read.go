@@ -109,7 +109,7 @@ func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 	}
 }
 
-// Listing is what is known about an offer now.
+// Listing is the present knowledge about an offer.
 type Listing struct {
 	Quote  market.Quote
 	Hazard policy.Hazard

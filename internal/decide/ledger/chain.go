@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Payable is what is owed to a provider without a bill yet.
+// Payable returns the account of unbilled debt to a provider.
 func Payable(provider string) Account { return Account("payable/" + provider) }
 
-// Invoice is what a provider has billed.
+// Invoice returns the account of debt that a provider has billed.
 func Invoice(provider string) Account { return Account("invoice/" + provider) }
 
 // Cost is the account for a category and use of cost.
@@ -191,7 +191,7 @@ func Heads(postings iter.Seq2[Posting, error]) (map[string]Hash, error) {
 	return heads, nil
 }
 
-// wrong returns what is wrong with a posting that should follow head, or "".
+// wrong describes the fault of a posting that should follow head; empty if there is none.
 func (p Posting) wrong(head Hash, late bool) string {
 	switch {
 	case p.Amount.Sign() <= 0:

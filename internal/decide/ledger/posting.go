@@ -12,7 +12,7 @@ import (
 // Account is one side of a posting, such as "payable/local" or "cost/compute/useful".
 type Account string
 
-// Category is what the money was spent on.
+// Category is the type of a cost.
 type Category string
 
 // Categories of cost.

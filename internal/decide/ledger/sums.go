@@ -21,11 +21,11 @@ type Dimensions struct {
 	User    string `json:"user,omitempty"`
 	Kind    string `json:"kind,omitempty"`
 	Tags    string `json:"tags,omitempty"` // in the form of TagText
-	Rule    string `json:"rule,omitempty"` // rule of postings without a job: what was paid for and used by nobody
+	Rule    string `json:"rule,omitempty"` // rule of postings without a job, such as unused reserved time
 	Bought
 }
 
-// Bought is what was bought and from whom; empty fields are not stated.
+// Bought identifies a purchase and its seller; empty fields are not stated.
 type Bought struct {
 	Provider string   `json:"provider,omitempty"`
 	Region   string   `json:"region,omitempty"`

@@ -20,7 +20,7 @@ const (
 	mostNodes = 300
 )
 
-// table is the highest worth by what is left of some resources.
+// table is the highest worth by the remaining amounts of some resources.
 type table struct {
 	unit Size // of one step
 	n    [Resources]int64

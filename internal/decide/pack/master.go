@@ -64,7 +64,7 @@ func (m *master) duals() {
 	}
 }
 
-// worth is the value of what a column covers at the current duals.
+// worth is the value of a column's tasks at the current duals.
 func (m *master) worth(c *column) (sum float64) {
 	for i, k := range c.rows {
 		sum += float64(m.price[k] * c.parts[i])

@@ -19,7 +19,7 @@ const (
 // Milli is the number of units of a Size in one accelerator, one vCPU or one gigabyte.
 const Milli = 1000
 
-// Size is what a task needs or a machine has, in thousandths, so that sums are exact.
+// Size is the demand of a task or the capacity of a machine, in thousandths, so that sums are exact.
 type Size [Resources]int64
 
 // Add returns the sum of s and t.
@@ -79,7 +79,7 @@ type Task struct {
 	Oracle Oracle
 }
 
-// Oracle is what a scheduler knows only if the user states it.
+// Oracle holds facts that a scheduler has only if the user states them.
 type Oracle struct {
 	Known    bool
 	Left     float64 // seconds of work
@@ -93,7 +93,7 @@ type Machine struct {
 	Tasks []int // indices in View.Tasks of the tasks on it or bound for it
 }
 
-// View is what a scheduler sees in one round. Policies do not change it.
+// View is the input of a scheduler in one round. Policies do not change it.
 type View struct {
 	Now      int64 // seconds
 	Period   int64 // seconds between rounds
@@ -115,7 +115,7 @@ type Plan struct {
 	Releases []int // machines that take no new task and end when the last one has left
 }
 
-// Policy decides rounds. It keeps what it has learned between them.
+// Policy decides rounds. It keeps its learned state between them.
 type Policy interface {
 	Place(v *View) Plan
 }

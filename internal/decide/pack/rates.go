@@ -20,7 +20,7 @@ type Rates struct {
 	of [][]pair // by kind, by neighbour's kind
 }
 
-// pair is what is known of one kind beside another.
+// pair is the knowledge about one kind beside another.
 type pair struct {
 	rate     float64 // exp(log)
 	log      float64

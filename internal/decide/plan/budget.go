@@ -228,7 +228,7 @@ func (job *Job) span(o *Option, doubt bool) time.Duration {
 	return quantity.Add(span, job.Grace)
 }
 
-// shown returns what the decision records about the budget, or nil if the budget ruled nothing out.
+// shown returns the budget part of a decision's record, or nil if the budget ruled nothing out.
 func (b *budgetLimits) shown(job *Job, r *ranking) *BudgetCheck {
 	if !b.kept && b.verdict != short {
 		return nil

@@ -33,7 +33,7 @@ type candidate struct {
 	prepaid bool
 }
 
-// known is what a class knows about a listing.
+// known is the knowledge of a class about a listing.
 type known struct {
 	perWork float64
 	why     Reason // why it does not suit the class; empty: it is a candidate

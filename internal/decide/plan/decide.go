@@ -20,7 +20,7 @@ func (m *Planner) Decide(job Job, class *Class) Decision {
 	class.follow()
 	r := m.room.rank(&job, class)
 	v := r.view(&job)
-	if job.Open != nil && v.Guard(v.Working()) { // the ladder does not restrict what is in time
+	if job.Open != nil && v.Guard(v.Working()) { // the ladder does not restrict options that are in time
 		job.Open = nil
 		r = m.room.rank(&job, class)
 		v = r.view(&job)

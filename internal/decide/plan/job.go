@@ -22,7 +22,7 @@ type Job struct {
 	HeldRate money.Rate    // billing rate of the held machine
 	Warming  time.Duration // time until the held machine makes progress; 0: it does now
 	Left     money.Amount  // of the budget
-	// DueElsewhere is what a minimum charge still bills for the held machine after the job leaves it.
+	// DueElsewhere is the rest of a minimum charge that the held machine still bills after the job leaves it.
 	DueElsewhere money.Amount
 	Limited      bool          // whether there is a budget
 	Unsaved      time.Duration // work done on the held machine that no checkpoint has yet
@@ -36,7 +36,7 @@ type Job struct {
 	Transfer         time.Duration
 	EgressCost       money.Amount
 	Egress           place.Egress // routes with another cost
-	// ID tells jobs apart in what is kept between decisions.
+	// ID identifies the job in the planner's state between decisions.
 	ID string
 	// UnsavedLosses counts interrupted machines that lost all the work done there because the job saves nothing.
 	UnsavedLosses int

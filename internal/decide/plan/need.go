@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Need is what a job requires of a machine. Zero fields require nothing.
+// Need lists a job's requirements of a machine. Zero fields require nothing.
 type Need struct {
 	Requirements
 	Machines int        `json:"machines,omitempty"`  // machines at once, at least; 0: one
@@ -19,7 +19,7 @@ type Need struct {
 	Critical bool       `json:"critical,omitempty"`  // never on spot
 	// Variants are other ways to do the same work, with other requirements.
 	Variants []Variant `json:"variants,omitempty"`
-	// Ladder says what is tried first and what later; it may be empty.
+	// Ladder orders the alternatives to try; it may be empty.
 	Ladder []Rung `json:"ladder,omitempty"`
 }
 
@@ -35,11 +35,11 @@ type Requirements struct {
 	Capacity []market.Capacity `json:"capacity,omitempty"`
 	// Image is the container image of the work; empty: the machine's own.
 	Image string `json:"image,omitempty"`
-	// Upper limits of what the job may get; 0: no limit.
+	// Upper limits of the job's resources; 0: no limit.
 	MaxCPUs         int   `json:"max_cpus,omitempty"`
 	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
 	MaxAccelerators int   `json:"max_accelerators,omitempty"`
-	// Footprint is what the memory of the machine, or of its accelerators, must hold.
+	// Footprint is the memory need of the machine or of its accelerators.
 	Footprint Footprint `json:"footprint,omitzero"`
 }
 
@@ -52,7 +52,7 @@ type Variant struct {
 	Throughput float64 `json:"throughput,omitempty"`
 }
 
-// Rung is a step of a ladder. It allows what it names; empty fields allow everything.
+// Rung is a step of a ladder. It allows the listed values; empty fields allow everything.
 type Rung struct {
 	Capacity []market.Capacity `json:"capacity,omitempty"`
 	Zones    []string          `json:"zones,omitempty"`
@@ -279,7 +279,7 @@ func Sells(engine string, o *market.Offer) bool {
 	return name == o.Provider && (!part || zone == o.Zone)
 }
 
-// equip returns what a machine of the offer lacks for the work, or "".
+// equip returns why an offer is not equipped for the work, or "".
 func (n *Requirements) equip(l *Listing) Reason {
 	o := &l.Offer
 	switch {

@@ -265,7 +265,7 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	return o, true
 }
 
-// sort sorts the options again after the ladder changed what the work costs on them.
+// sort sorts the options again after the ladder changed the cost of the work on them.
 func (w *lineup) sort(job *Job) {
 	slices.SortFunc(w.options, func(a, b Option) int { return job.compare(&a, &b) })
 }

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Record is what was observed of one spot market, for weighing several zones.
+// Record holds the observations of one spot market, for weighing several zones.
 type Record = place.Record
 
 // placed holds the table of a job that may run in several zones. Its answers depend only on its inputs.
@@ -204,7 +204,7 @@ func placeable(v *policy.View) bool {
 		!v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
 }
 
-// expect sums up what was weighed: the best of each kind, and every zone's spot.
+// expect summarizes the weighed options: the best of each kind, and every zone's spot.
 func (p *placed) expect(w place.View, zones []*Option) *Expect {
 	options := p.see.Options()
 	if len(options) == 0 {

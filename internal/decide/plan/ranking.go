@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// ranking is what the job could use of the offers for sale. It is valid until the planner's next decision.
+// ranking holds the usable offers for a job. It is valid until the planner's next decision.
 type ranking struct {
 	options              []Option      // what suits its class, the cheapest per unit of work first
 	unlisted             []ReasonCount // listings that are unsuitable, or were not weighed

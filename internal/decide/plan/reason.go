@@ -14,7 +14,7 @@ const (
 	Uncounted  Reason = "work_unknown"       // no spot, and the time left for waiting is unknown
 	WaitsMore  Reason = "waiting_costs_more" // waiting for spot is expected to cost more than on-demand
 	WaitsSpot  Reason = "waits_spot"         // spot is expected in time
-	NoOffer    Reason = "no_offer"           // no offer matches what the job requires
+	NoOffer    Reason = "no_offer"           // no offer meets the job's requirements
 	NoCapacity Reason = "no_capacity"        // every matching offer is unavailable
 	Prepaid    Reason = "already_paid"       // reserved: using it costs nothing more
 	Beside     Reason = "beside"             // room on a machine that runs another job of the same user

@@ -32,7 +32,7 @@ func (r TableRequest) Key() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Table is what a planner weighs a job's options with. It is immutable and safe for concurrent use.
+// Table holds the data with which a planner weighs a job's options. It is immutable and safe for concurrent use.
 type Table struct {
 	key, hash string
 	zone      *horizon.Tables

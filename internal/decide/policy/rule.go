@@ -32,7 +32,7 @@ const (
 // Rules lists them in the order in which tables show them.
 var Rules = []Rule{OnDemand, Greedy, UniformProgress, UniformProgress2, Default}
 
-// View is the input of a rule: the job, what it holds, and what the market offers.
+// View is the input of a rule: the job, its machine, and the market.
 type View struct {
 	Progress
 	Held    Choice        // Wait: nothing
@@ -113,7 +113,7 @@ func (v View) uniform(tight, second bool) Choice {
 	return v.orWait()
 }
 
-// orWait waits if spot may come, and otherwise takes what is available.
+// orWait waits if spot may come, and otherwise takes any available capacity.
 func (v View) orWait() Choice {
 	if !v.Sold || v.Uncounted && !v.Deadline.IsZero() { // the time left for waiting will never be known
 		return NonPreemptible

@@ -40,7 +40,7 @@ const (
 	// its price is paid for one or three years whether used or not, which no plan of one job buys
 	NeedsCommitment Reason = "needs_commitment"
 	ManagedPlatform Reason = "managed_platform" // no engine runs jobs there; its price is only for comparison
-	OtherMachine    Reason = "other_machine"    // not what the job requires
+	OtherMachine    Reason = "other_machine"    // does not meet the job's requirements
 	NotAllowed      Reason = "not_allowed"      // a change to the job that is only proposed
 )
 
@@ -232,7 +232,7 @@ func Rank(q Request) Answer {
 	return r.answer
 }
 
-// shape returns what the estimate of an offer depends on.
+// shape returns the inputs of the estimate of an offer.
 func shape(l *catalog.Listing, machines int) Shape {
 	o := &l.Offer
 	s := Shape{Accelerator: o.Accelerator, Each: o.Accelerators, CPUs: o.CPUs, Machines: machines, Link: l.Link.V}

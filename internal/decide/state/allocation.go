@@ -95,7 +95,7 @@ func (a *Allocation) Detail() string { return a.r.Detail }
 // Portion is the portion of a machine that its task gets; nil: all of it.
 func (a *Allocation) Portion() *Portion { return a.r.Portion }
 
-// grant is a granted machine, when it was granted, and what it had cost by then.
+// grant is a granted machine, with its time and its cost by then.
 type grant struct {
 	Instance string       `json:"instance"`
 	From     time.Time    `json:"from"`

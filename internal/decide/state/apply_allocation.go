@@ -128,7 +128,7 @@ func (s *State) dropped(a *Allocation) {
 	s.index(j)
 }
 
-// rentedIn returns what the event says about a granted or listed instance.
+// rentedIn returns the event's facts about a granted or listed instance.
 func rentedIn(e *Event, instance string) Rented {
 	switch b := e.Body.(type) {
 	case LaunchDone:

@@ -86,7 +86,7 @@ func (s *State) started(e *Event, f TaskStarted) {
 
 func (s *State) ended(e *Event, f TaskEnded) {
 	b, reported := e.Body.(AttemptEnded)
-	if !reported { // the task is gone without a report
+	if !reported { // the task ended without a report
 		b = AttemptEnded{Node: e.Body.(TaskGone).Node, Reason: "terminated"}
 	}
 	k := s.task(f.Attempt, b.Node)

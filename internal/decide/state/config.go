@@ -20,7 +20,7 @@ type Config struct {
 	Currency  money.Currency `json:"currency"`    // quotes in another currency are not bought
 	// Consistency is how long a provider's list may lack a running machine.
 	Consistency time.Duration `json:"consistency_ns,omitempty"`
-	// GrantWait is the longest time a provider takes to grant what it has. The deadline guard allows for it.
+	// GrantWait is the longest time a provider takes to grant available capacity. The deadline guard allows for it.
 	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
 	// Idle is the longest time a machine may wait for the next job; 0: none waits.
 	Idle time.Duration `json:"idle_ns,omitempty"`

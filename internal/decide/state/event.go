@@ -175,7 +175,7 @@ type (
 		Job     string  `json:"job"`
 		Changes Changes `json:"changes"`
 	}
-	// MarketSeen: what is for sale and at what price. Offers that it does not name stay unchanged.
+	// MarketSeen: the offers for sale and their prices. Offers that it does not name stay unchanged.
 	MarketSeen struct {
 		Offers []market.Offer `json:"offers,omitempty"`
 		Quotes []market.Quote `json:"quotes,omitempty"`
@@ -219,7 +219,7 @@ type (
 		Launch string        `json:"launch"`
 		Reason string        `json:"reason"` // no_capacity, quota, price, throttled, not_for_sale, image, error
 		Detail string        `json:"detail,omitempty"`
-		Scope  Scope         `json:"scope,omitempty"`   // what was refused; empty: the offer
+		Scope  Scope         `json:"scope,omitempty"`   // the refused scope; empty: the offer
 		Wait   time.Duration `json:"wait_ns,omitempty"` // delay that the provider asks for; 0: none stated
 	}
 	// LaunchExpired: the provider dropped the request. LaunchCancelled: it did so because scrimp asked.
@@ -315,7 +315,7 @@ type (
 		Source  string    `json:"source"`
 		Until   time.Time `json:"until"`
 	}
-	// UsageSeen: what the machine used since the previous report.
+	// UsageSeen: the resource use of the machine since the previous report.
 	UsageSeen struct {
 		Attempt string  `json:"attempt"`
 		Node    int     `json:"node,omitempty"` // rank of the sender

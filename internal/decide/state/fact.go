@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Fact is part of the decision about an event. It does not repeat what the event says.
+// Fact is part of the decision about an event. It does not repeat the event.
 type Fact interface{ Fact() string }
 
 // Facts about jobs.

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// GroupTerms limits what a group may do and spend.
+// GroupTerms bounds the actions and the spending of a group.
 type GroupTerms struct {
 	Kind      groups.Kind   `json:"kind,omitempty"`
 	Owner     ledger.Owner  `json:"owner"`            // the members have the same owner

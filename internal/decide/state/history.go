@@ -29,7 +29,7 @@ func (p History) Plus(q History) History {
 	}
 }
 
-// Minus negates p, so that Plus removes what was added.
+// Minus negates p, so that Plus subtracts it.
 func (p History) Minus() History {
 	return History{
 		Jobs: -p.Jobs, Open: -p.Open, Foreseen: -p.Foreseen, Estimated: p.Estimated.Neg(), Actual: p.Actual.Neg(),

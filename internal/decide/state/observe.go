@@ -277,7 +277,7 @@ func (s *State) seesMarket(b MarketSeen) {
 	}
 }
 
-// seesOffers records what is for sale.
+// seesOffers records the offers for sale.
 func (s *State) seesOffers(offers []market.Offer) {
 	before := len(s.sale)
 	for _, o := range offers {

@@ -17,7 +17,7 @@ type Seat struct {
 	Portion *Portion `json:"portion,omitempty"` // nil: the whole machine
 }
 
-// Portion is what a task has of a machine that may serve several at once.
+// Portion is the share of a task in a machine that may serve several at once.
 type Portion struct {
 	CPUs    int   `json:"cpus,omitempty"`
 	Memory  int64 `json:"memory_bytes,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Spent is what was booked in a limit's scope in one window of the limit.
+// Spent is the booked amount in a limit's scope in one window of the limit.
 type Spent struct {
 	Begin  time.Time    `json:"begin"` // start of the window; the zero time if the window has none
 	Amount money.Amount `json:"amount"`
@@ -24,7 +24,7 @@ type Spent struct {
 // the postings a moment before.
 const newestCosts = 256
 
-// spending holds what the limits in force have spent, and recent costs.
+// spending holds the spent amounts of the limits in force, and recent costs.
 type spending struct {
 	Limits map[string]Spent `json:"limits,omitempty"` // by name
 	Newest []cost           `json:"newest,omitempty"` // in the order of their events
@@ -84,7 +84,7 @@ func (s *State) spend(p *ledger.Posting) {
 	}
 }
 
-// in returns what was spent in the window of t, which is nothing yet if that window is a later one.
+// in returns the amount spent in the window of t, which is zero if that window is a later one.
 func (s Spent) in(l budget.Limit, t time.Time) Spent {
 	if begin := l.Window.Begin(t); !s.Begin.Equal(begin) {
 		return Spent{Begin: begin}
@@ -145,7 +145,7 @@ func (s *State) setRules(b BudgetsSet) {
 	s.rules, s.spending.Limits = &rules, sums
 }
 
-// since returns what was booked for a limit after an event, within its window.
+// since returns the amount booked for a limit after an event, within its window.
 func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
 	for _, c := range s.spending.Newest {
 		owner, user := ledger.Owner{}, ""
@@ -189,7 +189,8 @@ const ReservedRule = "reserved"
 
 func isCost(a ledger.Account) bool { _, _, ok := a.IsCost(); return ok }
 
-// costOf returns what a posting adds to the amount spent. A posting that only reclassifies a cost adds nothing.
+// costOf returns the contribution of a posting to the amount spent. A posting that only reclassifies a cost adds
+// nothing.
 func costOf(p *ledger.Posting) money.Amount {
 	part := money.Amount{}
 	if isCost(p.To) {
@@ -201,5 +202,5 @@ func costOf(p *ledger.Posting) money.Amount {
 	return part
 }
 
-// CostOf returns what a posting adds to the amount spent.
+// CostOf returns the contribution of a posting to the amount spent.
 func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }

@@ -40,7 +40,7 @@ type taskRecord struct {
 	// Leaving is why the task must leave its seat while others keep theirs, and LeaveBy the deadline for that.
 	Leaving string    `json:"leaving,omitempty"`
 	LeaveBy time.Time `json:"leave_by,omitzero"`
-	// Before is what the machine had cost when the task took its seat. Warm is set if the machine had served
+	// Before is the cost of the machine when the task took its seat. Warm is set if the machine had served
 	// another task before.
 	Before money.Amount `json:"before,omitzero"`
 	Warm   bool         `json:"warm,omitempty"`
@@ -121,7 +121,7 @@ func (t *Task) IdleFrom() time.Time      { return t.r.Learned.IdleFrom }
 func (t *Task) Warm() bool               { return t.r.Warm }
 func (t *Task) Currency() money.Currency { return t.r.Machine.Currency }
 
-// Before is what the machine had cost when the task took its seat.
+// Before is the cost of the machine when the task took its seat.
 func (t *Task) Before() money.Amount { return t.r.Before }
 
 // Leaving says why the task must leave its seat while others keep theirs; empty if it need not. LeaveBy is the

@@ -283,7 +283,7 @@ func approvedFor(j *state.Job, is budget.Job, wants *budget.PendingApproval) boo
 	return !slices.ContainsFunc(wants.Limits, func(t budget.Threshold) bool { return !a.Of(t.Limit) })
 }
 
-// accounts returns what is spent and held, including what earlier jobs take.
+// accounts returns the spent and held amounts, including those of earlier jobs.
 func (w *Weighing) accounts() *budget.Accounts {
 	if w.Books == nil {
 		b, _ := w.m.Books(w.T)

@@ -24,7 +24,7 @@ type Parts struct {
 	Holds []string     // groups that take from this one
 }
 
-// claimOf is what a member takes from its group at t.
+// claimOf returns the part of its group that a member takes at t.
 func claimOf(j *state.Job, t time.Time) money.Amount {
 	spent, most := j.Spent(t), j.Terms().Budget
 	if j.State().Over() || BySearch(j) || spent.Cmp(most) > 0 {
@@ -90,7 +90,7 @@ func (ad *Admission) Family(t time.Time) *family {
 	return f
 }
 
-// Sums returns what a group's members have cost, and what they may cost in total.
+// Sums returns the cost of a group's members so far, and their possible total cost.
 func (f *family) Sums(name string) (spent, claim money.Amount) {
 	h := f.m.Parts[name]
 	spent, claim = h.spent, h.claim
@@ -147,7 +147,7 @@ func SpawnKey(b state.Spawn) string {
 	return b.Parts[0].Job
 }
 
-// checkTerms returns what is wrong with a group's name or terms, apart from limits, or nil.
+// checkTerms returns an error if a group's name or terms, apart from limits, are invalid.
 func (ad *Admission) checkTerms(name string, t *state.GroupTerms) error {
 	if err := state.ParseGroup(name, t.Kind); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// checkSchedule returns what is wrong with the terms of a schedule, or nil.
+// checkSchedule returns an error if the terms of a schedule are invalid.
 func (ad *Admission) checkSchedule(t *state.GroupTerms) error {
 	y := t.Schedule
 	if (t.Kind == groups.Schedule) != (y != nil) || (y != nil) != (t.Run != nil) || y != nil && t.Member == nil {

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// checkPipeline returns what is wrong with the terms of a pipeline, or nil.
+// checkPipeline returns an error if the terms of a pipeline are invalid.
 func checkPipeline(t *state.GroupTerms) error {
 	p := t.Pipeline
 	if (t.Kind == groups.Pipeline && t.Member != nil) != (p != nil) {

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// checkStudy returns what is wrong with the terms of a study, or nil.
+// checkStudy returns an error if the terms of a study are invalid.
 func checkStudy(t *state.GroupTerms) error {
 	if (t.Kind == groups.Study && t.Member != nil) != (t.Study != nil) {
 		return errors.New("a study has a job and a search")

@@ -276,7 +276,7 @@ func (ad *Admission) Books(t time.Time) (b budget.Accounts, burn map[string]mone
 	return b, burn
 }
 
-// idles adds the idle machines: their cost that is not booked yet, and what is held for them.
+// idles adds the idle machines: their unbooked cost, and their holds.
 func (ad *Admission) idles(b *budget.Accounts, burn map[string]money.Rate, t time.Time) {
 	for _, i := range ad.State.Waiting() {
 		idle, _ := i.Idle()

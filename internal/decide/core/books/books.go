@@ -254,7 +254,7 @@ func (bk *Books) Entry(j *state.Job, k *state.Task, phase ledger.Phase, use ledg
 	return p
 }
 
-// bought completes a posting about the time of a machine with what the machine is.
+// bought completes a posting about the time of a machine with the facts of the machine.
 func bought(of *state.Machine, p ledger.Posting) ledger.Posting {
 	p.Currency, p.Category = of.Currency, ledger.Compute
 	p.Provider, p.Region, p.Zone, p.SKU = of.Provider, of.Region, of.Zone, of.Type

@@ -136,7 +136,7 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	}
 }
 
-// seatEnd describes what a task lost when its machine or its seat ended.
+// seatEnd describes the loss of a task when its machine or its seat ended.
 type seatEnd struct {
 	state.SeatEnd
 	taken  bool // by the provider

@@ -91,7 +91,7 @@ func (js *Jobs) Finish(j *state.Job, as state.Status, why, detail string) {
 	js.Watcher.Left(j)
 }
 
-// Freed lets other jobs use what a job no longer holds.
+// Freed makes the capacity that a job released available to other jobs.
 func (js *Jobs) Freed() {
 	js.queue.Sums = nil
 	js.queue.Queue.Changed()

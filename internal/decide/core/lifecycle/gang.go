@@ -148,7 +148,7 @@ func (ts *Attempts) mayRegroup(j *state.Job) bool {
 		!ts.decider.Awaits(j)
 }
 
-// rankGone handles a rank that had to leave its seat and is gone from the machine.
+// rankGone handles a rank that had to leave its seat and has left it.
 func (ts *Attempts) rankGone(j *state.Job, k *state.Task) {
 	if k.Phase() == state.Ended {
 		return

@@ -132,7 +132,7 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 		ts.books.Settle(j, k, ledger.Useful, k.Kept())
 		ts.books.Settle(j, k, ledger.Lost, over)
 	}
-	ts.books.Settle(j, k, ledger.Idle, ts.Now()) // the machine stored what the program left
+	ts.books.Settle(j, k, ledger.Idle, ts.Now()) // the machine was storing the program's files
 	ts.Fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
 	if a.Nodes() > 1 {
 		ts.rankEnded(j, k, b.Reason)

@@ -98,7 +98,7 @@ func (mv *Mover) hasBidder() bool {
 	return false
 }
 
-// movesBids reports whether the step changed what a round depends on: prices, seats or running jobs.
+// movesBids reports whether the step changed an input of a round: prices, seats or running jobs.
 func (mv *Mover) movesBids() bool {
 	switch mv.Event.Body.(type) {
 	case state.MarketSeen, state.Configured, state.JobUpdated, state.OwnershipDecided:

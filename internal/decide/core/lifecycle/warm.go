@@ -178,7 +178,7 @@ func (is *Instances) releaseIdle(i *state.Instance, why string) {
 	}
 }
 
-// accrueIdle posts what a machine has cost up to t and no task pays for.
+// accrueIdle posts the cost of a machine up to t that no task pays for.
 func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time) {
 	due := i.Cost(t).Sub(i.Posted())
 	known := step.Later(idle.From, idle.Accrued)
@@ -225,7 +225,7 @@ func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) 
 	return k.From()
 }
 
-// IdleAfter is what the machines of a job cost up to t while they were idle after its attempts; nil: none was idle.
+// IdleAfter returns the idle cost of a job's machines after its attempts, up to t; nil if none was idle.
 func (is *Instances) IdleAfter(j *state.Job, t time.Time) *money.Amount {
 	var sum *money.Amount
 	for _, a := range j.Attempts() {

@@ -319,7 +319,7 @@ func (ms *Members) WakeForGroups() time.Time {
 	return time.Time{}
 }
 
-// GroupSnapshot returns what a planner sees of a group.
+// GroupSnapshot returns the view of a group for a planner.
 func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	g := ms.State.Group(name)
 	if g == nil {
@@ -346,7 +346,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	return s, true
 }
 
-// GroupSpent is what the members of a group have cost up to t.
+// GroupSpent returns the cost of a group's members up to t.
 func (ms *Members) GroupSpent(g *state.Group, t time.Time) money.Amount {
 	spent := g.Archived
 	for n := range g.Began {

@@ -109,14 +109,14 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 	return false
 }
 
-// resumesTrial resumes a paused trial with another share of what is left of the budget.
+// resumesTrial resumes a paused trial with another share of the remaining budget.
 func (ms *Members) resumesTrial(w *admission.Weighing, g *state.Group, j *state.Job) bool {
 	share := ms.shareOf(w, g, j.Terms().Index)
 	if share.IsZero() {
 		return ms.outOfMoney(g) == nil
 	}
 	most := j.Spent(ms.Now()).Add(share)
-	if j.Costs() { // the sums of the group include what it has spent
+	if j.Costs() { // the sums of the group include its cost so far
 		w.Takes(g.Name, share)
 	} else {
 		w.Takes(g.Name, most)

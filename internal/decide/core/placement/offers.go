@@ -67,7 +67,7 @@ func (mk *Market) List() {
 // listed reports whether decisions see l.
 func (mk *Market) listed(l *state.Listing) bool { return mk.listings.Of(l.Offer().ID) == l.Plan() }
 
-// lookout is what the last decision found out about a job.
+// lookout holds the findings of the last decision about a job.
 type lookout struct {
 	Guard time.Time // when the guard will apply; zero: never
 	Kin   int64     // close to that of jobs that may share a table

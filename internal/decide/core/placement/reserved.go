@@ -42,7 +42,7 @@ func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase) ledger.Post
 	}
 }
 
-// Unused is what a reservation has cost up to t that no attempt used and that is not booked yet.
+// Unused returns the cost of a reservation up to t that no attempt used and that is not booked yet.
 func (mk *Market) Unused(o *market.Offer, t time.Time) money.Amount {
 	s := mk.State.Stock(o.ID)
 	idle := o.Reserved.Committed(t).Sub(s.Used).Sub(s.Idle)

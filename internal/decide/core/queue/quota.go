@@ -260,7 +260,7 @@ func (qs *Quotas) blocksBy(sums []Tally) func(*state.Job) blocked {
 // shut reports whether nothing may start at all.
 func (q *Quota) shut() bool { return q.Running != nil && *q.Running == 0 }
 
-// want is what a quota has too little of for a job.
+// want is the shortage of a quota for a job.
 type want int
 
 const (

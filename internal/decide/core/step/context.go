@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Context is what the parts of the core share.
+// Context holds the data that the parts of the core share.
 type Context struct {
 	State  *state.State
 	Event  *state.Event // event of the step; nil between steps

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Inputs is what a round decides about, as of the event Base.
+// Inputs is the input of a round, as of the event Base.
 type Inputs struct {
 	Base  uint64
 	Now   time.Time
@@ -27,7 +27,7 @@ type Pool struct {
 	Most  money.Rate // price per hour that a move must not exceed
 }
 
-// Bid is what a job would pay for a seat, and where it is now.
+// Bid is the price that a job would pay for a seat, and its present place.
 type Bid struct {
 	Job      string
 	Epoch    int // of its newest request for machines

@@ -29,7 +29,7 @@ type Shape struct {
 	Middle float64        // mean logarithm of a period's hours, if nothing was observed
 }
 
-// Prior is what is known about every spot market.
+// Prior is the knowledge shared by every spot market.
 type Prior struct {
 	Up, Gap Shape
 }

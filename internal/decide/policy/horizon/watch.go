@@ -28,7 +28,7 @@ func (w Watch) See(at time.Time, up bool) Watch {
 	return Watch{Known: true, Whole: true, Up: up, Since: at, Odds: w.Odds.ended(w.Up, at.Sub(w.Since))}
 }
 
-// Market is what is known at one time.
+// Market is the knowledge about a market at one time.
 type Market struct {
 	Up   bool
 	Age  time.Duration // of the current period

@@ -29,8 +29,8 @@ type Option struct {
 	USD float64
 }
 
-// Options returns what the last call of Decide weighed. Decide took the first of the cheapest, unless a live held
-// machine cost hardly more. The slice is valid until the next call, and empty if the guard decided.
+// Options returns the options that the last call of Decide weighed. Decide took the first of the cheapest, unless a
+// live held machine cost hardly more. The slice is valid until the next call, and empty if the guard decided.
 func (p *Foresight) Options() []Option { return p.options }
 
 // Chance is the probability that spot in zone z lasts for that long if it is up, or comes back by then if it is

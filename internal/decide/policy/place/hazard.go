@@ -77,7 +77,7 @@ const (
 
 	moodWeight = 8.0  // of none against the observations of the last hours, in events
 	moodLasts  = 5.0  // time constant of the mood
-	traitLasts = 48.0 // time constant of what the run shows of a zone
+	traitLasts = 48.0 // time constant of the evidence about a zone within the run
 	nowLasts   = 3.0  // time constant of the zone's current state
 	otherAge   = 1.0  // extra age of a zone that is down with others
 	inHand     = 0.2  // in hours of on-demand: a live machine is not left for a smaller gain

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Kind is what is held, or wanted, for the next tick.
+// Kind is the capacity held, or wanted, for the next tick.
 type Kind = market.Choice
 
 // Kinds, as named in this package.
@@ -22,7 +22,7 @@ const (
 	OnDemand = market.ChoiceOnDemand
 )
 
-// Sight is what is known of a zone's spot capacity in this tick.
+// Sight is the knowledge about a zone's spot capacity in this tick.
 type Sight int8
 
 // Values of Sight. Unseen means that nobody polled the zone.
@@ -116,7 +116,7 @@ type View struct {
 	Prices []money.Rate // spot, by zone
 	// Seen is by zone: Up or Down if it was seen in this tick.
 	Seen []Sight
-	// Past is, by zone, what was seen so far, including this tick.
+	// Past holds the observations by zone so far, including this tick.
 	Past []Record
 	// Held is what survives into this tick, in zone Zone. Lost is set if a spot machine was held in the last tick
 	// and is gone.
@@ -154,7 +154,7 @@ func (j *Job) Guarded(t int, left time.Duration) bool {
 	return j.tight(t, left, j.reserve())
 }
 
-// reserve is what the guard keeps back besides the remaining work.
+// reserve is the time that the guard keeps besides the remaining work.
 func (j *Job) reserve() time.Duration {
 	if j.Latch {
 		return j.Restart

@@ -39,7 +39,7 @@ func (p *Foresight) margin(v View) float64 {
 	return inHand * p.now.demandAt(v.Zone)
 }
 
-// tried is what is billed for the successful attempts of this tick if none of them is taken.
+// tried is the charge for the successful attempts of this tick if none of them is taken.
 func (p *Foresight) tried(v View) (usd float64) {
 	for z, s := range v.Seen {
 		if p.Job.Tries && s == Up && (v.Held != Spot || z != v.Zone) {

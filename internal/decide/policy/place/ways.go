@@ -14,7 +14,7 @@ type ways struct {
 	from  [][]int     // by region to and way: a region that represents it
 }
 
-// mostWays bounds what a table holds for the zones of one region.
+// mostWays bounds the ways that a table holds for the zones of one region.
 const mostWays = 4
 
 // onDemandFor is the number of hours of on-demand whose price counts like a fare when regions are grouped into
