@@ -167,7 +167,7 @@ func TestReader_NamesFileAndLine(t *testing.T) {
 		{"words", "timestamp,value\n2026-01-01 00:00:00,1\n2026-01-01 00:05:00,many\n", `f.csv:3: the value "many"`},
 		{"infinite", "timestamp,value\n2026-01-01 00:00:00,1e400\n", `f.csv:2: the value "1e400"`},
 		{"no time", "timestamp,value\nyesterday,1\n", `f.csv:2: the timestamp "yesterday"`},
-		{"too few cells", "timestamp,value\n2026-01-01 00:00:00\n", "f.csv:2: this is no row"},
+		{"too few cells", "timestamp,value\n2026-01-01 00:00:00\n", "f.csv:2: this is not a CSV row"},
 		{"a quote", "timestamp,value\n2026-01-01 00:00:00,\"1\n", "f.csv:"},
 	} {
 		_, err := rowsOf(c.text)

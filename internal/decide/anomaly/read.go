@@ -62,7 +62,7 @@ func NewReader(name string, in io.Reader) (*Reader, error) {
 // wrong adds the file and line to a CSV error.
 func (r *Reader) wrong(err error) error {
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-		return fmt.Errorf("%s:%d: this is no row of CSV: %w", r.name, bad.Line, bad.Err)
+		return fmt.Errorf("%s:%d: this is not a CSV row: %w", r.name, bad.Line, bad.Err)
 	}
 	return fmt.Errorf("read %s: %w", r.name, err)
 }
@@ -121,7 +121,7 @@ func (r *Reader) odd(at time.Time) string {
 	}
 	r.steps = append(r.steps, step)
 	if usual > 0 && step/gapOf > usual {
-		return fmt.Sprintf("no row for %s before this one, where rows are %s apart", step, usual)
+		return fmt.Sprintf("no row for %s before this one; rows are usually %s apart", step, usual)
 	}
 	return ""
 }
@@ -135,7 +135,7 @@ func parseValue(text string) (v float64, known bool, err error) {
 	}
 	v, err = strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, false, fmt.Errorf("the value %.40q is no finite number: write one with a point, as in 42.5, or leave it "+
+		return 0, false, fmt.Errorf("the value %.40q is not a finite number: write one with a point, as in 42.5, or leave it "+
 			"empty where it is missing", text)
 	}
 	return v, true, nil
@@ -158,6 +158,6 @@ func parseTime(text string) (time.Time, error) {
 	case err == nil && n > -1e14 && n < 1e14:
 		return time.UnixMilli(n).UTC(), nil
 	}
-	return time.Time{}, fmt.Errorf("the timestamp %.40q is no time: write 2026-10-15 08:00:00, 2026-10-15T08:00:00Z or "+
+	return time.Time{}, fmt.Errorf("the timestamp %.40q is not a time: write 2026-10-15 08:00:00, 2026-10-15T08:00:00Z or "+
 		"Unix seconds", text)
 }

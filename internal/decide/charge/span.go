@@ -47,14 +47,14 @@ func parseTime(field, text string) (time.Time, error) {
 		switch {
 		case err != nil:
 		case !t.Truncate(time.Hour).Equal(t):
-			return t, &SpanError{field, errors.New(text + " is no whole hour"), fix}
+			return t, &SpanError{field, errors.New(text + " is not a whole hour"), fix}
 		case t.Year() < 1970 || t.Year() > 9998:
-			return t, &SpanError{field, errors.New(text + " is no time of a ledger"), fix}
+			return t, &SpanError{field, errors.New(text + " is outside the years 1970 to 9998"), fix}
 		default:
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is no time", text), fix}
+	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is not a time", text), fix}
 }
 
 // ParsePeriod reads a period with two ends: a month, a day, or two times joined by two dots, as in
@@ -68,7 +68,7 @@ func ParsePeriod(field, text string) (s Span, err error) {
 		return s, nil
 	}
 	if s.Since, err = parseTime(field, text); err != nil || text == "" || len(text) > len(time.DateOnly) {
-		return Span{}, &SpanError{field, fmt.Errorf("%.60q is no period", text), how}
+		return Span{}, &SpanError{field, fmt.Errorf("%.60q is not a period", text), how}
 	}
 	s.Until = s.Since.AddDate(0, 0, 1)
 	if len(text) < len(time.DateOnly) {

@@ -48,11 +48,11 @@ func ParseRule(kind string, shares []string) (Rule, error) {
 	}
 	switch {
 	case !slices.Contains([]Kind{Proportional, Even, Fixed}, r.Kind):
-		return r, fmt.Errorf("%.40q is no rule", kind)
+		return r, fmt.Errorf("%.40q is not a rule", kind)
 	case r.Kind != Fixed && len(shares) > 0:
-		return r, fmt.Errorf("the rule %s has no shares", r.Kind)
+		return r, fmt.Errorf("the rule %s takes no shares", r.Kind)
 	case r.Kind == Fixed && len(shares) == 0:
-		return r, errors.New("the rule fixed has no shares")
+		return r, errors.New("the rule fixed needs shares")
 	case len(shares) > mostTeams:
 		return r, fmt.Errorf("%d shares are more than %d", len(shares), mostTeams)
 	}
@@ -60,17 +60,17 @@ func ParseRule(kind string, shares []string) (Rule, error) {
 	for _, text := range shares {
 		at := strings.LastIndexByte(text, '=')
 		if at < 1 {
-			return r, fmt.Errorf("%.60q is no share", text)
+			return r, fmt.Errorf("%.60q is not a share", text)
 		}
 		team := text[:at]
 		d, err := decimal.Parse(text[at+1:])
 		if err != nil {
-			return r, fmt.Errorf("the share of %.60s: %.40q is no number", team, text[at+1:])
+			return r, fmt.Errorf("the share of %.60s: %.40q is not a number", team, text[at+1:])
 		}
 		w, fits := d.Amount()
 		switch {
 		case !fits || decimal.OfAmount(w).Cmp(d) != 0 || d.Sign() < 0 || d.Cmp(mostWeight) > 0:
-			return r, fmt.Errorf("the share of %.60s is no number from 0 to 1000000 with up to 12 decimals: %.40q", team,
+			return r, fmt.Errorf("the share of %.60s is not a number from 0 to 1000000 with up to 12 decimals: %.40q", team,
 				text[at+1:])
 		case slices.ContainsFunc(r.Shares, func(s Share) bool { return s.Team == team }):
 			return r, fmt.Errorf("%.60s has two shares", team)

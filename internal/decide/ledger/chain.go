@@ -157,13 +157,13 @@ func VerifyTo(postings iter.Seq2[Posting, error], heads map[string]Hash) error {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(heads)) {
 		if got[tenant] != heads[tenant] {
-			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others added",
+			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others were added",
 				tenant, got[tenant], heads[tenant])
 		}
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := heads[tenant]; !ok {
-			return fmt.Errorf("the ledger of %q was added: nobody knows of its postings", tenant)
+			return fmt.Errorf("the ledger of %q has postings that were not expected", tenant)
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 	text, begins := strings.CutPrefix(string(b), `"`)
 	text, ends := strings.CutSuffix(text, `"`)
 	if !begins || !ends {
-		return fmt.Errorf("values of a metric are no text: %.40s", b)
+		return fmt.Errorf("the values of a metric are not a JSON string: %.40s", b)
 	}
 	*v = nil
 	if text == "" {
@@ -90,7 +90,7 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 // read parses the fields of an entry. v and at are those of the previous entry.
 func (v *Value) read(fields []string, at *int64) error {
 	if len(fields) != 3 && len(fields) != 4 {
-		return fmt.Errorf("it has %d fields, want 3 or 4", len(fields))
+		return fmt.Errorf("an entry has %d fields, want 3 or 4", len(fields))
 	}
 	later, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
@@ -122,7 +122,7 @@ func readNumber(text string) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(text, bits)
 	if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		err = fmt.Errorf("%s is no finite number", text)
+		err = fmt.Errorf("%s is not a finite number", text)
 	}
 	return f, err
 }

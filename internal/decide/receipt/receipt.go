@@ -192,11 +192,11 @@ func (r Receipt) Check() error {
 	case tries != r.Cost:
 		return fmt.Errorf("the attempts cost %v, the job %v", tries, r.Cost)
 	case bought != r.Cost:
-		return fmt.Errorf("what was bought cost %v, the job %v", bought, r.Cost)
+		return fmt.Errorf("the categories cost %v, the job %v", bought, r.Cost)
 	case uses != r.Cost:
 		return fmt.Errorf("the uses cost %v, the job %v", uses, r.Cost)
 	case r.Cost.Sub(rules) != r.CostWithoutRules:
-		return fmt.Errorf("without rules it is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
+		return fmt.Errorf("the cost without rules is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
 	}
 	return nil
 }

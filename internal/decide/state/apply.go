@@ -291,7 +291,7 @@ func (s *State) queued(e *Event, f JobQueued) {
 		s.touch(j)
 	}
 	if j.r.State.Over() {
-		panic("state: job " + f.Job + " is over: it is reopened or stays so")
+		panic("state: job " + f.Job + " is finished, and nothing reopened it")
 	}
 	if j.r.State == Held {
 		j.r.Approval, j.r.UnplacedSince = letIn(j.r.Approval, e), s.now
@@ -321,7 +321,7 @@ func (s *State) queued(e *Event, f JobQueued) {
 func (s *State) touched(id string) *Job {
 	j := s.jobs[id]
 	if j == nil {
-		panic("state: a fact about job " + id + ", which is not known")
+		panic("state: a fact about unknown job " + id)
 	}
 	s.touch(j)
 	return j

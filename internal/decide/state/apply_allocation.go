@@ -66,7 +66,7 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 func (s *State) pending(id string) *Allocation {
 	a := s.allocations[id]
 	if a == nil {
-		panic("state: a fact about allocation " + id + ", which is not known")
+		panic("state: a fact about unknown allocation " + id)
 	}
 	s.touched(a.r.Job)
 	return a
@@ -140,7 +140,7 @@ func rentedIn(e *Event, instance string) Rented {
 			}
 		}
 	}
-	panic("state: instance " + instance + " is in no event")
+	panic("state: instance " + instance + " is not in the event")
 }
 
 func (s *State) granted(e *Event, f AllocationGranted) {

@@ -81,7 +81,7 @@ func (s *State) applyInstance(e *Event, f Fact) {
 func (s *State) instance(id string) *Instance {
 	i := s.instances[id]
 	if i == nil {
-		panic("state: a fact about instance " + id + ", which is not known")
+		panic("state: a fact about unknown instance " + id)
 	}
 	if i.r.Job != "" {
 		s.touched(i.r.Job)

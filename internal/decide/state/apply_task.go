@@ -48,7 +48,7 @@ func (s *State) applyTask(e *Event, f Fact) {
 func (s *State) attempt(id string) *Attempt {
 	a := s.AttemptOf(id)
 	if a == nil {
-		panic("state: a fact about attempt " + id + ", which is not known")
+		panic("state: a fact about unknown attempt " + id)
 	}
 	s.touched(a.r.Job)
 	return a
@@ -58,7 +58,7 @@ func (s *State) attempt(id string) *Attempt {
 func (s *State) task(attempt string, node int) *Task {
 	t := s.attempt(attempt).Rank(node)
 	if t == nil {
-		panic(fmt.Sprintf("state: a fact about rank %d of attempt %s, which it does not have", node, attempt))
+		panic(fmt.Sprintf("state: a fact about missing rank %d of attempt %s", node, attempt))
 	}
 	return t
 }

@@ -51,7 +51,7 @@ func ReadJob(record json.RawMessage) (*Job, error) {
 		return nil, err
 	}
 	if len(p.jobs) != 1 || p.jobs[0].JobRecord == nil || p.jobs[0].ID == "" {
-		return nil, fmt.Errorf("read the record of a job: it is none")
+		return nil, fmt.Errorf("read the record of a job: this is not a record")
 	}
 	stored := &p.jobs[0]
 	j := &Job{r: *stored.JobRecord, order: stored.Order}
@@ -68,16 +68,16 @@ func ReadJob(record json.RawMessage) (*Job, error) {
 // Archived decodes the job that the event brings back, and checks the record against its hash.
 func (b Rehydrated) Archived() (*Job, error) {
 	if RecordHash(b.Record) != b.Hash {
-		return nil, fmt.Errorf("rehydrate %s: the record is not the one that was archived", b.Job)
+		return nil, fmt.Errorf("rehydrate %s: the record differs from the archived one", b.Job)
 	}
 	j, err := ReadJob(b.Record)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("rehydrate %s: %w", b.Job, err)
 	case j.ID() != b.Job:
-		return nil, fmt.Errorf("rehydrate %s: the record is of %s", b.Job, j.ID())
+		return nil, fmt.Errorf("rehydrate %s: the record belongs to %s", b.Job, j.ID())
 	case !j.State().Over() || j.Costs():
-		return nil, fmt.Errorf("rehydrate %s: the record is of a job that is not over", b.Job)
+		return nil, fmt.Errorf("rehydrate %s: the job of the record is not finished", b.Job)
 	}
 	return j, nil
 }
@@ -118,7 +118,7 @@ func (s *State) applyArchive(e *Event, f Fact) {
 	case JobArchived:
 		j := s.jobs[f.Job]
 		if j == nil || s.InUse(j) {
-			panic("state: job " + f.Job + " is not known, or in use: it is not archived")
+			panic("state: job " + f.Job + " is unknown or in use: the core must not archive it")
 		}
 		s.count(j, 1)
 		if g := s.groups[j.r.Terms.Group]; g != nil {

@@ -49,7 +49,7 @@ func (a *ArchiveSum) of(s Status) *int {
 		return &a.Cancelled
 	case Held, Queued, Running, Paused:
 	}
-	panic("state: a job that is " + string(s) + " is archived")
+	panic("state: an archived job is in state " + string(s))
 }
 
 // plus returns the sum of a and b.

@@ -124,7 +124,7 @@ func (f *Snapshot) Head() (json.RawMessage, error) {
 }
 
 // errSnapshotAnew is returned once a later Freeze has taken over the saved copies.
-var errSnapshotAnew = errors.New("write snapshot: another was begun meanwhile")
+var errSnapshotAnew = errors.New("write snapshot: another one started meanwhile")
 
 // Encode returns the next changed part and its number; more is false if none is left. It must be called between
 // steps.

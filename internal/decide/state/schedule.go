@@ -87,5 +87,5 @@ func (s *State) settlesRun(e *Event, f RunSettled) {
 		}
 		return
 	}
-	panic("state: the event says nothing of a run")
+	panic("state: the event has no run")
 }

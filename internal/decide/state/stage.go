@@ -135,7 +135,7 @@ func stageMove(e *Event, stage int) *groups.Move {
 			return &b.Moves[i]
 		}
 	}
-	panic("state: the event says nothing of the stage")
+	panic("state: the event does not name the stage")
 }
 
 // stageBegins records that the job of a stage starts.

@@ -187,7 +187,7 @@ func rounded(exact []*big.Rat) Parts {
 func amountOf(picos *big.Int) money.Amount {
 	amount, ok := money.FromBig(picos)
 	if !ok {
-		panic("variance: a part beyond all amounts")
+		panic("variance: a part overflows money.Amount")
 	}
 	return amount
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrStale refuses limits whose base sums are too old: the caller must sum the postings again.
-var ErrStale = errors.New("set limits: more was spent since than is kept")
+var ErrStale = errors.New("set limits: the postings since the base sums are no longer kept")
 
 // Verdict is the result of the rules for a job that is to be admitted or to get other terms. The zero value admits
 // it unchanged.
@@ -204,12 +204,12 @@ func (w *Weighing) resumption(j *state.Job, b *state.JobResumed) (v Verdict) {
 		}
 	}
 	if a := j.Approval(); a != nil && !a.Approved && v.Asking == nil && b.Asking == nil {
-		v.No = &step.Refusal{Job: j.ID(), Why: step.NeverApproved, Err: errors.New("it was never approved")}
+		v.No = &step.Refusal{Job: j.ID(), Why: step.NeverApproved, Err: errors.New("nobody approved it")}
 		return v
 	}
 	if h := w.m.State.Group(j.Terms().Parent); BySearch(j) && h.Phase == state.GroupOpen {
-		v.No = &step.Refusal{Job: j.ID(), Why: step.NoGroup, Err: fmt.Errorf("the search of %s has paused it, and resumes "+
-			"it where that pays", h.Name)}
+		v.No = &step.Refusal{Job: j.ID(), Why: step.NoGroup, Err: fmt.Errorf("the search of %s paused it, and resumes "+
+			"it if that pays", h.Name)}
 		return v
 	}
 	v.No = w.changed(j, b.Changes)

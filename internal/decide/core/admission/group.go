@@ -153,7 +153,7 @@ func (ad *Admission) checkTerms(name string, t *state.GroupTerms) error {
 		return err
 	}
 	if ad.State.Job(name) != nil {
-		return errors.New("a job has that name")
+		return errors.New("a job already has that name")
 	}
 	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return errors.New("give a budget of zero or more, and from 1 to 10,000 members at once")
@@ -262,7 +262,7 @@ func (w *Weighing) parts(b *state.Spawn, user string) (v Verdict) {
 		if p.Job == "" || seen[p.Job] || w.m.State.Job(p.Job) != nil || p.Terms.Parent != b.Parent || p.Asking != nil ||
 			p.From != nil {
 			return Verdict{No: &step.Refusal{Job: p.Job, Why: step.NoGroup,
-				Err: errors.New("the part has no name of its own, or another parent")}}
+				Err: errors.New("the part needs a name of its own and the parent of the group")}}
 		}
 		seen[p.Job] = true
 		one := w.Submission(&p, user)

@@ -14,14 +14,14 @@ import (
 func (ad *Admission) checkSchedule(t *state.GroupTerms) error {
 	y := t.Schedule
 	if (t.Kind == groups.Schedule) != (y != nil) || (y != nil) != (t.Run != nil) || y != nil && t.Member == nil {
-		return errors.New("a schedule says when it runs, and what")
+		return errors.New("a schedule needs a time and a pipeline")
 	}
 	if y == nil {
 		return nil
 	}
 	r := *t.Run
 	if r.Kind != groups.Pipeline || r.Parent != "" || t.Parent != "" {
-		return errors.New("the runs of a schedule are pipelines")
+		return errors.New("a schedule can run only pipelines")
 	}
 	r.Member = t.Member
 	if err := checkPipeline(&r); err != nil {

@@ -13,7 +13,7 @@ import (
 // checkStudy returns an error if the terms of a study are invalid.
 func checkStudy(t *state.GroupTerms) error {
 	if (t.Kind == groups.Study && t.Member != nil) != (t.Study != nil) {
-		return errors.New("a study has a job and a search")
+		return errors.New("a study needs a job and a search")
 	}
 	if t.Study == nil {
 		return nil
@@ -22,7 +22,7 @@ func checkStudy(t *state.GroupTerms) error {
 		return errors.New("a study needs a budget above zero")
 	}
 	if t.Study.Resumes() && !t.Member.Saves {
-		return fmt.Errorf("the searcher %s comes back to trials: the job needs checkpoint.dir, or take the searcher "+
+		return fmt.Errorf("the searcher %s resumes trials: the job needs checkpoint.dir, or take the searcher "+
 			"asha-stop", t.Study.Searcher)
 	}
 	field, err := t.Study.Check()

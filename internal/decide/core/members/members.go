@@ -236,9 +236,8 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 	}
 	one := w.Submission(b, g.User())
 	if one.No == nil && one.Asking != nil && g.Approval == nil { // the limit was set later
-		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that "+
-			"it is "+
-			"approved as a whole", one.Asking)}
+		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array again, so that "+
+			"it is approved as a whole", one.Asking)}
 	}
 	if one.No != nil {
 		return one.No

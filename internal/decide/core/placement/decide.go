@@ -48,7 +48,7 @@ func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 // of that time stands until the next decision.
 func (dc *Decider) Decided(j *state.Job, d plan.Decision) {
 	if d.Expect != nil && !d.Expect.Whole() {
-		panic(fmt.Sprintf("core: what is expected of job %s is no number: %+v", j.ID(), *d.Expect))
+		panic(fmt.Sprintf("core: the expectation of job %s is not a number: %+v", j.ID(), *d.Expect))
 	}
 	last := j.Last()
 	foreseen := dc.Foresees(j, d)

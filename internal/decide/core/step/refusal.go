@@ -30,7 +30,7 @@ const (
 
 // Error returns the reason for the submitter.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("job %s is not let in: %v", r.Job, r.Err)
+	return fmt.Sprintf("job %s is refused: %v", r.Job, r.Err)
 }
 
 // Unwrap returns the underlying error.
