@@ -135,8 +135,8 @@ func parseValue(text string) (v float64, known bool, err error) {
 	}
 	v, err = strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, false, fmt.Errorf("the value %.40q is not a finite number: write one with a point, as in 42.5, or leave it "+
-			"empty where it is missing", text)
+		return 0, false, fmt.Errorf("the value %.40q is not a finite number: write one with a point, as in 42.5, or leave "+
+			"it empty where it is missing", text)
 	}
 	return v, true, nil
 }
@@ -158,6 +158,6 @@ func parseTime(text string) (time.Time, error) {
 	case err == nil && n > -1e14 && n < 1e14:
 		return time.UnixMilli(n).UTC(), nil
 	}
-	return time.Time{}, fmt.Errorf("the timestamp %.40q is not a time: write 2026-10-15 08:00:00, 2026-10-15T08:00:00Z or "+
-		"Unix seconds", text)
+	return time.Time{}, fmt.Errorf("the timestamp %.40q is not a time: write 2026-10-15 08:00:00, 2026-10-15T08:00:00Z "+
+		"or Unix seconds", text)
 }

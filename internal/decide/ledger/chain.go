@@ -157,8 +157,8 @@ func VerifyTo(postings iter.Seq2[Posting, error], heads map[string]Hash) error {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(heads)) {
 		if got[tenant] != heads[tenant] {
-			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others were added",
-				tenant, got[tenant], heads[tenant])
+			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others "+
+				"were added", tenant, got[tenant], heads[tenant])
 		}
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(got)) {

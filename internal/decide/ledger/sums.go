@@ -302,7 +302,8 @@ func ReadPiece(text []byte) (Piece, error) {
 	for _, h := range v.Hours {
 		for _, c := range h.Cells {
 			if c.Dimension < 0 || int(c.Dimension) >= len(v.Dimensions) || c.Column < 0 || int(c.Column) >= len(v.Columns) {
-				return Piece{}, fmt.Errorf("read kept sums: a cell has dimension %d and column %d, which do not exist", c.Dimension, c.Column)
+				return Piece{}, fmt.Errorf("read kept sums: a cell has dimension %d and column %d, which do not "+
+					"exist", c.Dimension, c.Column)
 			}
 		}
 	}

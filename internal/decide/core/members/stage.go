@@ -26,8 +26,8 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 		return &step.Refusal{Why: step.NoGroup}
 	}
 	if by := ms.State.Making(g, v.Of.Key); by != "" && !ms.Faults.Doubled {
-		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s already produces the output of stage %s", by,
-			g.Terms.Pipeline.Stages[n].Name)}
+		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s already produces the output of "+
+			"stage %s", by, g.Terms.Pipeline.Stages[n].Name)}
 	}
 	return nil
 }
