@@ -32,7 +32,7 @@ const (
 	TooLarge    Reason = "gpus" // it needs more GPUs or GPU-hours than the limit ever allows
 )
 
-// Refusal says which limit refuses a job, and how to fix that.
+// Refusal names the limit that refuses a job, and the fix.
 type Refusal struct {
 	Why   Reason `json:"why"`
 	Limit Limit  `json:"limit"`

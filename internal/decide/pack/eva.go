@@ -85,7 +85,7 @@ func (e *eva) horizon(now int64) float64 {
 type draft struct {
 	*Statement
 	eva    *eva
-	filled []bool // machines of the plan; a present machine that is not filled may be filled anew
+	filled []bool // machines of the plan; a present machine that is not filled may be filled again
 }
 
 // plan makes one of the two plans.

@@ -152,7 +152,7 @@ func pairs(order []int) (list [][]int) {
 	return list
 }
 
-// repack takes the movable tasks off the machines and seats them anew. It returns false if there are none.
+// repack takes the movable tasks off the machines and seats them again. It returns false if there are none.
 func (t *trial) repack(machines []int) bool {
 	var pool []int
 	for _, m := range machines {

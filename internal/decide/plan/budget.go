@@ -17,7 +17,7 @@ type BudgetCheck struct {
 	On    market.OfferID `json:"on"`
 }
 
-// verdict says how far the budget restricts the options when it takes precedence.
+// verdict states how far the budget restricts the options when it takes precedence.
 type verdict int
 
 const (

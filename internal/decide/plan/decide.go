@@ -117,7 +117,7 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
 	}
 	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
-		// The job file says that the earlier rung has been waited for long enough.
+		// The job file states that the earlier rung had its time.
 		c.kind, c.placed = policy.NonPreemptible, false
 	}
 	return c

@@ -53,7 +53,7 @@ type Job struct {
 	// GPURoom is the largest number of GPUs that a machine may have under the quotas.
 	GPURoom    int
 	GPULimited bool
-	// Reserved says how the job may use each reserved offer; offers that it does not name are free.
+	// Reserved states how the job may use each reserved offer; offers that it does not name are free.
 	Reserved []Reservation
 	// Unreserved decides as if nothing were reserved.
 	Unreserved bool

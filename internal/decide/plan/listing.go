@@ -49,7 +49,7 @@ func (l *Listing) spot() bool { return l.Offer.Capacity == market.Spot }
 // whose prices all change at once is sorted once, and one with a few changes is never sorted again.
 type Listings struct {
 	// Shared reports whether a provider lets several tasks share a machine; nil: none does. If its answers change,
-	// the Listings must be built anew.
+	// the Listings must be built again.
 	Shared  func(provider string) bool
 	all     []*Listing // by ID
 	changes []*Listing // recent changes, oldest first

@@ -81,7 +81,7 @@ type ZoneExpect struct {
 	Offer market.OfferID `json:"offer"`
 	// USD is the expected cost of the job from now to its end if this zone is taken; nil if it cannot be.
 	USD *float64 `json:"usd"`
-	// Up says whether it was seen available, Tried whether anybody probed it.
+	// Up reports whether it was seen available, Tried whether anybody probed it.
 	Up    bool `json:"up"`
 	Tried bool `json:"tried"`
 	// Chance is the probability that spot stays up for an hour if it is up, that it returns within an hour if it is

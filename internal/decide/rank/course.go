@@ -14,7 +14,7 @@ import (
 // tenth is the standard normal quantile of 0.9: an 80 % interval extends that many deviations to each side.
 const tenth = 1.2815515655446004
 
-// course is how a run of a shape and variant is expected to go on one kind of capacity.
+// course is the expected progress of a run of a shape and variant on one kind of capacity.
 type course struct {
 	hours, sigma  float64 // median, and standard deviation of its logarithm
 	held          float64 // part of hours with a machine, which is paid
@@ -86,7 +86,7 @@ func (r *ranking) row(s Shape) *row {
 	return w
 }
 
-// on returns how the run goes on machines with that mean time between interruptions.
+// on returns the course of the run on machines with that mean time between interruptions.
 func (c *cell) on(r *ranking, between time.Duration) *course {
 	if c.lastCourse != nil && c.last == between {
 		return c.lastCourse

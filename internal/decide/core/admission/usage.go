@@ -23,7 +23,7 @@ type Usage struct {
 	Guard       guarded
 }
 
-// summed says whether the sums include a job.
+// summed records whether the sums include a job.
 type summed int8
 
 // Values of summed.

@@ -19,7 +19,7 @@ const archivedAtOnce = 16
 // archivedLater is when a job that is due for the archive but still in use is checked again.
 const archivedLater = time.Hour
 
-// ClosesAll schedules all jobs for the archive anew.
+// ClosesAll schedules all jobs for the archive again.
 func (js *Jobs) ClosesAll() {
 	js.Archive = nil
 	for _, j := range js.State.Jobs() {

@@ -39,7 +39,7 @@ func (is *Instances) Awaits(instance string) bool {
 	return i != nil && (i.Live() || i.Lost())
 }
 
-// Knows reports whether the instance counts as one that costs something now.
+// Knows reports whether the instance counts among those that cost money now.
 func (is *Instances) Knows(instance string) bool {
 	i := is.State.Instance(instance)
 	return i != nil && i.Live()

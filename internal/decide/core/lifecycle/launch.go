@@ -21,7 +21,7 @@ var ends = map[plan.Reason]policy.Stop{
 // try decides about a job that holds no machine, and requests the chosen offer.
 func (ls *Launches) try(j *state.Job) {
 	ls.Works(j)
-	step.TimesOf(j).Wake = time.Time{} // each try sets the next wake time anew
+	step.TimesOf(j).Wake = time.Time{} // each try sets the next wake time again
 	d, warm := ls.decider.Reuse(j)
 	if warm {
 		ls.decider.Decided(j, d)

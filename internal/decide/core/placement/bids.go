@@ -23,7 +23,7 @@ const (
 	bidsWeighs = WeighedAtOnce
 )
 
-// bidding is a job's last computed bid for seats. It is not part of the state; a restart computes it anew.
+// bidding is a job's last computed bid for seats. It is not part of the state; a restart computes it again.
 type bidding struct {
 	since     time.Time // since when the job has waited for a round; zero: it does not wait
 	event     uint64    // sequence number when the wait began

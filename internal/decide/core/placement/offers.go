@@ -80,7 +80,7 @@ type lookout struct {
 // LookoutOf returns the lookout of j.
 func LookoutOf(j *state.Job) *lookout { return step.Slot[lookout](j, step.OfPlacement) }
 
-// ManyOffers is the number of changed offers above which everything is listed anew and all jobs are reviewed,
+// ManyOffers is the number of changed offers above which everything is listed again and all jobs are reviewed,
 // instead of each offer and job separately.
 const ManyOffers = 256
 
