@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// follow does what is due besides what happened.
+// follow does everything else that is due.
 func (m *Machine) follow(b Body) {
 	m.attempts.Reviews()
 	m.jobs.Due()

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// What the parts show of themselves.
+// Exported types of the parts.
 type (
 	Account       = books.Account
 	Action        = step.Action
@@ -29,7 +29,7 @@ type (
 	Unused        = placement.Unused
 )
 
-// Why jobs and groups are turned down, wait or end.
+// Reasons why jobs and groups are refused, wait or end.
 const (
 	AllOver           = step.AllOver
 	ApprovalExpired   = step.ApprovalExpired
@@ -56,7 +56,7 @@ const (
 	TrainedInFull     = step.TrainedInFull
 )
 
-// What they are asked for by name.
+// Exported functions and errors of the parts.
 var (
 	Booked   = lifecycle.Booked
 	Concerns = step.Concerns

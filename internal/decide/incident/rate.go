@@ -15,11 +15,11 @@ const (
 	storage = ledger.Storage
 )
 
-// attempts watches how many attempts begin again in an hour.
+// attempts counts the restarts of attempts per hour.
 type attempts struct {
-	of     map[string]map[string]bool // by job: its attempts
+	of     map[string]map[string]bool // the attempts of each job
 	seen   map[string]time.Time
-	counts map[[2]string]*hourly // of a team, and of a job of it
+	counts map[[2]string]*hourly // by team, and by team and job
 	stakes map[[2]string]*past
 }
 
@@ -28,8 +28,8 @@ func newAttempts() rule {
 }
 
 const (
-	stormLeast  = 6    // attempts in an hour
-	stormChance = 1e-5 // of so many by chance
+	stormLeast  = 6    // attempts per hour
+	stormChance = 1e-5 // the probability of so many by chance
 )
 
 func (a *attempts) slot(w *watch, list []piece) {
@@ -123,12 +123,12 @@ func (a *attempts) say(w *watch, k [2]string, jobs []string, text string) {
 		why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
 }
 
-// saysOfJob reports whether an alert of interruptions is open for one of the jobs.
+// saysOfJob reports whether an Interruptions alert is open for one of the jobs.
 func (w *watch) saysOfJob(team string, jobs []string) bool {
 	return slices.ContainsFunc(jobs, func(j string) bool { return w.isOpen(Interruptions, team, j) })
 }
 
-// poissonTail is the chance of n or more where rate is expected.
+// poissonTail returns the probability of n or more events if rate are expected.
 func poissonTail(n, rate float64) float64 {
 	term, below := math.Exp(-rate), 0.0
 	for k := 0.0; k < n; k++ {
@@ -140,13 +140,13 @@ func poissonTail(n, rate float64) float64 {
 
 func compare(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
 
-// trials watches how many jobs a group begins.
+// trials counts the jobs that each group starts.
 type trials struct {
-	groups map[[2]string]*begun // team and group
-	most   map[string]*past     // of a team: jobs of the groups that are over
+	groups map[[2]string]*begun // by team and group
+	most   map[string]*past     // by team: jobs per finished group
 }
 
-// begun is the jobs of a group, and what those beyond the usual cost.
+// begun holds the jobs of a group, and the cost of those beyond the usual number.
 type begun struct {
 	project string
 	jobs    map[string]bool
@@ -161,7 +161,7 @@ func newTrials() rule { return &trials{map[[2]string]*begun{}, map[string]*past{
 
 const (
 	trialsLeast = 30 // jobs
-	groupsLeast = 5  // groups before that are compared with; with fewer, a hundred jobs are many
+	groupsLeast = 5  // earlier groups needed for a comparison; with fewer, the limit is trialsFirst
 	trialsFirst = 100
 )
 
@@ -212,7 +212,7 @@ func (t *trials) count(w *watch, p *piece) {
 	}
 }
 
-// limit is how many jobs a group may begin.
+// limit returns the number of jobs that a group may start.
 func (t *trials) limit(team string) float64 {
 	p := at(t.most, team)
 	if p.n() < groupsLeast {
@@ -221,7 +221,7 @@ func (t *trials) limit(team string) float64 {
 	return max(trialsLeast, 1.5*p.most())
 }
 
-// transfers watches transfer and storage, by team and category.
+// transfers watches the cost of transfer and storage by team and category.
 type transfers struct{ of map[[2]string]*hourly }
 
 func newTransfers() rule { return &transfers{map[[2]string]*hourly{}} }
@@ -257,7 +257,7 @@ func (t *transfers) slot(w *watch, list []piece) {
 	}
 }
 
-// dearest are the names of what cost most, first.
+// dearest returns the names in order of falling cost.
 func dearest(costs map[string]float64) []string {
 	names := slices.Sorted(maps.Keys(costs))
 	slices.SortStableFunc(names, func(a, b string) int {
@@ -279,7 +279,7 @@ func mostly(names []string) string {
 	return ": most of it is of " + names[0]
 }
 
-// spending watches all that a team spends. It speaks only where no other rule did.
+// spending watches the total that a team spends. It raises an alert only if no other rule did.
 type spending struct{ of map[string]*hourly }
 
 func newSpending() rule { return &spending{map[string]*hourly{}} }

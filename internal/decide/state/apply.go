@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Begin opens the next event: from here on it is now. It panics if time runs
-// backwards, which is a bug of the caller.
+// Begin opens the next event and advances the clock to it. It panics if time runs backwards, which is a bug in the
+// caller.
 func (s *State) Begin(e *Event) {
 	if e.At.Before(s.now) {
 		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
@@ -20,16 +20,14 @@ func (s *State) Begin(e *Event) {
 	s.seq++
 }
 
-// Forget takes back that an event was opened which changed nothing, so that it need not
-// be kept.
+// Forget closes an event that changed nothing, so the log does not keep it.
 func (s *State) Forget() {
 	s.now = s.before
 	s.seq--
 }
 
-// Apply records what was decided about the event. It is the one way, besides Observe
-// and Post, in which the state changes. It panics on a fact that the state machines
-// do not allow, which is a bug of the rule that made it.
+// Apply records a decision about the event. Besides Observe and Post it is the only way to change the state. It
+// panics on a fact that the state machines do not allow, which is a bug in the rule that made it.
 func (s *State) Apply(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld, JobRefused, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided,
@@ -72,8 +70,8 @@ func (s *State) Apply(e *Event, f Fact) {
 	}
 }
 
-// closes takes what providers sold that are not configured any more off the market, until
-// they quote it again.
+// closes marks the offers of providers that are no longer configured as unavailable, until the providers quote them
+// again.
 func (s *State) closes() {
 	for _, l := range s.sale {
 		if q := &l.r.Quote; !s.cfg.Sells(l.r.Offer.Provider) && (q.Available || q.Untried) {
@@ -83,8 +81,8 @@ func (s *State) closes() {
 	}
 }
 
-// begins takes the installation and incarnation of the log. What runs was rented by the
-// one before, and is nobody's until somebody says so.
+// begins takes over the installation and incarnation. Running machines were rented by the previous incarnation, and
+// stay disowned until somebody adopts or releases them.
 func (s *State) begins(b IncarnationBegun) {
 	s.installation, s.incarnation = b.Installation, b.Incarnation
 	if b.Incarnation < 2 {
@@ -97,7 +95,7 @@ func (s *State) begins(b IncarnationBegun) {
 	}
 }
 
-// touch is called before a job is changed.
+// touch must be called before a job changes.
 func (s *State) touch(j *Job) {
 	if j.changed != s.seq || s.snapshot != nil {
 		j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
@@ -108,7 +106,7 @@ func (s *State) touch(j *Job) {
 	}
 }
 
-// index keeps a job among those that hold or ask for a machine, or not.
+// index updates whether the job is listed among those that hold or request a machine.
 func (s *State) index(j *Job) {
 	i, found := slices.BinarySearchFunc(s.running, j.r.ID, func(a *Job, id string) int { return cmp.Compare(a.r.ID, id) })
 	switch holds := j.Holds(); {
@@ -131,13 +129,13 @@ func shifted(t time.Time, d time.Duration) time.Time {
 func (s *State) touched(id string) *Job {
 	j := s.jobs[id]
 	if j == nil {
-		panic("state: a fact about job " + id + ", which is not known")
+		panic("state: a fact about unknown job " + id)
 	}
 	s.touch(j)
 	return j
 }
 
-// Post records a posting: the sums of what was spent, for what and under which limits.
+// Post records a posting: it updates the sums of what was spent, on what and under which limits.
 func (s *State) Post(p *ledger.Posting) {
 	s.heads[p.Owner.Tenant] = p.Hash
 	s.spend(p)
@@ -205,8 +203,8 @@ func (t *taskRecord) uses(p *ledger.Posting) {
 	}
 }
 
-// Replay takes an event of the log, by its number, with what was decided about it then:
-// no rule is run. Numbers may be missing, of samples that were dropped.
+// Replay applies an event of the log with its recorded facts and postings, and runs no rule. Sequence numbers may
+// have gaps where samples were dropped.
 func (s *State) Replay(seq uint64, e Event, facts []Fact, postings []ledger.Posting) {
 	s.seq = seq - 1
 	s.Begin(&e)

@@ -103,11 +103,11 @@ func (s *State) instanceLeft(f InstanceLeft) {
 	}
 }
 
-// instance is the instance of that name, and the jobs on it about to be changed.
+// instance returns the instance with the given ID, and marks the jobs on it as about to change.
 func (s *State) instance(id string) *Instance {
 	i := s.instances[id]
 	if i == nil {
-		panic("state: a fact about instance " + id + ", which is not known")
+		panic("state: a fact about unknown instance " + id)
 	}
 	if i.r.Job != "" {
 		s.touched(i.r.Job)
@@ -118,7 +118,7 @@ func (s *State) instance(id string) *Instance {
 	return i
 }
 
-// seated is the attempt that has the instance's first seat, or nil.
+// seated returns the attempt in the instance's first seat, or nil.
 func (s *State) seated(i *Instance) *Attempt {
 	if len(i.r.Seats) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (s *State) seated(i *Instance) *Attempt {
 	return s.AttemptOf(i.r.Seats[0].Attempt)
 }
 
-// Seated is the attempt that has the instance, or nil.
+// Seated returns the attempt in the instance's first seat, or nil.
 func (s *State) Seated(i *Instance) *Attempt { return s.seated(i) }
 
 func (s *State) closed(e *Event, f InstanceClosed) {
@@ -158,7 +158,7 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	}
 }
 
-// cutOff ends a task with its instance.
+// cutOff ends a task together with its instance.
 func (s *State) cutOff(e *Event, k *Task, end SeatEnd, givenUp bool) {
 	i := k.instance
 	j := s.touched(k.attempt.r.Job)
@@ -190,7 +190,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// taskOver closes a task whose end, cause and cost are known, and with the last one its attempt.
+// taskOver closes a task whose end, cause and cost are known, and its attempt with the last task.
 func (s *State) taskOver(j *Job, k *Task) {
 	a, r, t := k.attempt, j.runs(), &k.r
 	if t.Phase != Ended {
@@ -214,20 +214,20 @@ func (s *State) taskOver(j *Job, k *Task) {
 	s.index(j)
 }
 
-// lasted learns how long machines of an offer of spot last. It goes by what their provider says:
-// a program's word would change the choices of all.
+// lasted learns how long spot machines of an offer last. It relies on the provider only: a false announcement by a
+// user's program would change the choices of everybody.
 func (s *State) lasted(i *Instance) {
 	l := s.offers[i.r.Machine.Offer]
 	if l == nil || i.r.Machine.Capacity != market.Spot {
 		return
 	}
 	l.r.Hazard.Served = quantity.Add(l.r.Hazard.Served, i.r.Until.Sub(i.r.From))
-	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // given back early, but interrupted all the same
+	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // terminated early, but interrupted all the same
 		l.r.Hazard.Lost++
 	}
 }
 
-// leaves lets go of an instance that costs nothing more. One that was shared is kept for its bill.
+// leaves drops an instance that costs nothing more. A shared one is kept for its bill.
 func (s *State) leaves(i *Instance, t *Task) {
 	if i.Shared() {
 		s.rises(i, t)
@@ -267,7 +267,7 @@ func (s *State) billed(e *Event, id string) {
 	for _, l := range b.Lines {
 		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
 	}
-	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an allocation
+	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an incomplete allocation
 		i.r.Bill, i.r.BillLines = bill, b.Lines
 		return
 	}

@@ -14,33 +14,33 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// membersAtOnce is how many members of groups one step ends at most.
+// membersAtOnce is the largest number of group members that one step ends.
 const membersAtOnce = 64
 
 // groupAgain is how long a group waits after a limit refused its next member.
 const groupAgain = time.Minute
 
 // Proposals tracks which groups need a planner and which planners have not answered. It is not part of the state:
-// after a restart the core asks about each group that is not over.
+// after a restart the core asks about each group that has not ended.
 type Proposals struct {
 	list  []string         // groups that changed, oldest change first
-	in    map[string]bool  // that are in the list
+	in    map[string]bool  // groups in the list
 	asked map[string]bool  // groups whose planner has not answered; true: the group changed after it was asked
 	later []laterProposals // when to ask again, soonest first
-	// elsewhere are pipelines that wait for what another makes.
+	// elsewhere lists pipelines that wait for outputs that another one makes.
 	elsewhere []string
 }
 
 type laterProposals struct {
 	at    time.Time
 	group string
-	lost  bool // only where its planner has not answered by then
+	lost  bool // only if its planner has not answered by then
 }
 
-// NewProposals tracks none yet.
+// NewProposals returns Proposals that track nothing.
 func NewProposals() Proposals { return Proposals{in: map[string]bool{}, asked: map[string]bool{}} }
 
-// due marks a group as changed: this step or the next one looks at it.
+// due marks a group as changed: this step or the next one handles it.
 func (p *Proposals) due(group string) {
 	if group != "" && !p.in[group] {
 		p.in[group], p.list = true, append(p.list, group)
@@ -83,7 +83,7 @@ func (ms *Members) TendGroups() {
 		if x.lost && !p.awaits(x.group) {
 			continue
 		}
-		delete(p.asked, x.group) // it was lost
+		delete(p.asked, x.group) // the request was lost
 		p.due(x.group)
 	}
 	if ms.State.Undecided() || len(p.list) == 0 {
@@ -126,7 +126,7 @@ func (ms *Members) tendGroup(g *state.Group) {
 // endMembers ends the members of a group that is being ended, a few in each step, and the group with the last.
 func (ms *Members) endMembers(g *state.Group) {
 	left, why := membersAtOnce, g.Why
-	if g.Study != nil && g.Why != step.ClosedByUser { // the budget that is spent is that of the search
+	if g.Study != nil && g.Why != step.ClosedByUser { // the spent budget is that of the search, not of the trial
 		why = step.SearchOver
 	}
 	for _, j := range slices.Clone(ms.State.OpenMembers(g.Name)) {
@@ -148,7 +148,7 @@ func (ms *Members) endMembers(g *state.Group) {
 	}
 }
 
-// groupOver finishes a group whose members are all over.
+// groupOver finishes a group whose members have all ended.
 func (ms *Members) groupOver(g *state.Group, why string) {
 	ms.Fact(state.GroupFinished{Group: g.Name, Why: why})
 	ms.Proposals.due(g.Terms.Parent)
@@ -158,7 +158,7 @@ func (ms *Members) groupOver(g *state.Group, why string) {
 // take carries out the moves that a planner proposes and that still hold, and counts the others as stale.
 func (p *Proposals) take(m *Members, b state.Proposed) {
 	g := m.State.Group(b.Group)
-	if p.asked[b.Group] { // the planner did not see it
+	if p.asked[b.Group] { // the planner did not see that change
 		p.due(b.Group)
 	}
 	delete(p.asked, b.Group)
@@ -228,8 +228,8 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 	return over
 }
 
-// starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came
-// too late.
+// starts starts a member of a group, or returns why it does not. A refusal without a job means that the proposal
+// came too late.
 func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, base uint64) *step.Refusal {
 	b, no := ms.mayStart(g, v, base)
 	if no != nil {
@@ -242,10 +242,9 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 		}
 	}
 	one := w.Submission(b, g.User())
-	if one.No == nil && one.Asking != nil && g.Approval == nil { // a limit that came later
-		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that "+
-			"it is "+
-			"approved as a whole", one.Asking)}
+	if one.No == nil && one.Asking != nil && g.Approval == nil { // the limit was set later
+		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array again, so that "+
+			"it is approved as a whole", one.Asking)}
 	}
 	if one.No != nil {
 		return one.No
@@ -259,7 +258,7 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 	return nil
 }
 
-// mayStart is the member that a move starts, or why it does not.
+// mayStart returns the member that a move starts, or why it may not start.
 func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.JobSubmitted, *step.Refusal) {
 	open, may := g.Open, v.Member == g.Began && v.Member < g.Members()
 	if g.Study != nil {
@@ -280,14 +279,14 @@ func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.
 	return g.Member(v.Member), nil
 }
 
-// shareOf is the budget of the next member, by its index: of an array what is left of the group's, divided by the
-// members that have not begun.
+// shareOf is the budget of the next member, by its index. For an array that is what is left of the group's budget,
+// divided by the number of members that have not started.
 func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) money.Amount {
 	if w.Family == nil {
 		w.Family = ms.admission.Family(w.T)
 	}
 	_, taken := w.Family.Sums(g.Name)
-	for n := range g.Began { // minimum charges of members that are over are still to come
+	for n := range g.Began { // ended members may still owe minimum charges
 		if j := ms.State.Job(g.MemberID(n)); j != nil && (j.State().Over() || admission.BySearch(j)) {
 			leaving, held := ms.admission.MinimumDue(j)
 			taken = taken.Add(leaving).Add(held)
@@ -305,7 +304,7 @@ func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) mon
 	return left.Over(g.Members() - g.Began)
 }
 
-// notYet records why the next member may not begin, and tries it again later.
+// notYet records why the next member may not start, and tries it again later.
 func (ms *Members) notYet(g *state.Group, no *step.Refusal) {
 	if detail := no.Err.Error(); g.Why != string(no.Why) || g.Detail != detail {
 		ms.Fact(state.GroupWaits{Group: g.Name, Why: string(no.Why), Detail: detail})
@@ -313,7 +312,7 @@ func (ms *Members) notYet(g *state.Group, no *step.Refusal) {
 	ms.Proposals.again(g.Name, ms.Now().Add(groupAgain))
 }
 
-// WakeForGroups is when a group is to be looked at; zero: something has to change first.
+// WakeForGroups is when a group must be handled; zero: something has to change first.
 func (ms *Members) WakeForGroups() time.Time {
 	p := &ms.Proposals
 	switch {
@@ -326,7 +325,7 @@ func (ms *Members) WakeForGroups() time.Time {
 	return time.Time{}
 }
 
-// GroupSnapshot is what a planner sees of a group.
+// GroupSnapshot returns the view of a group for a planner.
 func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	g := ms.State.Group(name)
 	if g == nil {
@@ -353,7 +352,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	return s, true
 }
 
-// GroupSpent is what the members of a group have cost by t.
+// GroupSpent returns the cost of a group's members up to t.
 func (ms *Members) GroupSpent(g *state.Group, t time.Time) money.Amount {
 	spent := g.Archived
 	for n := range g.Began {

@@ -6,10 +6,10 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// NoMoreRuns is why a schedule is over that has run as often, or as long, as it should.
+// NoMoreRuns is why a schedule ends that has run as often, or as long, as it should.
 const NoMoreRuns = "no_more_runs"
 
-// openRuns is how many runs of a schedule are not over.
+// openRuns is the number of runs of a schedule that have not ended.
 func (ms *Members) openRuns(g *state.Group) (n int) {
 	for _, run := range ms.admission.Parts[g.Name].Holds {
 		if ms.State.Group(run).Phase != state.GroupOver {
@@ -19,7 +19,7 @@ func (ms *Members) openRuns(g *state.Group) (n int) {
 	return n
 }
 
-// Runs are a group and those that take from it.
+// Runs returns a group and those that use its budget.
 func (ms *Members) Runs(name string) []*state.Group {
 	list := []*state.Group{ms.State.Group(name)}
 	for _, run := range ms.admission.Parts[name].Holds {
@@ -66,7 +66,7 @@ func (ms *Members) mayRun(g *state.Group) bool {
 	return most <= 0 || g.Schedule.Begun < most
 }
 
-// startsRun begins the next run of a schedule, or ends the schedule where its budget leaves nothing for another.
+// startsRun starts the next run of a schedule, or ends the schedule if its budget has nothing left for another.
 func (ms *Members) startsRun(g *state.Group) {
 	b := g.NextRun()
 	w := ms.admission.Weigher()

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// MadeElsewhere is why a stage waits: another pipeline makes the same.
+// MadeElsewhere is why a stage waits: another pipeline is making the same outputs.
 const MadeElsewhere step.RefusalReason = "made_elsewhere"
 
 // DeployedElsewhere is why a stage that deploys waits: another run of the pipeline puts a version in place.
@@ -39,7 +39,7 @@ func (ms *Members) deploying(g *state.Group, stage int) string {
 	return ms.State.Deploying(g)
 }
 
-// stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
+// stageMayBegin returns why the job of a stage may not start, or nil. Its key was computed on the state after the
 // event base.
 func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
 	n, ok := admission.StageOf(g, v)
@@ -59,8 +59,8 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 		return &step.Refusal{Why: step.NoGroup}
 	}
 	if by := ms.State.Making(g, v.Of.Key); by != "" && !ms.Faults.Doubled {
-		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s makes what stage %s would make", by,
-			g.Terms.Pipeline.Stages[n].Name)}
+		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s already produces the output of "+
+			"stage %s", by, g.Terms.Pipeline.Stages[n].Name)}
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (ms *Members) settlesStage(g *state.Group, v groups.Move, base uint64) bool
 	return ok
 }
 
-// made lets the pipelines be looked at that wait for what another makes.
+// made marks the pipelines as changed that wait for outputs of another one.
 func (p *Proposals) made() {
 	for _, name := range p.elsewhere {
 		p.due(name)
@@ -99,8 +99,8 @@ func (p *Proposals) made() {
 	p.elsewhere = nil
 }
 
-// shareOfStage is the budget of a stage that begins: its own, where it has one, else as much of what is left as each
-// other whose turn it is.
+// shareOfStage is the budget of a stage that starts: its own if it has one, else an equal share, among the stages
+// that may start, of what is left.
 func (ms *Members) shareOfStage(g *state.Group, stage int, left money.Amount) money.Amount {
 	if t := g.Terms.Stages[stage]; t.HasBudget {
 		if t.Budget.Cmp(left) < 0 {
