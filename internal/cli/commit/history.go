@@ -58,7 +58,7 @@ func (a *app) history(ctx context.Context, span time.Duration, capacity string) 
 		if err != nil {
 			return err
 		}
-		// Only where the market's clock is the real one do both times compare.
+		// The two times compare only if the market's clock is real time.
 		if v.Market.Speed == 1 && j.Finished != nil && j.Finished.Before(from) {
 			continue
 		}
@@ -80,7 +80,7 @@ func (a *app) history(ctx context.Context, span time.Duration, capacity string) 
 			first = s.From
 		}
 	}
-	if first.After(from) { // what lies before the first job is no demand of zero: nothing is known of it
+	if first.After(from) { // the demand before the first job is unknown, not zero
 		from = first
 	}
 	d, err := commit.Hourly(stays, from, now)
@@ -90,7 +90,7 @@ func (a *app) history(ctx context.Context, span time.Duration, capacity string) 
 	return a.write(d)
 }
 
-// staysOf returns the stays of a job's machines. One without an end is still in use.
+// staysOf returns the stays of a job's machines. A stay without an end is still in use.
 func staysOf(r api.Receipt, capacity string, now time.Time) (list []commit.Stay) {
 	for _, t := range r.Tries {
 		if capacity != "all" && t.Capacity != capacity || t.From.IsZero() {
@@ -111,7 +111,7 @@ func staysOf(r api.Receipt, capacity string, now time.Time) (list []commit.Stay)
 	return list
 }
 
-// write writes a demand file, or with --json one object for each region.
+// write writes a demand file, or with --json one object per region.
 func (a *app) write(d commit.Demand) error {
 	head := "hour"
 	for _, r := range d.Regions {

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/decide/receipt"
 )
 
-// mayWrite reports whether the page of a receipt may be written there: as a new file in an existing folder, or in place
-// of an earlier receipt. With force it replaces any file. A pipe or a device has nothing to lose.
+// mayWrite returns an error unless a receipt page may be written to path: as a new file in an existing folder, or in
+// place of an earlier receipt. force allows replacing any file. A pipe or a device is always allowed.
 func mayWrite(path string, force bool) error {
 	dir := filepath.Dir(path)
 	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -62,7 +62,7 @@ func (a *app) chargebackCmd() *cobra.Command {
 	return cmd
 }
 
-// writeCSV writes a table in which no name is a formula.
+// writeCSV writes a table in which a spreadsheet reads no name as a formula.
 func writeCSV(a *app, v api.Chargeback) error {
 	out := csv.NewWriter(a.Out)
 	for i, row := range v.Table() {
@@ -79,10 +79,10 @@ func writeCSV(a *app, v api.Chargeback) error {
 	return out.Error()
 }
 
-// mostShares bounds the file of a fixed rule.
+// mostShares bounds the file of a fixed rule, in bytes.
 const mostShares = 1 << 20
 
-// ruleOf reads a rule, and the file of a fixed one.
+// ruleOf parses a rule and reads the file of a fixed one.
 func ruleOf(text string) (kind string, shares []string, err error) {
 	kind, file, named := strings.Cut(text, ":")
 	switch {
