@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A program finds no token of the machine in its agent's environment or arguments, nor a
-// bootstrap token in the machine's folder: it is spent before the program runs.
+// A program finds no token of the machine in its agent's environment or arguments, nor a bootstrap token in the
+// machine's folder: the token is used up before the program runs.
 func TestAProgramFindsNoTokenOfItsMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -29,7 +29,7 @@ func findings(t *testing.T, dir string, args ...string) (map[string]check.Findin
 
 func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
-	// The check looks for the job's python on the PATH, and this machine may have none.
+	// The check looks for the job's python on the PATH, which this machine may not have.
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "python"), []byte("#!/bin/sh\necho Python 3.11.2\n"), 0o755); err != nil {
 		t.Fatal(err)

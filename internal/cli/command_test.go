@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/cli"
 )
 
-// A command without a job file is named after its script; what it prints is the output, what it
-// writes is kept, and what an interruption costs is said before it begins.
+// A command without a job file is named after its script. Its output is printed, the files it writes are stored, and
+// the cost of an interruption is noted before it starts.
 func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -44,12 +44,12 @@ func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A file to which the output was led is not whole: the command says so, and fails.
+// If the output cannot be written, the command reports it and fails.
 func TestOutputThatIsNotWrittenIsAnError(t *testing.T) {
 	for _, args := range [][]string{{"offers"}, {"offers", "--json"}, {"commit", "demand", "flat"}, {"estimate", "--models"}, {"--version"}} {
 		var said bytes.Buffer

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a plan gets and gives is as the benchmark's protocol says: purchases of a region at the first hours of months.
+// The input and output of a plan follow the benchmark's protocol: purchases of a region at the first hours of months.
 func TestCommitSimulate_GivesPurchasesByMonth(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -86,7 +86,7 @@ func TestCommit_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A plan with a discount alone is named by it once; the first purchase of flat demand is all of it.
+// A plan with only a discount shows it once. The first purchase of flat demand covers all of it.
 func TestCommitPlan_SaysTheDiscountOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Doctor says what each kind takes, and what does not fit any more.
+// Doctor reports the space of each kind of data, and what no longer fits.
 func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 	t.Parallel()
 	data, elsewhere := t.TempDir(), t.TempDir()
@@ -54,7 +54,7 @@ func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 	}
 }
 
-// A folder on a full disk cannot be written to, although a file without content can be made there.
+// A folder on a full disk is not writable, although an empty file fits.
 func TestDoctorFindsAFullDisk(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestDoctorFindsAFullDisk(t *testing.T) {
 	if c := a.folderCheck(); !c.OK {
 		t.Errorf("with room: %+v", c)
 	}
-	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600) // as much of it as fits
+	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600) // fills the disk as far as possible
 	if c := a.folderCheck(); c.OK || !strings.Contains(c.Text, "full") {
 		t.Errorf("without: %+v", c)
 	}

@@ -8,8 +8,8 @@ import (
 	api "scrimp/client"
 )
 
-// A machine that is killed is told as that, and why the next attempt began; a profile that is broken
-// off costs nothing more.
+// The output names a killed machine as such, and the reason for the next attempt. An interrupted profile costs nothing
+// more.
 func TestWhyAnAttemptEndedIsSaid(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

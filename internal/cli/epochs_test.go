@@ -8,8 +8,7 @@ import (
 	"scrimp/internal/decide/receipt"
 )
 
-// Five epochs that a program prints at once are five values in what its receipt draws, each
-// with its step, in order.
+// Five epochs that a program prints at once become five values on its receipt, each with its step, in order.
 func TestFiveEpochsAreFiveValues(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

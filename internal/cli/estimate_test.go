@@ -30,8 +30,8 @@ func write(t *testing.T, name, content string) string {
 
 const runsHead = "id,family,task,model,params_b,layers,d_model,n_heads,n_kv_heads,d_ff,vocab,gpu,gpu_spec,gpu_mem_gb,n_gpus,precision,seq_len,micro_batch,global_batch,act_ckpt,sharding,fwd_gmacs,rows,trees,depth,machine,throughput,throughput_unit,peak_mem_gb,mem_unit,tokens_b,quality,source\n"
 
-// A question in the form of the published measurements is answered in the form of
-// the issue: one object a row, in the row's units, null only for what cannot be known.
+// A batch in the form of the published measurements gets one object per row, in the row's units, with null only for
+// what cannot be known.
 func TestABatchIsAnsweredRowByRow(t *testing.T) {
 	t.Parallel()
 	learn := write(t, "calib.csv", runsHead+
@@ -117,7 +117,7 @@ func TestEstimatesOfEveryKindOfModel(t *testing.T) {
 	}
 }
 
-// What does not fit is not answered with the flag that was given, and 4 bits are proposed where 16 do not fit.
+// If a run does not fit, the answer does not suggest the flag that was given, and it proposes 4 bits if 16 do not fit.
 func TestAnAcceleratorThatIsGivenIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--model", "meta-llama/Llama-3.1-8B-Instruct", "--tokens", "1B", "--gpu", "V100-16GB:1", "--lora")
@@ -156,7 +156,7 @@ func TestThePublishedModelsAreListedWithTheirHubNames(t *testing.T) {
 	}
 }
 
-// An empty list of accelerators is not all that a script is told.
+// A script gets more than an empty list of accelerators.
 func TestNothingThatHoldsAModelIsSaidBesideTheList(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--model", "transformer params=900e9 layers=100 dim=16384", "--json")
@@ -189,8 +189,8 @@ func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// H100 is sold in three forms, and each is weighed; what does not fit names the flags
-// by which it would, and those that lead to less than the table's first.
+// H100 is sold in three forms, and all of them are weighed. If a run does not fit, the answer names the flags that make
+// it fit, and those that cost less than the table's first row.
 func TestAnAcceleratorOfSeveralFormsIsAllOfThemAndKnobsAreProposed(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--model", "llama-3-8b", "--tokens", "2B", "--gpu", "H100:8", "--zero", "3", "--json")

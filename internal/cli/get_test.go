@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The outputs of each machine of a gang can be copied, and the checkpoint; again as well.
+// The outputs of each machine of a gang can be copied, and so can the checkpoint, also repeatedly.
 func TestGetCopiesWhatEachMachineHasKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

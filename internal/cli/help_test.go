@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// commands calls f with every command that a person is shown.
+// commands calls f with every visible command.
 func commands(t *testing.T, f func(c *cobra.Command)) {
 	t.Helper()
 	t.Setenv("SCRIMP_DATA", "data")
@@ -77,7 +77,7 @@ func TestEveryJobArgumentIsCompleted(t *testing.T) {
 	})
 }
 
-// Help fits a terminal of 80 columns; what is to be copied, usage and examples, is not broken.
+// Help fits a terminal of 80 columns without breaking usage lines and examples.
 func TestHelp(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		var b bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/cli"
 )
 
-// What a server says in its errors, and of what it did, steers nobody's terminal.
+// Text from a server, in errors and results, cannot steer a terminal.
 func TestNoAnswerOfAServerSteersATerminal(t *testing.T) {
 	t.Parallel()
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"

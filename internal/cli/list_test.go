@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A list shows some of the jobs, says which and how many it left out, and all where
-// that is asked for; a program gets all.
+// A list shows some of the jobs, says which and how many it omits, and shows all on request. JSON has all.
 func TestListsOfJobsSayWhatTheyLeaveOut(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

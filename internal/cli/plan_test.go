@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/cli/show/planning"
 )
 
-// A job of half a minute begins at once on spot that is for sale, however far its
-// deadline is, and the plan says so: it plays the code that then decides.
+// A job of half a minute starts at once on available spot, however distant its deadline, and the plan agrees: it uses
+// the same code.
 func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -32,7 +32,7 @@ func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 	}
 }
 
-// Where the deadline comes too soon at any price, the plan does not blame the budget.
+// If no price meets the deadline, the plan does not blame the budget.
 func TestAPlanBlamesTheDeadlineWhereMoneyDoesNotHelp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -61,8 +61,8 @@ func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestThePlanAgreesWithItsLives holds the arithmetic against the code that would
-// run the plan, on spot and on-demand. Notices make the lives a little cheaper.
+// TestThePlanAgreesWithItsLives compares the arithmetic with a simulation of the code that would run the plan, on spot
+// and on-demand. Notices make the simulated runs slightly cheaper.
 func TestThePlanAgreesWithItsLives(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()

@@ -30,7 +30,7 @@ func (h *home) serve(args ...string) string {
 	return at.Address
 }
 
-// user is somebody with a data folder of their own.
+// user is a user with an own data folder.
 type user struct {
 	h   *home
 	dir string
@@ -74,7 +74,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	if out, err := ann.try("", "logs", "hers"); err != nil || out != "from her folder\n" {
 		t.Errorf("her log: %q, %v", out, err)
 	}
-	for range 2 { // again as well
+	for range 2 { // repeatable
 		if out, err := ann.try("", "get", "hers", "-o", filepath.Join(h.dir, "got")); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -104,7 +104,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	if out, err := fresh.try("", "restore", "b.tar.gz", "--json"); err != nil || json.Unmarshal([]byte(out), &restored) != nil || restored != kept {
 		t.Errorf("restored %+v, were %+v, %v\n%s", restored, kept, err, out)
 	}
-	for _, name := range []string{"scrimp.db", "view.db"} { // with the mask of most shells
+	for _, name := range []string{"scrimp.db", "view.db"} { // with the usual umask
 		if s, err := os.Stat(filepath.Join(h.dir, "fresh", name)); err == nil && s.Mode().Perm()&0o077 != 0 {
 			t.Errorf("others may read %s of what is restored: %v", name, s.Mode())
 		}
@@ -123,7 +123,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	}
 }
 
-// Where a cluster runs the server, its engines and its first token come from files that it mounts.
+// If a cluster runs the server, its engines and its first token come from mounted files.
 func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

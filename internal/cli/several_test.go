@@ -10,7 +10,7 @@ import (
 	api "scrimp/client"
 )
 
-// serverPID is the process of the folder's server.
+// serverPID returns the process of the folder's server.
 func (h *home) serverPID() int {
 	h.t.Helper()
 	var v api.Server
@@ -20,7 +20,7 @@ func (h *home) serverPID() int {
 	return v.PID
 }
 
-// status runs the program, and returns what it wrote to both streams and how it ended.
+// status runs the program, and returns both outputs and the exit status.
 func (h *home) status(line string) (out, errs string, code int) {
 	h.t.Helper()
 	cmd := h.command(strings.Fields(line)...)
@@ -30,8 +30,8 @@ func (h *home) status(line string) (out, errs string, code int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// Of several jobs each is done, what fails is said of it, and the exit status says that something did. wait says
-// how all of them ended, and leaves them alone where its time is over.
+// Given several jobs, a command handles each, reports each failure, and has an exit status for failures. wait reports
+// how all of them ended, and leaves them running at its timeout.
 func TestSeveralJobsInOneCall(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -74,7 +74,7 @@ func TestSeveralJobsInOneCall(t *testing.T) {
 	}
 }
 
-// Who waits is told nothing by a server that dies and comes again, but how the jobs end; Ctrl-C leaves them alone.
+// While the server dies and restarts, wait prints nothing but the jobs' ends. Ctrl-C leaves the jobs running.
 func TestWaitOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -105,8 +105,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// What a flag sets replaces what the job file says, for a command too; a plan that is not feasible is not run
-// where nobody is there to be asked, unless that is forced.
+// Flags override the job file, also for a command. Without a terminal, an infeasible plan does not run unless forced.
 func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -151,7 +150,7 @@ func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
 	}
 }
 
-// A list is filtered and sorted; what a filter leaves out is not there.
+// Lists are filtered and sorted.
 func TestListsAreFilteredAndSorted(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -185,7 +184,7 @@ func TestListsAreFilteredAndSorted(t *testing.T) {
 	}
 }
 
-// Between attempts stands a line that says why the next one began; the last lines and times are those that are asked for.
+// A line between two attempts gives the reason for the next one. The last lines and times are the requested ones.
 func TestLogsSayWhereAnAttemptEnds(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// endless runs until somebody makes the file stop in its work folder.
+// endless runs until a file named stop exists in its work folder.
 const endless = "name: endless\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; echo two'\n"
 
 // text is a buffer that a process writes and a test reads.
@@ -37,7 +37,7 @@ func (t *text) String() string {
 	return t.b.String()
 }
 
-// start runs the program until the test sends it something.
+// start starts the program, which runs until the test signals it.
 func (h *home) start(args ...string) (p *proc.Process, out, err *text) {
 	h.t.Helper()
 	cmd := h.command(args...)
@@ -46,7 +46,7 @@ func (h *home) start(args ...string) (p *proc.Process, out, err *text) {
 	return proc.Start(h.t, cmd), out, err
 }
 
-// answers reports whether a server of the folder answers; server status succeeds also where none runs, and starts none.
+// answers reports whether a server of the folder answers. server status succeeds without a server and starts none.
 func (h *home) answers() bool {
 	h.t.Helper()
 	out, err := h.try("server", "status")
@@ -118,7 +118,7 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-// In bash a job's id and files are completed; without a server nothing is started.
+// bash completes a job's ID and files. Without a server, completion starts nothing.
 func TestBashCompletes(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// bench writes files of a benchmark with several zones, each window of that many ticks.
+// bench writes the files of a benchmark with several zones and windows of the given number of ticks.
 func (h *home) bench(ticks int, zones ...string) (args []string) {
 	h.t.Helper()
 	up, cost := "window,zone,start_tick,ticks,available\n", "window,zone,start_tick,ticks,usd_per_hour\n"
@@ -29,8 +29,7 @@ func (h *home) bench(ticks int, zones ...string) (args []string) {
 	return []string{"simulate", "zones", "--availability", "up.csv", "--prices", "cost.csv"}
 }
 
-// The JSON of a benchmark has the names that others read it by, and says how many
-// groups of zones the files could not fill.
+// The JSON of a benchmark has its documented names, and the number of groups that lack a zone in the files.
 func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -57,7 +56,7 @@ func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 	}
 }
 
-// Zones that the benchmark does not know are named, not passed over.
+// Zones that the benchmark does not know are named.
 func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -67,7 +66,7 @@ func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 	}
 }
 
-// The JSON of a protocol has the names that others read it by, one setting for each combination.
+// The JSON of a protocol has its documented names, and one setting for each combination.
 func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -113,7 +112,7 @@ func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
 	}
 }
 
-// An optimum that took minutes is printed though it cannot be kept.
+// An optimum that took minutes is printed even if it cannot be stored.
 func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -139,7 +138,7 @@ func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
 	}
 }
 
-// Public traces come a zone a file: all that are named make one market.
+// Public traces have one zone per file: all given files make one market.
 func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -156,7 +155,7 @@ func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
 	}
 }
 
-// simulation is what `scrimp simulate --json` says.
+// simulation is the output of `scrimp simulate --json`.
 type simulation struct {
 	Policies []struct {
 		Policy      string   `json:"policy"`
@@ -174,7 +173,7 @@ type simulation struct {
 
 const playedJob = "name: j\ncommand: x\ncheckpoint: {dir: c}\n"
 
-// simulates plays a job on a market and returns what is said, and the exit status.
+// simulates plays a job on a market and returns the output and the exit status.
 func (h *home) simulates(job, market string, flags ...string) (s simulation, status int) {
 	h.t.Helper()
 	h.write("job.yaml", playedJob+job)
@@ -210,7 +209,7 @@ const (
 	brokenSpot = machineAt + broken + machineAt + onDemand
 )
 
-// What a simulation leaves out or could not do is said, and never shown as a figure.
+// The output names what a simulation omits or could not do, and never shows it as a figure.
 func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -263,7 +262,7 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 	}
 }
 
-// The optimum is that of machines on which the job may run, at the speed at which it does.
+// The optimum uses only machines that can run the job, at the job's speed on them.
 func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -274,8 +273,7 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 	}
 }
 
-// On-demand is what it is called, whatever a job's ladder begins with; and reserved hours
-// are said to be counted.
+// The row on-demand uses on-demand, whatever the job's ladder starts with. The output says that reserved hours count.
 func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -290,7 +288,7 @@ func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
 	}
 }
 
-// What a move to another region takes and costs stands in the job file.
+// The job file gives the time and cost of a move to another region.
 func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -323,7 +321,7 @@ func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
 	}
 }
 
-// Where machines of several speeds fit, the optimum is that of all of them.
+// If machines of several speeds fit, the optimum considers all of them.
 func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -333,7 +331,7 @@ func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
 	}
 }
 
-// The runs of a market that does not repeat lie in what is known of it.
+// The runs of a market that does not repeat lie within its recorded time.
 func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -343,7 +341,7 @@ func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
 	}
 }
 
-// The drawing is well formed, and shows the deadline and what was taken.
+// The drawing is well-formed, and shows the deadline and the held machines.
 func TestASimulationIsDrawn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -369,8 +367,8 @@ func TestASimulationIsDrawn(t *testing.T) {
 	}
 }
 
-// A recorded market keeps its speed, for its notices are on the wall; the jobs of the
-// store are played on it again, beside what they cost.
+// A recorded market keeps its speed, because notices are in wall time. The jobs of the store are played on it again,
+// beside their actual costs.
 func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -389,7 +387,7 @@ func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
 		} `json:"policies"`
 		Notes []string `json:"notes"`
 	}
-	// What is played may take longer than what was: until the market was recorded for so long that it ends within.
+	// A playback may take longer than the original, so the market must be recorded for long enough.
 	h.until("all played jobs end", func() bool {
 		past.Policies, past.Notes = nil, nil
 		if err := json.Unmarshal([]byte(h.out("simulate", "--history", "--json")), &past); err != nil {
@@ -408,7 +406,7 @@ func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
 			t.Errorf("%s: %v, %s", c[0], err, text)
 		}
 	}
-	h.do("run", "-y", "--", "echo", "step 1/1") // of another kind: its work is not measured
+	h.do("run", "-y", "--", "echo", "step 1/1") // another kind of job: its work is not measured
 	if text := h.do("simulate", "--history"); !strings.Contains(text, "left out: 1 job whose work was not measured") {
 		t.Errorf("what is left out is not said: %s", text)
 	}

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A job's machine is measured by the real program with a GPU of a stand-in: live, after a restart of the server, and when it is
-// over, on its receipt too.
+// The real program measures a job's machine with a fake GPU: live, after a restart of the server, and after its end,
+// also on its receipt.
 func TestWhatAMachineDoesIsShownLiveAndAfterwards(t *testing.T) {
 	lane.Nightly(t, "measurements come every ten seconds")
 	t.Parallel()

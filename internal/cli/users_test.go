@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Programs on the machines of an engine with users: auto run as users of their own.
+// With users: auto, the programs on an engine's machines run as separate users.
 func TestProgramsOfAnEngineRunAsUsersOfTheirOwn(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
@@ -18,7 +18,7 @@ func TestProgramsOfAnEngineRunAsUsersOfTheirOwn(t *testing.T) {
 		t.Skip("programs run as another user where the agent is root, and these tests are not")
 	}
 	h := newHome(t)
-	at, err := os.MkdirTemp("", "scrimp-machines-") // the test's own folder is closed to other users
+	at, err := os.MkdirTemp("", "scrimp-machines-") // other users cannot enter the test's own folder
 	t.Cleanup(func() { _ = os.RemoveAll(at) })
 	if err := errors.Join(err, os.Chmod(at, 0o711)); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A build from a folder names its commit; a release and a build that was told a version say just that.
+// A build from a checkout names its commit; a release or a build with a given version prints just that.
 func TestTheVersionNamesTheCommit(t *testing.T) {
 	t.Parallel()
 	defer func(v string) { Version = v }(Version)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is fetched replaces what is there of the same path, and nothing else; nothing is left of
-// a fetch that fails, and no link that lies there leads out.
+// Fetched files replace files with the same path and nothing else. A failed fetch leaves nothing, and writes do not
+// follow links out of the folder.
 func TestAFolderIsFilledAgain(t *testing.T) {
 	top := t.TempDir()
 	to, outside := filepath.Join(top, "to"), filepath.Join(top, "outside")

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// The commands that scrimp diagnose names (diagnose.TestTry_NamesACommandWhereAFieldTriesTheChange) are ones of
-// scrimp ab, and what they set is a valid field.
+// The commands that scrimp diagnose names (diagnose.TestTry_NamesACommandWhereAFieldTriesTheChange) exist, and the
+// fields that they set are valid.
 func TestAB_TakesWhatDiagnoseNames(t *testing.T) {
 	for _, line := range []string{
 		"scrimp ab train --set env.OMP_NUM_THREADS=16 --set env.MKL_NUM_THREADS=16",
@@ -38,7 +38,7 @@ func TestAB_TakesWhatDiagnoseNames(t *testing.T) {
 	}
 }
 
-// A change that no run would see, or one that replaces another, is refused in each way that it can be written.
+// A change that no run would see, or that replaces another, is refused in every spelling.
 func TestAB_RefusesWhatNoRunSees(t *testing.T) {
 	for _, c := range []struct {
 		file, set, want string
@@ -63,7 +63,7 @@ func TestAB_RefusesWhatNoRunSees(t *testing.T) {
 	}
 }
 
-// A run whose last value is nan has no value, also where an earlier one was a number.
+// A run whose last value is NaN has no value, even if an earlier value was a number.
 func TestNoNumber_IsOfTheLastValue(t *testing.T) {
 	one, nan := api.MetricValue{Value: new(0.5)}, api.MetricValue{}
 	for _, c := range []struct {

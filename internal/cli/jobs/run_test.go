@@ -16,7 +16,7 @@ func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
-	in, out := io.Pipe() // somebody who types nothing
+	in, out := io.Pipe() // a user who types nothing
 	defer func() { _ = out.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -105,7 +105,7 @@ func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) stri
 		})}
 }
 
-// trialsCmd is a command that lists the trials of a study.
+// trialsCmd returns a command that lists the trials of a study.
 func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) string) *cobra.Command {
 	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
 		Long: short + "." + command.PlainExit,
@@ -131,7 +131,7 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 		})}
 }
 
-// searched is a group that is a study.
+// searched returns the study with the given ID.
 func searched(ctx context.Context, c *command.Client, id string) (api.Group, error) {
 	g, err := c.Group(ctx, id)
 	if err == nil && g.Study == nil {

@@ -26,7 +26,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// testApp is the program without its flags.
+// testApp returns the program without its flags.
 func testApp(dir string) (*app, *bytes.Buffer, *bytes.Buffer) {
 	var o, e bytes.Buffer
 	return &app{&command.App{In: strings.NewReader(""), Out: &o, Err: &e, Data: dir, Now: time.Now}}, &o, &e

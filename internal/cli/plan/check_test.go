@@ -29,7 +29,7 @@ func TestAReceiptSaysWhatWasProven(t *testing.T) {
 	}
 }
 
-// A check counts what a run was measured to use; what the program itself has reported goes before it.
+// A check uses a run's measured utilization; the program's own report has precedence.
 func TestEarlier_CountsWhatWasMeasured(t *testing.T) {
 	figure := func(name string, v float64) map[string]receipt.Figure {
 		return map[string]receipt.Figure{name: {Average: v}}

@@ -7,7 +7,7 @@ import (
 	api "scrimp/client"
 )
 
-// What a program and its submitter say of a job is text on the screen of who looks at it.
+// Text from a job's program and its submitter cannot steer a terminal.
 func TestNothingThatAJobSaysSteersATerminal(t *testing.T) {
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"
 	j := api.Job{ID: "a", Name: "a", State: "running", Why: steers, Detail: steers, Phase: steers, Machine: steers, Offer: steers, Team: steers, Project: steers, User: steers,

@@ -7,8 +7,7 @@ import (
 	api "scrimp/client"
 )
 
-// What is not copied is named with the command that does it, and what is not there is an error
-// that says what is.
+// The output names the commands that copy the rest. A request for missing outputs is an error that lists what exists.
 func TestGetSaysWhatIsKeptWhere(t *testing.T) {
 	at := time.Date(2026, 11, 22, 21, 50, 0, 0, time.UTC)
 	of := func(nodes ...int) (list []api.Outputs) {
@@ -51,7 +50,7 @@ func TestGetSaysWhatIsKeptWhere(t *testing.T) {
 	}
 }
 
-// Who ends a job is told what goes on from there.
+// The output of an end names the command that continues the job.
 func TestEndingAJobNamesWhatGoesOn(t *testing.T) {
 	for want, got := range map[string]string{
 		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               Ending(api.Job{ID: "j", State: "running"}, true, true, Place{}),

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// listings has one of each kind: dated and undated, spot with a risk, of another
-// currency, without a price, a user's own machine, a part of an accelerator.
+// listings has one of each kind: dated and undated, spot with a risk, in another currency, without a price, a user's
+// own machine, and a part of an accelerator.
 const listings = `provider,region,zone,machine,capacity,accelerator,accelerators,accelerator_memory_gb,cpus,memory_gib,disk_gb,network_gbps,price,currency,at,source,risk_low,risk_high
 aws,us-east-1,,p5.48xlarge,on-demand,H100-SXM-80GB,8,,192,2048,30400,3200,55.04,USD,2026-02-27,price list of 2026-02-27,,
 aws,us-east-1,us-east-1a,p5.48xlarge,spot,H100-SXM-80GB,8,,192,2048,30400,3200,19.2512,USD,2026-03-01T11:40:00Z,"spot prices, DescribeSpotPriceHistory",0.05,0.1
@@ -33,7 +33,7 @@ aws,*,p5*,on-demand,,,25%,,,,,
 slurm,cluster,h100-node,reserved,9.60,USD,,H100-SXM-80GB,8,128,1024,
 `
 
-// seen is what a server has seen of the spot offer.
+// seen is a server's observation of the spot offer.
 var seen = map[market.OfferID]policy.Hazard{"aws/us-east-1a/p5.48xlarge/spot": {Lost: 3, Served: 40 * time.Hour}}
 
 func offers(t *testing.T) catalog.Catalog {

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// retrained is a run of a pipeline in its middle: two stages are reused, one is done, one runs and others wait.
+// retrained is a running pipeline: two stages are reused, one is done, one runs, and others wait.
 func retrained() api.Group {
 	at := func(minutes int) *time.Time { return ptr(now.Add(time.Duration(minutes) * time.Minute)) }
 	content := func(path, digest string) []api.StageContent { return []api.StageContent{{Path: path, Digest: digest}} }
@@ -105,7 +105,7 @@ func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	}
 }
 
-// A page and a plan of thousands of stages show what needs attention.
+// A page and a plan of thousands of stages show the important ones.
 func TestPipelines_LargeOnesFitAPage(t *testing.T) {
 	g := retrained()
 	var graph []group.GraphStage

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// rankings are a feasible wish with recommendations, and one that nothing fulfils.
+// rankings holds a feasible request with recommendations, and an infeasible one.
 func rankings(t *testing.T) map[string]planning.Ranking {
 	q := rank.Request{
 		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
@@ -61,7 +61,7 @@ func TestARankingIsPrintedAndDrawn(t *testing.T) {
 			}
 			continue
 		}
-		if !strings.Contains(svg, "<style>") { // a file of its own has no page that gives it colours
+		if !strings.Contains(svg, "<style>") { // a separate file gets no colours from a page
 			t.Errorf("%s: %s", name, svg)
 		}
 		for _, f := range v.Answer.Frontier {

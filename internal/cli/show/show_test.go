@@ -44,8 +44,8 @@ func price(s string) money.Rate {
 
 func ptr[T any](v T) *T { return &v }
 
-// jobs are one of each kind: running late in its life, asking for its first
-// machine, queued with a long name, done, and stopped by its budget.
+// jobs returns one of each kind: running and almost done, requesting its first machine, queued with a long name,
+// succeeded, and stopped by its budget.
 func jobs() []api.Job {
 	return []api.Job{
 		{
@@ -171,7 +171,7 @@ func scores() []replay.Score {
 	}
 }
 
-// pages is everything that is printed, by name.
+// pages returns all printed pages by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
 		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": listing.Sale{Market: sale(), Published: map[market.OfferID]listing.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": listing.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),

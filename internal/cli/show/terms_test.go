@@ -28,7 +28,7 @@ func TestTermsAndPlatformsStandBesideTheRawMachine(t *testing.T) {
 	list := c.Beside(c.Listings)
 	text := listing.Offers(list, nil, nil, 0, listing.Limits{}, now, show.Place{Now: now})
 	for _, want := range []string{
-		"reserved-1y-partial-upfront, $122640.00 now, $15.0000/h", // which is 29 an hour in all
+		"reserved-1y-partial-upfront, $122640.00 now, $15.0000/h", // which is $29 an hour in all
 		"savings-plan-1y-no-upfront, paid by the hour",
 		"sagemaker, raw $51.0000 +24.0 %", // 63.24 / 51
 		"sagemaker, raw price unknown", "preemptible, at most 24h",

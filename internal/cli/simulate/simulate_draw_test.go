@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// The lanes of a simulation fit the screen, and the deadline stands below itself.
+// The lanes of a simulation fit the screen, and the deadline's label is at its mark.
 func TestTheLanesOfASimulationFitTheScreen(t *testing.T) {
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := &stage{trace: market.Trace{Name: "m"}, opened: opened, seeds: 1, terms: core.Terms{Deadline: opened.Add(8 * time.Hour)}}

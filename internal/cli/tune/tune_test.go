@@ -41,7 +41,7 @@ func folder(t *testing.T, name string) string {
 	return dir
 }
 
-// run runs scrimp tune with these arguments.
+// run runs scrimp tune with the given arguments.
 func run(ctx context.Context, json bool, args ...string) (string, error) {
 	var out bytes.Buffer
 	app := &command.App{Out: &out, Err: &bytes.Buffer{}, Now: func() time.Time { return time.Time{} }, JSON: json}
