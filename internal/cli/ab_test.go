@@ -104,7 +104,7 @@ func TestAB_JudgesAChangeByPairs(t *testing.T) {
 	}
 }
 
-func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
+func TestAB_NamesUselessRun(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", seeded)
@@ -127,7 +127,7 @@ func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
 }
 
 // scrimp ab refuses an invalid comparison before it spends money, and mostly before it starts a server.
-func TestAB_RefusesWhatCannotBeCompared(t *testing.T) {
+func TestAB_RefusesInvalidComparison(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", seeded)

@@ -167,7 +167,7 @@ func (h *home) reaches(job, engine string, saved int64) string {
 // its checkpoint on the next one whenever it loses a machine: to a failed node and a closed partition, to an unplugged
 // cable, and to a node drain and a quota of zero. It makes every step once, and its receipt, its costs and the engines'
 // own records agree on the money.
-func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
+func TestRun_MovesFromSlurmToOwnMachinesToKubernetesToMarket(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	bin := testbin.Full.Path(t)

@@ -53,7 +53,7 @@ func (h *home) signal(sig syscall.Signal, who int) (n int) {
 	return n
 }
 
-func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
+func TestAway_LaptopSleepKeepsMachine(t *testing.T) {
 	lane.Nightly(t, "sleeps longer than the server waits for a silent agent")
 	t.Parallel()
 	h := newHome(t)
@@ -97,7 +97,7 @@ func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing.T) {
+func TestAway_UnwritableStoreIsReportedAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
@@ -135,7 +135,7 @@ func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing
 	}
 }
 
-func TestACheckpointFolderThatCannotBeMadeEndsTheJobWithItsReason(t *testing.T) {
+func TestAway_ImpossibleCheckpointFolderEndsJob(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
@@ -150,7 +150,7 @@ func TestACheckpointFolderThatCannotBeMadeEndsTheJobWithItsReason(t *testing.T) 
 	}
 }
 
-func TestAProgramRunsOnWhileNoServerRuns(t *testing.T) {
+func TestAway_ProgramRunsWithoutServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)

@@ -19,7 +19,7 @@ import (
 
 // On the local market programs run as the server's user. They can read neither the memory nor the initial environment
 // of the server and its market, which hold the database password and the keys of stores.
-func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
+func TestCloseMemory_ProgramCannotReadServersEnvironment(t *testing.T) {
 	lane.Component(t, "host")
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs a server and a program as another user")

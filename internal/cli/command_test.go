@@ -13,7 +13,7 @@ import (
 
 // A command without a job file is named after its script. Its output is printed, the files it writes are stored, and
 // the cost of an interruption is noted before it starts.
-func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
+func TestRun_StreamsCommandAndStoresItsFiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("train.sh", "for i in 1 2 3 4 5; do echo line $i; sleep 0.3; done; mkdir -p runs; echo weights > runs/model; cat given")
@@ -50,7 +50,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // If the output cannot be written, the command reports it and fails.
-func TestOutputThatIsNotWrittenIsAnError(t *testing.T) {
+func TestMain_FailsWhenOutputIsNotWritten(t *testing.T) {
 	for _, args := range [][]string{{"offers"}, {"offers", "--json"}, {"commit", "demand", "flat"}, {"estimate", "--models"}, {"--version"}} {
 		var said bytes.Buffer
 		if code := cli.Main(args, strings.NewReader(""), full{}, &said); code != 1 || !strings.Contains(said.String(), "no space left") {

@@ -37,7 +37,7 @@ func TestCommitSimulate_GivesPurchasesByMonth(t *testing.T) {
 	}
 }
 
-func TestCommit_SaysWhatIsWrong(t *testing.T) {
+func TestCommit_ErrorNamesProblem(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2"))
@@ -87,7 +87,7 @@ func TestCommit_SaysWhatIsWrong(t *testing.T) {
 }
 
 // A plan with only a discount shows it once. The first purchase of flat demand covers all of it.
-func TestCommitPlan_SaysTheDiscountOnce(t *testing.T) {
+func TestCommitPlan_ShowsDiscountOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2", "--base", "10000"))
@@ -97,7 +97,7 @@ func TestCommitPlan_SaysTheDiscountOnce(t *testing.T) {
 	}
 }
 
-func TestOwnership_IsPrintedAndSaysWhatIsWrong(t *testing.T) {
+func TestOwnership_PrintsAndReportsErrors(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("tco.yaml", "name: n\nmonths: 12\nvalues: {rate: {value: 2, low: 1, high: 3}}\noptions:\n  cloud: [{phase: training, what: a, monthly: [rate, 5]}]\n")

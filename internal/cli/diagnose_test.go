@@ -31,7 +31,7 @@ var ran = []struct {
 // processors of their own, 90 % of the faults are found and 85 % are the first cause. If the programs compete, which
 // resembles other faults, two thirds are. Healthy programs have no cause. The test prints the difference between each
 // predicted saving and the program's own clock without judging it, because other programs affect it.
-func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
+func TestDiagnose_FindsPlantedFaultsOfRealPrograms(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()
 	python := hasTorch(t)
@@ -155,7 +155,7 @@ func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost
 }
 
 // The command explains why it cannot diagnose a job, and refuses other tools' files before it contacts a server.
-func TestDiagnose_RefusesWhatItCannotRead(t *testing.T) {
+func TestDiagnose_RefusesUnreadableProfiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("report.sqlite", "SQLite format 3\x00")

@@ -13,7 +13,7 @@ import (
 )
 
 // Doctor reports the space of each kind of data, and what no longer fits.
-func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
+func TestDoctor_ReportsDiskUse(t *testing.T) {
 	t.Parallel()
 	data, elsewhere := t.TempDir(), t.TempDir()
 	for name, mib := range map[string]int{"scrimp.db": 2, "view.db-wal": 1, "logs/a.1.log": 4, "folders/objects/ab/x": 5,
@@ -55,7 +55,7 @@ func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 }
 
 // A folder on a full disk is not writable, although an empty file fits.
-func TestDoctorFindsAFullDisk(t *testing.T) {
+func TestDoctor_FindsFullDisk(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ const fullTune = "name: ft8b\nmodel: {config: meta-llama/Llama-3.1-8B, batch: 2,
 
 // A full fine-tune of 8B fits on H100:8 with sharded weights, whether the job file, the launcher's flags or a file that
 // it names says so. Otherwise sharding is proposed.
-func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
+func TestRank_FullFineTuneUsesSharding(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("ds.json", `{"zero_optimization": {"stage": 3}}`)
@@ -51,7 +51,7 @@ func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
 }
 
 // The program sees its job file's parallelism, and a job that contradicts its launcher's file is refused.
-func TestAProgramFindsHowItsRunIsDivided(t *testing.T) {
+func TestRun_ProgramSeesItsParallelism(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: divided\nmodel: {sharding: fsdp, activation_checkpointing: full}\n"+
@@ -68,7 +68,7 @@ func TestAProgramFindsHowItsRunIsDivided(t *testing.T) {
 }
 
 // Boosted trees of a job file are its steps, and rows of a possibly wide table its samples.
-func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
+func TestRank_BoostedTreesByColumns(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	hours := func(model string) float64 {
@@ -90,7 +90,7 @@ func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
 }
 
 // No training job gets Inferentia, whether or not it names an accelerator.
-func TestNoJobThatTrainsIsPlannedOnWhatOnlyServes(t *testing.T) {
+func TestRank_NoInferenceAcceleratorForTraining(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for kind, want := range map[string]bool{"experiment": false, "inference": true} {

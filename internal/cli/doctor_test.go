@@ -23,7 +23,7 @@ func passable(t *testing.T) string {
 }
 
 // Doctor mentions users if there are several, or if a setting has no effect.
-func TestDoctorSpeaksOfUsersWhereItConcernsThem(t *testing.T) {
+func TestDoctor_MentionsUsersWhenRelevant(t *testing.T) {
 	t.Parallel()
 	data, open := t.TempDir(), passable(t)
 	if err := os.Chmod(filepath.Dir(data), 0o700); err != nil {

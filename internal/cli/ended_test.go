@@ -10,7 +10,7 @@ import (
 
 // The output names a killed machine as such, and the reason for the next attempt. An interrupted profile costs nothing
 // more.
-func TestWhyAnAttemptEndedIsSaid(t *testing.T) {
+func TestLogs_NameReasonOfAttemptEnd(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: once\ncommand: 'test -e c/again && exit 0; touch c/again; echo saved 1; sleep 1000'\n"+

@@ -102,7 +102,7 @@ func (h *home) waits(name, rest string) {
 
 // Two markets in one server: jobs go to the cheaper one, an unresponsive market delays only its own jobs, and a killed
 // server finds the machines of both again.
-func TestTwoEnginesAtOnce(t *testing.T) {
+func TestEngines_TwoMarketsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
@@ -174,7 +174,7 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 
 // A removed engine offers nothing, but its machines are not forgotten: the server reports that they cost money, and
 // terminates them once the engine is back.
-func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
+func TestEngines_RemovedEngineKeepsItsMachines(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
@@ -213,7 +213,7 @@ func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
 	}
 }
 
-func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
+func TestServe_InvalidEnginesNameTheFix(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	fast := "name: fast\nspeed: 60\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n"
@@ -253,7 +253,7 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 
 // A server that a command starts listens on no address. Machines that need one would cost money and never join, so the
 // server refuses to start, except to terminate all machines.
-func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
+func TestServe_RentsNoMachineThatCannotReachIt(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	address := free(t)
@@ -294,7 +294,7 @@ func (h *home) served(folder string) (list []int) {
 }
 
 // --market with another market than the folder's is refused, also by a newly started server.
-func TestAMarketThatTheFolderHasNotIsRefused(t *testing.T) {
+func TestRun_RefusesOtherMarketThanFolders(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
@@ -313,7 +313,7 @@ func TestAMarketThatTheFolderHasNotIsRefused(t *testing.T) {
 }
 
 // An engine with a running machine cannot be removed: nobody would manage the machine.
-func TestAnEngineWhoseMachinesRunIsNotRemoved(t *testing.T) {
+func TestEngineRemove_RefusesWhileMachinesRun(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()

@@ -9,7 +9,7 @@ import (
 )
 
 // Five epochs that a program prints at once become five values on its receipt, each with its step, in order.
-func TestFiveEpochsAreFiveValues(t *testing.T) {
+func TestReceipt_FiveEpochsAreFiveValues(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)

@@ -14,7 +14,7 @@ import (
 // A session on a job's machine has this terminal's size, Ctrl-C interrupts the remote command and not the session, and
 // the exit status is passed on. With a pipe it reads until the pipe ends. If the server dies, the session ends and
 // restores the terminal.
-func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
+func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: pair\nnodes: 2\ncommand: 'echo up; while :; do sleep 0.2; done'\n")

@@ -19,7 +19,7 @@ import (
 // A job without machine requirements gets the cheapest pod that holds its model by the estimate, and requests exactly
 // that from Kubernetes. The plan shows it beforehand. A model that nothing holds is refused with its size, and the job
 // file's own requirements override the estimate.
-func TestTheEstimateChoosesThePod(t *testing.T) {
+func TestRun_EstimateChoosesPod(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	bin := testbin.Full.Path(t)

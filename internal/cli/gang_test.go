@@ -87,7 +87,7 @@ func (h *home) kills(machine string) {
 
 // A training on two machines loses one without notice, continues on the other and a new one, and ends with the weights
 // of an undisturbed run. Its cost is known per machine.
-func TestAGangLosesAMachineAndEndsWithTheSameWeights(t *testing.T) {
+func TestGang_SameWeightsAfterLosingMachine(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()
 	python := hasTorch(t)
@@ -132,7 +132,7 @@ func TestAGangLosesAMachineAndEndsWithTheSameWeights(t *testing.T) {
 }
 
 // An elastic gang takes the fewest machines, and more if its deadline needs them.
-func TestAnElasticGangHasWhatItsDeadlineNeeds(t *testing.T) {
+func TestGang_ElasticGangTakesMachinesForDeadline(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: once

@@ -9,7 +9,7 @@ import (
 )
 
 // The outputs of each machine of a gang can be copied, and so can the checkpoint, also repeatedly.
-func TestGetCopiesWhatEachMachineHasKept(t *testing.T) {
+func TestGet_CopiesOutputsOfEachMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: pair

@@ -36,7 +36,7 @@ func commands(t *testing.T, f func(c *cobra.Command)) {
 	each(root)
 }
 
-func TestEveryHelpSaysHowTheCommandEnds(t *testing.T) {
+func TestHelp_EveryCommandListsExitStatuses(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		if c.Long == "" || c.Runnable() && !strings.Contains(c.Long, "Exit status: 0") && c.Name() != "exec" {
 			t.Errorf("%s --help names no exit status in %q", c.CommandPath(), c.Long)
@@ -47,7 +47,7 @@ func TestEveryHelpSaysHowTheCommandEnds(t *testing.T) {
 	})
 }
 
-func TestEveryFlagSaysItsDefault(t *testing.T) {
+func TestHelp_EveryFlagStatesDefault(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		required := func(f *pflag.Flag) bool { return f.Annotations[cobra.BashCompOneRequiredFlag] != nil }
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
@@ -61,7 +61,7 @@ func TestEveryFlagSaysItsDefault(t *testing.T) {
 	})
 }
 
-func TestEveryCommandTakesJSON(t *testing.T) {
+func TestHelp_EveryCommandAcceptsJSON(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		if c.Flags().Lookup("json") == nil && c.InheritedFlags().Lookup("json") == nil {
 			t.Errorf("%s takes no --json", c.CommandPath())
@@ -69,7 +69,7 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 	})
 }
 
-func TestEveryJobArgumentIsCompleted(t *testing.T) {
+func TestComplete_EveryJobArgument(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		if strings.Contains(c.Use, "JOB") && c.ValidArgsFunction == nil {
 			t.Errorf("%s does not complete JOB", c.CommandPath())
@@ -95,7 +95,7 @@ func TestHelp(t *testing.T) {
 	})
 }
 
-func TestAMissingArgumentIsNamed(t *testing.T) {
+func TestTakes_NamesMissingArgument(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"logs":              "JOB is missing",

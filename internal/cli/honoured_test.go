@@ -11,7 +11,7 @@ import (
 
 // The cheaper machine exceeds the upper bound, so the plan and the run use the dearer one, and explain gives the
 // reason. A job with an unavailable accelerator is refused with the field, and waits if forced.
-func TestUpperEndsAndAcceleratorsAreHonouredOnTheMarket(t *testing.T) {
+func TestRun_HonoursUpperBoundsAndAccelerators(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: two

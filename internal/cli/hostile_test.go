@@ -15,7 +15,7 @@ import (
 )
 
 // Text from a server, in errors and results, cannot steer a terminal.
-func TestNoAnswerOfAServerSteersATerminal(t *testing.T) {
+func TestClient_ServersTextCannotSteerTerminal(t *testing.T) {
 	t.Parallel()
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"
 	dir := t.TempDir()

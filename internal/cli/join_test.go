@@ -284,7 +284,7 @@ func (r *rack) counts() (machine string) {
 }
 
 // A job on joining machines continues when its machine joins again, and when another server takes over.
-func TestAJobRunsOnWhenItsMachineJoinsAgain(t *testing.T) {
+func TestJoin_JobContinuesWhenMachineJoinsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 30, "gpu3", "gpu4")
 	r.until("both have joined", func() bool { return len(r.there()) == 2 })
@@ -312,7 +312,7 @@ func TestAJobRunsOnWhenItsMachineJoinsAgain(t *testing.T) {
 
 // A cable that is unplugged briefly changes nothing. If it stays unplugged, the job continues elsewhere from its
 // checkpoint, and the old machine's program ends when the machine is back.
-func TestAJobGoesOnElsewhereBehindACableThatStaysOut(t *testing.T) {
+func TestJoin_JobMovesWhenCableStaysOut(t *testing.T) {
 	lane.Nightly(t, "a machine behind a cable counts as lost after 21 s")
 	t.Parallel()
 	r := newRack(t, 30, "gpu3", "gpu4")
@@ -351,7 +351,7 @@ func TestAJobGoesOnElsewhereBehindACableThatStaysOut(t *testing.T) {
 }
 
 // A token admits one machine at a time, and none after its revocation. Tokens of other machines admit none.
-func TestWhoMayJoin(t *testing.T) {
+func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 8, "gpu3")
 	r.until("it has joined", func() bool { return len(r.there()) == 1 })
@@ -400,7 +400,7 @@ func TestWhoMayJoin(t *testing.T) {
 }
 
 // A unit runs agent join, and does not contain the token.
-func TestTheUnitForSystemd(t *testing.T) {
+func TestJoinUnit_RunsJoinWithoutToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	unit, next, err := joinUnit(t, dir, "--systemd", "--dir", filepath.Join(dir, "a folder, 100 %"), "--address", "10.0.0.7")
@@ -431,7 +431,7 @@ func TestTheUnitForSystemd(t *testing.T) {
 }
 
 // systemd accepts the unit without warnings.
-func TestSystemdUnderstandsTheUnit(t *testing.T) {
+func TestJoinUnit_SystemdAcceptsIt(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {

@@ -31,7 +31,7 @@ func addKube(t *testing.T, dir, name, agents, with string) (said string, code in
 }
 
 // An invalid configuration is refused with file, field and fix, and the engine is not added.
-func TestAKubernetesEngineThatCannotBeIsRefused(t *testing.T) {
+func TestEngineAdd_RefusesInvalidKubernetesEngine(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestAKubernetesEngineThatCannotBeIsRefused(t *testing.T) {
 }
 
 // If a cluster is not found, the configuration stays, and the output says what to correct and where.
-func TestAClusterThatIsNotFoundIsSaid(t *testing.T) {
+func TestEngineAdd_ReportsMissingCluster(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ current-context: east
 }
 
 // The first look at a real cluster lists what exists and what is forbidden, in 80 columns; text to copy is not broken.
-func TestTheFirstLookAtACluster(t *testing.T) {
+func TestEngineAdd_FirstLookAtCluster(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	c := kubetest.Start(t)

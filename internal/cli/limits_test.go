@@ -101,7 +101,7 @@ func (p *pair) line(name string) (l api.BudgetLine) {
 
 // Limits with their spent and held amounts, quotas and pending approvals survive each takeover. If the leader dies
 // during an approval, the approval exists once or not at all, and repeating it is harmless.
-func TestLimitsHoldOverTakeovers(t *testing.T) {
+func TestLimits_SurviveTakeovers(t *testing.T) {
 	lane.Nightly(t, "kills the leader again and again until an approval comes through")
 	t.Parallel()
 	p := newPair(t)

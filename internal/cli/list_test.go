@@ -6,7 +6,7 @@ import (
 )
 
 // A list shows some of the jobs, says which and how many it omits, and shows all on request. JSON has all.
-func TestListsOfJobsSayWhatTheyLeaveOut(t *testing.T) {
+func TestJobs_ReportsOmittedJobs(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")

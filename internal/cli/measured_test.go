@@ -61,7 +61,7 @@ work: {steps: `+steps+`, samples: `+steps+`00}
 
 // A run of some seconds on a machine declared to have an L4 calibrates the plan of the next run and the estimate of its
 // model, also after the server was killed.
-func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
+func TestRun_CalibratesNextPlanAndEstimate(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.visionJob("40")
@@ -113,7 +113,7 @@ func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
 }
 
 // The receipt shows the expectation of a run beside the result, once an earlier run gives an expectation.
-func TestWhatARunWasExpectedToDoStandsBesideWhatItDid(t *testing.T) {
+func TestReceipt_ShowsExpectationBesideResult(t *testing.T) {
 	lane.Nightly(t, "two runs must be as fast as each other")
 	t.Parallel()
 	h := newHome(t)
@@ -132,7 +132,7 @@ func TestWhatARunWasExpectedToDoStandsBesideWhatItDid(t *testing.T) {
 }
 
 // The demo's trainer, unchanged, gives an estimate for its next run.
-func TestTheDemosTrainerIsMeasured(t *testing.T) {
+func TestRun_MeasuresDemoTrainer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	if err := os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // A counting program is paused, resumed, stopped and resumed again: it continues where it was, as one job with one
 // receipt. A copy of its checkpoint starts another job.
-func TestAJobGoesOnFromWhereItWasPaused(t *testing.T) {
+func TestPause_JobContinuesWhereItWasPaused(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n")

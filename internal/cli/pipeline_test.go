@@ -43,7 +43,7 @@ func (h *home) pipeline(code int, args ...string) (g api.Group, states string) {
 	return g, strings.TrimSuffix(states, ", ")
 }
 
-func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
+func TestPipeline_RunsOnlyChangedStages(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("pipeline.yaml", retrain)
@@ -109,7 +109,7 @@ func (h *home) addsUp(g api.Group) {
 }
 
 // A stage that fails or lacks its outputs ends its dependents, and nothing else.
-func TestPipeline_StagesThatFail(t *testing.T) {
+func TestPipeline_FailedStageEndsDependents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("dvc.yaml", `stages:
@@ -129,7 +129,7 @@ func TestPipeline_StagesThatFail(t *testing.T) {
 }
 
 // An invalid pipeline is refused before it spends anything, with file, line and fix.
-func TestPipeline_IsRefusedBeforeItRuns(t *testing.T) {
+func TestPipeline_RefusesInvalidFileBeforeItRuns(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for want, text := range map[string]string{

@@ -11,7 +11,7 @@ import (
 
 // A job of half a minute starts at once on available spot, however distant its deadline, and the plan agrees: it uses
 // the same code.
-func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
+func TestPlan_ShortJobWithFarDeadlineStartsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
@@ -33,7 +33,7 @@ func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 }
 
 // If no price meets the deadline, the plan does not blame the budget.
-func TestAPlanBlamesTheDeadlineWhereMoneyDoesNotHelp(t *testing.T) {
+func TestPlan_BlamesDeadlineWhenMoneyDoesNotHelp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 2h}\ndeadline: in 1h\nbudget: $90\n")

@@ -17,7 +17,7 @@ import (
 
 // The PyTorch example, killed twice without notice under scrimp, ends with the loss and the weights of an undisturbed
 // run.
-func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
+func TestPyTorch_SameLossAfterTwoKills(t *testing.T) {
 	lane.Nightly(t, "trains three times, with two machines lost on the way")
 	t.Parallel()
 	python := hasTorch(t)

@@ -67,7 +67,7 @@ func TestSimulateQueue_ComparesPolicies(t *testing.T) {
 	}
 }
 
-func TestSimulateQueue_SaysWhatIsWrong(t *testing.T) {
+func TestSimulateQueue_ErrorNamesProblem(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("t.csv", queueTrace)

@@ -9,7 +9,7 @@ import (
 
 // Commands that run or simulate a job refuse fields that they do not support, with file, line, field and fix, and start
 // no server. Commands that check or rank accept them.
-func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
+func TestRun_RefusesUnsupportedFields(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const rest = "command: 'true'\nwork: {time: 1h, tokens: 2B}\nbudget: $9\ncheckpoint: {dir: ck}\ndata: [{path: s3://b/c, region: us-east-1}]\n"
@@ -45,7 +45,7 @@ func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
 }
 
 // An engine that cannot be opened is not added, because no server would start with it.
-func TestAnEngineThatCannotBeIsNotMadeKnown(t *testing.T) {
+func TestEngineAdd_RefusesInvalidEngine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct{ line, want string }{

@@ -182,7 +182,7 @@ func (h *home) adds(job string) {
 	}
 }
 
-func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
+func TestRun_CommandReceiptAddsUp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	if out := h.do("run", "-y", "--", "sh", "-c", "echo hello from the machine"); !strings.Contains(out, "succeeded") {
@@ -205,7 +205,7 @@ func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 }
 
 // A program may print faster than the server reads: its last lines arrive all the same.
-func TestTheEndOfMuchOutputArrives(t *testing.T) {
+func TestRun_PrintsEndOfLongOutput(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: chatty\ncommand: 'yes a line of a chatty trainer | head -c 40000000; echo; echo the last line; exit 3'\n")
@@ -217,7 +217,7 @@ func TestTheEndOfMuchOutputArrives(t *testing.T) {
 	}
 }
 
-func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
+func TestRun_FailedJobStatesReason(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("blocked", "a file where a folder should be")
@@ -244,7 +244,7 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 	}
 }
 
-func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
+func TestRun_RefusesJobThatNothingFitsUnlessForced(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
@@ -267,7 +267,7 @@ func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
 	h.do("cancel", "thrifty")
 }
 
-func TestAPlanNamesTheLimitThatFails(t *testing.T) {
+func TestPlan_NamesFailingLimit(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("late.yaml", "name: late\ncommand: 'true'\nwork: {steps: 100, time: 10h}\ndeadline: in 1h\n") // no budget
@@ -276,7 +276,7 @@ func TestAPlanNamesTheLimitThatFails(t *testing.T) {
 	}
 }
 
-func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
+func TestRun_KilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
@@ -321,7 +321,7 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	}
 }
 
-func TestABudgetStopsARunAfterASave(t *testing.T) {
+func TestRun_BudgetStopsAfterSave(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", "name: fast\nspeed: 3600\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n")
@@ -337,7 +337,7 @@ func TestABudgetStopsARunAfterASave(t *testing.T) {
 	}
 }
 
-func TestEveryProblemOfAJobFileIsNamedWithItsMend(t *testing.T) {
+func TestRun_NamesEveryProblemOfJobFileWithFix(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("bad.yaml", "comand: x\nbuget: $4\npriority: urgent\n")

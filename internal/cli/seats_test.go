@@ -12,7 +12,7 @@ import (
 
 // If the engine allows several tasks on a machine, a job takes the part that another job of its user leaves free, and
 // knows its part. A cancelled job frees its part and not the machine. The costs of both add up exactly to the bill.
-func TestJobsOfAUserHavePartsOfOneMachine(t *testing.T) {
+func TestSeats_JobsOfUserShareMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, seats: 3, with: {market: hour.yaml}}]\n")
@@ -64,7 +64,7 @@ offers:
 
 // The setting that members of a team may use each other's machines can be set, listed and reset. A team without members
 // is refused if teams exist.
-func TestATeamSharesItsMachines(t *testing.T) {
+func TestTeams_ShareMachines(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const says = "The members of team vision may use each other's machines."

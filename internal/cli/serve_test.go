@@ -44,7 +44,7 @@ func (u user) try(input string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func TestSeveralPeopleShareAServer(t *testing.T) {
+func TestServe_SeveralUsersShareServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	address := h.serve()
@@ -124,7 +124,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 }
 
 // If a cluster runs the server, its engines and its first token come from mounted files.
-func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
+func TestServe_ReadsEnginesAndAdminFromFiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	token := "scrimp_" + strings.Repeat("c3", 32)
@@ -146,7 +146,7 @@ func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
+func TestServe_PublicAddressNeedsTLS(t *testing.T) {
 	t.Parallel()
 	h := user{&home{t: t, dir: t.TempDir(), bin: testbin.Local.Path(t)}, t.TempDir()}
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {

@@ -32,7 +32,7 @@ func (h *home) status(line string) (out, errs string, code int) {
 
 // Given several jobs, a command handles each, reports each failure, and has an exit status for failures. wait reports
 // how all of them ended, and leaves them running at its timeout.
-func TestSeveralJobsInOneCall(t *testing.T) {
+func TestEach_HandlesSeveralJobs(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("endless.yaml", "name: e\noutputs: [out]\ncommand: 'mkdir out; touch out/$SCRIMP_JOB; while :; do sleep 0.2; done'\n")
@@ -75,7 +75,7 @@ func TestSeveralJobsInOneCall(t *testing.T) {
 }
 
 // While the server dies and restarts, wait prints nothing but the jobs' ends. Ctrl-C leaves the jobs running.
-func TestWaitOutlivesTheServer(t *testing.T) {
+func TestWait_SurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless)
@@ -106,7 +106,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 }
 
 // Flags override the job file, also for a command. Without a terminal, an infeasible plan does not run unless forced.
-func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
+func TestRun_FlagsOverrideJobFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: job\ndeadline: 2020-01-01T00:00:00Z\nbudget: $9\nresources: {capacity: spot}\ncommand: 'true'\nwork: {time: 5s}\n")
@@ -151,7 +151,7 @@ func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
 }
 
 // Lists are filtered and sorted.
-func TestListsAreFilteredAndSorted(t *testing.T) {
+func TestJobs_FiltersAndSorts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
@@ -185,7 +185,7 @@ func TestListsAreFilteredAndSorted(t *testing.T) {
 }
 
 // A line between two attempts gives the reason for the next one. The last lines and times are the requested ones.
-func TestLogsSayWhereAnAttemptEnds(t *testing.T) {
+func TestLogs_SeparateAttempts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: twice\nretry: {max: 1, codes: [9]}\ncommand: 'echo one; echo two; exit 9'\n")

@@ -53,7 +53,7 @@ func (h *home) answers() bool {
 	return err == nil && !strings.Contains(out, "No server")
 }
 
-func TestCtrlCDetachesAndTheJobGoesOn(t *testing.T) {
+func TestRun_CtrlCDetaches(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless)
@@ -119,7 +119,7 @@ func TestExitStatuses(t *testing.T) {
 }
 
 // bash completes a job's ID and files. Without a server, completion starts nothing.
-func TestBashCompletes(t *testing.T) {
+func TestComplete_Bash(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	bash, err := exec.LookPath("bash")

@@ -30,7 +30,7 @@ func (h *home) bench(ticks int, zones ...string) (args []string) {
 }
 
 // The JSON of a benchmark has its documented names, and the number of groups that lack a zone in the files.
-func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
+func TestSimulateZones_ReportsOmittedGroups(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b")
@@ -57,7 +57,7 @@ func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 }
 
 // Zones that the benchmark does not know are named.
-func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
+func TestSimulateZones_NamesUnknownZones(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b", "eu-west-1a", "eu-west-1b")
@@ -67,7 +67,7 @@ func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 }
 
 // The JSON of a protocol has its documented names, and one setting for each combination.
-func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
+func TestSimulateZones_PlaysEverySettingOfProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := h.bench(400, "us-central1-a", "europe-west4-b")
@@ -113,7 +113,7 @@ func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
 }
 
 // An optimum that took minutes is printed even if it cannot be stored.
-func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
+func TestSimulateZones_PrintsOptimumThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("file", "")
@@ -123,7 +123,7 @@ func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
 	}
 }
 
-func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
+func TestSimulateZones_ErrorNamesFileLineAndFix(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("a.csv", "zone,start_tick,ticks,available\nz,0,600,1\n")
@@ -139,7 +139,7 @@ func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
 }
 
 // Public traces have one zone per file: all given files make one market.
-func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
+func TestMarketImport_MergesTracesOfSeveralZones(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := []string{"market", "import", "--spot-price", "0.97", "--on-demand-price", "3.06", "-o", "m.yaml"}
@@ -210,7 +210,7 @@ const (
 )
 
 // The output names what a simulation omits or could not do, and never shows it as a figure.
-func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
+func TestSimulate_ReportsCaveatsOfFigures(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for name, c := range map[string]struct {
@@ -263,7 +263,7 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 }
 
 // The optimum uses only machines that can run the job, at the job's speed on them.
-func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
+func TestSimulate_OptimumUsesFittingMachines(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const job = "work: {time: 4h}\ndeadline: in 6h\nresources: {cpus: 8}\n"
@@ -274,7 +274,7 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 }
 
 // The row on-demand uses on-demand, whatever the job's ladder starts with. The output says that reserved hours count.
-func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
+func TestSimulate_OnDemandIgnoresLadder(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const ladder = "work: {time: 1h}\ndeadline: in 5h\nladder:\n  - {capacity: spot, for: 1h}\n  - {capacity: on-demand}\n"
@@ -289,7 +289,7 @@ func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
 }
 
 // The job file gives the time and cost of a move to another region.
-func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
+func TestSimulate_PlaysMoveOfJobFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const two = "  - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: spot, price: 1, notice: 2m, available: [{from: 0h, to: 1h}]}\n" +
@@ -322,7 +322,7 @@ func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
 }
 
 // If machines of several speeds fit, the optimum considers all of them.
-func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
+func TestSimulate_OptimumConsidersSpeed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s, _ := h.simulates("work: {time: 4h}\ndeadline: in 9h\n", brokenSpot+biggerAt+"capacity: spot, price: 2}\n", "--policy", "optimum,default")
@@ -332,7 +332,7 @@ func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
 }
 
 // The runs of a market that does not repeat lie within its recorded time.
-func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
+func TestSimulate_RunsLieWithinRecordedMarket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	long := machineAt + "capacity: spot, price: 1, available: [{from: 0h, to: 30h}, {from: 40h, to: 100h}]}\n" + machineAt + onDemand
@@ -342,7 +342,7 @@ func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
 }
 
 // The drawing is well-formed, and shows the deadline and the held machines.
-func TestASimulationIsDrawn(t *testing.T) {
+func TestSimulate_DrawsSVG(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s, _ := h.simulates("work: {time: 2h}\ndeadline: in 4h\n", brokenSpot, "--svg", "o.svg")
@@ -369,7 +369,7 @@ func TestASimulationIsDrawn(t *testing.T) {
 
 // A recorded market keeps its speed, because notices are in wall time. The jobs of the store are played on it again,
 // beside their actual costs.
-func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
+func TestSimulateHistory_KeepsSpeedOfRecordedMarket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("m.yaml", "name: m\nspeed: 60\noffers:\n"+machineAt+"notice: 4s, capacity: spot, price: 1, available: [{from: 0h, to: 900h}]}\n"+machineAt+onDemand)

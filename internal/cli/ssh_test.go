@@ -85,7 +85,7 @@ func (h *home) furtherThan(job string, n int) int {
 // A job survives typical faults of machines behind ssh. A cable that is unplugged briefly changes nothing, nor does an
 // sshd that ends. Behind a cable that stays unplugged the job continues elsewhere from its checkpoint, and the old
 // machine's later saves do not count. A machine that loses its power ends its attempt.
-func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
+func TestSSH_JobSurvivesFaults(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
@@ -146,7 +146,7 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 
 // The ranks of a training on two own machines find each other by address, and the training ends with the same weights
 // if one machine loses its power.
-func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
+func TestSSH_GangSurvivesPowerLoss(t *testing.T) {
 	lane.Nightly(t, "trains on machines by ssh, of which one loses its power")
 	t.Parallel()
 	python := hasTorch(t)
@@ -189,7 +189,7 @@ func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
 }
 
 // The problem of a machine is reported with its fix, and the other machines keep working.
-func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
+func TestSSH_ReportsProblemsOfMachines(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
@@ -220,7 +220,7 @@ func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
 
 // A trial of an engine is an ordinary job: it runs on a machine of the engine, and its cost is in the ledger. If it
 // cannot run, it says why and leaves nothing.
-func TestATrialOfAnEngine(t *testing.T) {
+func TestDoctor_TrialOfEngine(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)

@@ -20,7 +20,7 @@ import (
 
 // Two servers share a database and a data folder. The leader is killed repeatedly while a job runs: the other takes
 // over, the program keeps running, and the machine is rented once.
-func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
+func TestTakeover_JobKeepsRunning(t *testing.T) {
 	lane.Component(t, "postgres")
 	t.Parallel()
 	db := pgtest.Start(t)

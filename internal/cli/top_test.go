@@ -13,7 +13,7 @@ import (
 
 // The real program measures a job's machine with a fake GPU: live, after a restart of the server, and after its end,
 // also on its receipt.
-func TestWhatAMachineDoesIsShownLiveAndAfterwards(t *testing.T) {
+func TestTop_ShowsTelemetryLiveAndAfterwards(t *testing.T) {
 	lane.Nightly(t, "measurements come every ten seconds")
 	t.Parallel()
 	bin := t.TempDir()

@@ -11,7 +11,7 @@ import (
 )
 
 // With users: auto, the programs on an engine's machines run as separate users.
-func TestProgramsOfAnEngineRunAsUsersOfTheirOwn(t *testing.T) {
+func TestRun_ProgramsRunAsSeparateUsers(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -6,7 +6,7 @@ import (
 )
 
 // A build from a checkout names its commit; a release or a build with a given version prints just that.
-func TestTheVersionNamesTheCommit(t *testing.T) {
+func TestVersion_NamesCommit(t *testing.T) {
 	t.Parallel()
 	defer func(v string) { Version = v }(Version)
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}}

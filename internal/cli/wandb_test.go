@@ -7,7 +7,7 @@ import (
 
 // Jobs with the same name from two data folders are two runs at Weights & Biases, where many users share a project. A
 // job file may name the run or disable it.
-func TestWandbRun_IsToldApartByDataFolder(t *testing.T) {
+func TestWandbRun_DiffersByDataFolder(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for range 2 {

@@ -44,7 +44,7 @@ func (h *home) costs(args ...string) (spent money.Amount, lines map[string]api.C
 // If the engine allows idle machines, the next job takes the machine of the previous one, without its setup. A spent
 // limit terminates an idle machine; then its bill arrives, and the costs of the jobs and the idle time between them add
 // up exactly to it.
-func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
+func TestWarm_NextJobTakesIdleMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, timing: {idle: 20m}, with: {market: hour.yaml}}]\n")

@@ -17,7 +17,7 @@ import (
 
 // If a webhook call fails while the server is killed, the next server repeats it with the same ID. Its secret is in no
 // log, and is forgotten afterwards.
-func TestAWebhookIsToldAlsoByTheNextServer(t *testing.T) {
+func TestWebhook_NextServerRepeatsFailedCall(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var ids []string

@@ -104,7 +104,7 @@ func TestShow_ReadsParquet(t *testing.T) {
 }
 
 // Damage anywhere in a Parquet file leads to an error or a problem, and never ends the program.
-func TestShow_OfDamagedParquet(t *testing.T) {
+func TestShow_SurvivesDamagedParquet(t *testing.T) {
 	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
 	row := cur{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 1.5, nil, 1, "BoxUsage", nil}
 	whole := written(t, []cur{row, row, row})

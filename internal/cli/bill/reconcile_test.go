@@ -15,7 +15,7 @@ import (
 )
 
 // reconcile matches the server's table with a bill: hours, price and names arrive, and the gap is the bill's excess.
-func TestReconcile_ReadsTheServersTableAndABill(t *testing.T) {
+func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 	begin := time.Date(2026, 10, 2, 0, 0, 0, 0, time.UTC)
 	two, _ := money.ParseRate("2")
 	cost, _ := money.Parse("20")

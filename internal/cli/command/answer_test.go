@@ -33,7 +33,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // A busy server is retried for some seconds. It used to count as one of another build and was told to exit.
-func TestABusyServerIsAskedAgain(t *testing.T) {
+func TestAnswer_RetriesBusyServer(t *testing.T) {
 	of := func(a *answers) *Client {
 		return &Client{Dir: "folder", Base: "http://scrimp", Client: api.New("http://scrimp", "", &http.Client{Transport: a})}
 	}

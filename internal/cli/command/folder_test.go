@@ -9,7 +9,7 @@ import (
 
 // Fetched files replace files with the same path and nothing else. A failed fetch leaves nothing, and writes do not
 // follow links out of the folder.
-func TestAFolderIsFilledAgain(t *testing.T) {
+func TestFillFolder_ReplacesOnlySamePaths(t *testing.T) {
 	top := t.TempDir()
 	to, outside := filepath.Join(top, "to"), filepath.Join(top, "outside")
 	write := func(path, text string) {

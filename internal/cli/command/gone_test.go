@@ -14,7 +14,7 @@ import (
 )
 
 // The error about an unreachable remote server has its address and the fix, not the failed request.
-func TestAServerThatIsAwayIsNamed(t *testing.T) {
+func TestSaid_NamesUnreachableServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once, so nobody listens there
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 }
 
 // A client without TLS, or without trust in the server's certificate, gets an error with the fix.
-func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
+func TestSaid_NamesFixForTLSServer(t *testing.T) {
 	site := httptest.NewUnstartedServer(http.NotFoundHandler())
 	site.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	site.StartTLS()
@@ -46,7 +46,7 @@ func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
 }
 
 // A container often has no init process that reaps orphaned processes.
-func TestGone_AZombieHasEnded(t *testing.T) {
+func TestGone_ZombieCountsAsEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func left(t *testing.T, dir string) (names []string) {
 }
 
 // Each format has every row with every value, exactly.
-func TestExport_EachFormHasEveryRow(t *testing.T) {
+func TestExport_EachFormatHasEveryRow(t *testing.T) {
 	text := rows(300)
 	want, _ := csv.NewReader(strings.NewReader(text)).ReadAll()
 	dir := t.TempDir()
@@ -222,7 +222,7 @@ func TestExport_LeavesNoHalfFile(t *testing.T) {
 }
 
 // A file that appears during the export is not replaced.
-func TestExport_ReplacesNothingThatCameMeanwhile(t *testing.T) {
+func TestExport_KeepsFileCreatedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	text := rows(3)
 	_, err := runs(t, func(w http.ResponseWriter, _ *http.Request) {

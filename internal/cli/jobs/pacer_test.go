@@ -8,7 +8,7 @@ import (
 )
 
 // If progress goes to a file, a waiting job gets a line a minute, and a change gets a line at once.
-func TestProgressInAFileRepeatsNoWaiting(t *testing.T) {
+func TestPacer_DoesNotRepeatWaitingInFile(t *testing.T) {
 	var p pacer
 	now := time.Unix(0, 0)
 	lines := func(j api.Job, span time.Duration) (n int) {

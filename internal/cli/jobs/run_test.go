@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
+func TestConfirmed_EndsWithLineOrCtrlC(t *testing.T) {
 	for text, want := range map[string]bool{"\n": true, "y\n": true, " YES \n": true, "n\n": false, "what\n": false, "": false, "y": false} {
 		a := &app{&command.App{In: strings.NewReader(text), Err: io.Discard}}
 		if got := a.Confirmed(t.Context(), "?", true); got != want {

@@ -11,7 +11,7 @@ import (
 )
 
 // A model that cannot be computed is refused with the reason, because any machine would match it.
-func TestAModelThatSaysNothingIsRefused(t *testing.T) {
+func TestModelled_RefusesUnusableModel(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"config.json": `{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}`,

@@ -71,7 +71,7 @@ func near(t *testing.T, what string, got *[3]float64, want float64) {
 
 // The costs in a plan are rates times hours: the full rate, and the marginal cost that an idle machine saves. The job
 // starts where the marginal cost is lowest.
-func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
+func TestPlan_ComparesFullAndMarginalCost(t *testing.T) {
 	t.Parallel()
 	gpu, cheap := onDemand("hpc", "gpu", 300_000_000_000), onDemand("hpc", "cheap", 100_000_000_000)
 	unpriced := cheap
@@ -111,7 +111,7 @@ func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
 }
 
 // A plan distinguishes an engine that does not answer from one without offers.
-func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
+func TestPlan_NamesUnresponsiveEngines(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {time: 1h}\nany_of: [lab, hpc/gpu]\n"), "", now)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
 
 // If others use the machines, a job starts once one is expected to be free, costs money from then on, and is feasible
 // unless its deadline is earlier.
-func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
+func TestPlan_WaitsForMachinesInUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text     string
@@ -173,7 +173,7 @@ func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
 
 // A job does not wait for a machine in use if another offer is available at once, or if it needs more of them than
 // exist.
-func TestMachinesInUseAreNotWaitedForWhereThatHelpsNobody(t *testing.T) {
+func TestPlan_DoesNotWaitForMachinesInUseNeedlessly(t *testing.T) {
 	t.Parallel()
 	p := plannedOn(t, "", ofOwn(1, 1), onDemand("hpc", "gpu", 1_000_000_000_000))
 	if p.Take != "hpc/gpu/m/on-demand" || p.WaitsFor != "" {

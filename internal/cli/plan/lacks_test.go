@@ -11,7 +11,7 @@ import (
 
 // A job with an image starts on the dearer machine that supports images. If none does, the plan reports it with the
 // fix.
-func TestAPlanOfAJobWithAnImage(t *testing.T) {
+func TestPlan_JobWithImageNeedsSupport(t *testing.T) {
 	bare, box := onDemand("hpc", "bare", 100_000_000_000), onDemand("k8s", "box", 300_000_000_000)
 	box.Offer.Images = true
 	if p := plannedOn(t, "image: pytorch/pytorch:2.4.0\n", bare, box); p.Take != box.Offer.ID || !p.Feasible {

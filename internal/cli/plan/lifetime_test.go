@@ -21,7 +21,7 @@ func lasting(zone string, life time.Duration) api.Listing {
 
 // A program that saves does ten hours of work on two machines with a lifetime of six, one after the other. One that
 // does not save gets a dearer machine that lasts long enough; without one the plan gives the reason and no figures.
-func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
+func TestPlan_MachinesWithMaximumLifetime(t *testing.T) {
 	t.Parallel()
 	const saving, unsaving = "checkpoint: {dir: c}\n", ""
 	dear := onDemand("hpc", "gpu", 300_000_000_000)
@@ -62,7 +62,7 @@ func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
 }
 
 // A job of five machines is not planned on four, only on five. A job of two to five is planned on both.
-func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
+func TestPlan_NeedsAllMachinesOfJob(t *testing.T) {
 	t.Parallel()
 	four, five := onDemand("hpc", "four", 100_000_000_000), onDemand("hpc", "five", 300_000_000_000)
 	four.Offer.Machines, five.Offer.Machines = 4, 5
@@ -88,7 +88,7 @@ func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
 }
 
 // Unknown work never counts as too long.
-func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
+func TestPlan_UnknownWorkIgnoresLifetime(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"), "", now)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
 }
 
 // If machines may be interrupted, the plan of a job that does not save states the cost of an interruption.
-func TestPlan_SaysWhatAnInterruptionCostsAJobThatSavesNothing(t *testing.T) {
+func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 	t.Parallel()
 	spot := onDemand("hpc", "gpu", 100_000_000_000)
 	spot.Offer.Capacity, spot.Offer.ID = api.Spot, strings.Replace(spot.Offer.ID, "on-demand", "spot", 1)

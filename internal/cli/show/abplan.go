@@ -21,8 +21,8 @@ type ABPlan struct {
 	AllUSD   *float64       `json:"all_usd"`   // sum of the medians of all runs
 	Budget   *string        `json:"budget"`    // for all runs; null if none was given
 	PaidFor  *int           `json:"paid_for"`  // number of pairs that the budget pays for
-	CanTell  *bool          `json:"can_tell"`  // of the differences, relative to the tolerance, at which 80 % decide
-	Scatter  *float64       `json:"scatter"`   // of the differences, relative to the tolerance, at which 80 % give a verdict
+	CanTell  *bool          `json:"can_tell"`  // of differences, relative to the tolerance, at which 80 % decide
+	Scatter  *float64       `json:"scatter"`   // smallest number with a verdict
 	MinPairs int            `json:"min_pairs"` // smallest number that can give a verdict
 	Unfit    string         `json:"unfit,omitempty"`
 	Notes    []string       `json:"notes,omitempty"`

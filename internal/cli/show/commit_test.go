@@ -67,7 +67,7 @@ func commitPlans(t *testing.T, shape string) (list []purchase.Plan) {
 }
 
 // Commitments and ownership print for people and programs; no line exceeds the terminal's width.
-func TestCommitmentsAndOwnershipArePrinted(t *testing.T) {
+func TestCommit_MatchesGolden(t *testing.T) {
 	read := func(name string) []byte {
 		b, err := os.ReadFile("../../../docs/own.md")
 		if err != nil {
@@ -134,7 +134,7 @@ func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 
 // The hourly payment excludes the upfront part: 100 units at $1 an hour and $26,280 upfront each over three years owe
 // $5,256,000. A term that is paid upfront has no hourly payment.
-func TestCommitPlan_SaysWhenWhatIsOwedIsPaid(t *testing.T) {
+func TestCommitPlan_SplitsOwedIntoUpfrontAndHourly(t *testing.T) {
 	v := commitPlans(t, "flat")[1]
 	if v.Owed.String() != "5256000" || v.Upfront.String() != "2628000" || v.AnHour.String() != "100" {
 		t.Errorf("owed %s, %s of it at once, %s an hour", v.Owed, v.Upfront, v.AnHour)
@@ -151,7 +151,7 @@ func TestCommitPlan_SaysWhenWhatIsOwedIsPaid(t *testing.T) {
 
 // The loss if all demand disappears never exceeds the amount owed, even at a discount without a round percentage: 1.50
 // of 3.06.
-func TestCommitPlan_RegretIsNoMoreThanIsOwed(t *testing.T) {
+func TestCommitPlan_RegretDoesNotExceedOwed(t *testing.T) {
 	terms, err := commit.ReadTerms("terms.yaml", []byte("on_demand: {price: 3.06, source: example}\nterms:\n"+
 		"  - {name: a, kind: savings-plan, years: 3, hourly: 1.50, source: example}\n"))
 	if err != nil {
@@ -221,7 +221,7 @@ func TestROI_SaysThatItBreaksEven(t *testing.T) {
 }
 
 // The table of a simulation is followed by an explanation of the row of means.
-func TestCommitSimulate_SaysWhatTheMeanIs(t *testing.T) {
+func TestCommitSimulate_ExplainsMean(t *testing.T) {
 	v := replayed(t)
 	if got := v.Text(show.Place{}); !strings.Contains(got, "mean gives each region the same weight") {
 		t.Errorf("%s", got)

@@ -11,7 +11,7 @@ import (
 )
 
 // A job's cost never decreases on the screen without an explanation.
-func TestFollow_SaysWhyWhatIsSpentFalls(t *testing.T) {
+func TestFollow_ExplainsDecreasingCost(t *testing.T) {
 	var f show.Follow
 	j := api.Job{ID: "j", State: "running", Currency: money.USD}
 	for _, c := range []struct{ spent, want string }{{"0.008771", "$0.008771"},

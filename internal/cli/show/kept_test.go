@@ -8,7 +8,7 @@ import (
 )
 
 // The output names the commands that copy the rest. A request for missing outputs is an error that lists what exists.
-func TestGetSaysWhatIsKeptWhere(t *testing.T) {
+func TestKept_ListsStoredOutputs(t *testing.T) {
 	at := time.Date(2026, 11, 22, 21, 50, 0, 0, time.UTC)
 	of := func(nodes ...int) (list []api.Outputs) {
 		for _, n := range nodes {
@@ -51,7 +51,7 @@ func TestGetSaysWhatIsKeptWhere(t *testing.T) {
 }
 
 // The output of an end names the command that continues the job.
-func TestEndingAJobNamesWhatGoesOn(t *testing.T) {
+func TestEnding_NamesCommandThatContinues(t *testing.T) {
 	for want, got := range map[string]string{
 		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               Ending(api.Job{ID: "j", State: "running"}, true, true, Place{}),
 		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": Ending(api.Job{ID: "j", State: "running"}, true, false, Place{}),

@@ -16,7 +16,7 @@ import (
 
 // At 80 and 120 columns no line is too wide, and each row keeps its whole name, also with names of 40 letters and
 // letters of two columns.
-func TestTablesKeepWhatIdentifiesARow(t *testing.T) {
+func TestTables_KeepRowNames(t *testing.T) {
 	long, wide := "finetune-a-language-model-on-many-pages-2", strings.Repeat("訓練", 10)
 	offer := "aws/us-east-1a/p4de.24xlarge/on-demand-x"
 	usd, cents := money.USD, amount("1241.5")

@@ -63,7 +63,7 @@ func offerPages(t *testing.T, p show.Place) map[string]string {
 	}
 }
 
-func TestOffersAreTablesThatFit(t *testing.T) {
+func TestOffers_FitTerminal(t *testing.T) {
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 		for name, text := range offerPages(t, p) {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -85,7 +85,7 @@ func TestOffersAreTablesThatFit(t *testing.T) {
 	}
 }
 
-func TestOffersAreInTheOrderThatIsAskedFor(t *testing.T) {
+func TestSortOffers_UsesRequestedOrder(t *testing.T) {
 	for order, want := range map[string]string{
 		"price":     "t3.medium g6f.large h100-node p5.48xlarge/spot gpu_8x_h100_sxm5 p5.48xlarge Standard_ND96isr_H100_v5 a3-highgpu-8g h100x8",
 		"value":     "h100-node p5.48xlarge/spot gpu_8x_h100_sxm5 p5.48xlarge Standard_ND96isr_H100_v5 t3.medium g6f.large a3-highgpu-8g h100x8",
@@ -113,7 +113,7 @@ func TestOffersAreInTheOrderThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
+func TestOffers_MarkStalePrices(t *testing.T) {
 	want := map[string]bool{"price list": false, "spot prices": false, "billing": true, "retail": true, "a table": true, "prices.csv": false}
 	for _, l := range offers(t).Listings {
 		for source, stale := range want {
@@ -129,7 +129,7 @@ func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTheWayOfAWishIsSaid(t *testing.T) {
+func TestNearly_NamesFilterInTheWay(t *testing.T) {
 	c := catalog.Builtin()
 	want := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"}}
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {

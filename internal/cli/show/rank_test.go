@@ -42,7 +42,7 @@ func rankings(t *testing.T) map[string]planning.Ranking {
 	return all
 }
 
-func TestARankingIsPrintedAndDrawn(t *testing.T) {
+func TestRanking_MatchesGolden(t *testing.T) {
 	for name, v := range rankings(t) {
 		for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 			text := v.Text(p)
@@ -80,7 +80,7 @@ func TestARankingIsPrintedAndDrawn(t *testing.T) {
 	}
 }
 
-func TestAWishThatIsCalledEnoughIsEnoughAsItIsWritten(t *testing.T) {
+func TestRanking_PrintedBudgetSuffices(t *testing.T) {
 	v := rankings(t)["infeasible"]
 	v.Answer.Nearest = []rank.Nearest{{Wish: "both", Cost: 12.3401, Hours: 1.5003}, {Wish: "deadline", Hours: 72.01}, {Wish: "budget", Cost: 12.34}, {Wish: "deadline", Hours: 0.5}}
 	text := v.Text(show.Place{Width: 120, Now: now})

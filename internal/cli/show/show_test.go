@@ -192,7 +192,7 @@ func pages(p show.Place) map[string]string {
 	return out
 }
 
-func TestWhatIsPrinted(t *testing.T) {
+func TestPages_MatchGolden(t *testing.T) {
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 		for name, text := range pages(p) {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -200,7 +200,7 @@ func TestWhatIsPrinted(t *testing.T) {
 	}
 }
 
-func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
+func TestPages_FitTerminal(t *testing.T) {
 	for _, width := range []int{60, 72, 80, 100, 120, 200} {
 		for name, text := range pages(show.Place{Width: width, Now: now}) {
 			for line := range strings.Lines(text) {
@@ -216,7 +216,7 @@ func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramReads(t *testing.T) {
+func TestPages_ForPrograms(t *testing.T) {
 	for name, v := range map[string]any{
 		"job": jobs()[0], "job-new": jobs()[1], "job-done": jobs()[3], "market": sale(), "decision": decisions()[0], "decision-waits": decisions()[1],
 		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "score": scores()[1], "init": written(), "check": checks()[1], "ledger": verified(),

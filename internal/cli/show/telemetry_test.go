@@ -38,7 +38,7 @@ func trained() api.Telemetry {
 		Nodes: []api.TelemetryNode{n, {Node: 1, Instance: "i-2"}}}
 }
 
-func TestWhatMachinesDoIsShown(t *testing.T) {
+func TestTelemetry_MatchesGolden(t *testing.T) {
 	over := trained()
 	over.Live, over.State, over.Nodes = false, "succeeded", over.Nodes[:1]
 	list := []api.JobTelemetry{

@@ -20,7 +20,7 @@ aws,eu-west-1,,ml.p5.48xlarge,on-demand,H100-SXM-80GB,8,192,2048,70,USD,2026-02-
 gcp,us-central1,,a3-highgpu-8g,spot,H100-SXM-80GB,8,208,1872,30.1,USD,2026-02-28,billing catalogue,preemptible,,,
 `
 
-func TestTermsAndPlatformsStandBesideTheRawMachine(t *testing.T) {
+func TestOffers_CompareTermsAndPlatformsWithRawMachine(t *testing.T) {
 	c, err := catalog.Read("test", sold)
 	if err != nil || len(c.Skipped) > 0 {
 		t.Fatal(err, c.Skipped)

@@ -10,7 +10,7 @@ import (
 )
 
 // The optimum never exceeds a run that was played in time. Late or unfinished runs do not count.
-func TestTheOptimumIsNotAboveWhatWasPlayedInTime(t *testing.T) {
+func TestLeasts_OptimumIsNotAboveRunInTime(t *testing.T) {
 	cost := func(picos int64, state core.State, inTime bool) sim.Played {
 		return sim.Played{Cost: money.Picos(picos), State: state, InTime: inTime, Finish: time.Hour}
 	}

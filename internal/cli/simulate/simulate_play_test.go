@@ -15,7 +15,7 @@ import (
 
 // No policy costs less than the optimum, apart from the rounding of ticks, and a policy that is in time costs at most
 // on-demand plus the restarts. The markets are drawn, one of them with a machine of twice the speed.
-func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
+func TestPlay_NoPolicyBeatsOptimum(t *testing.T) {
 	t.Parallel()
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mind := plan.NewPlanner()
@@ -69,7 +69,7 @@ func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
 
 // The optimum and all costs of a gang count all of its machines: no policy beats the optimum, on-demand costs the
 // machines' hours, and shares are those of one machine.
-func TestASimulationOfAGangCountsAllItsMachines(t *testing.T) {
+func TestPlay_GangCountsAllMachines(t *testing.T) {
 	t.Parallel()
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mind := plan.NewPlanner()

@@ -105,7 +105,7 @@ func TestSimulate_PrintsATableForPeople(t *testing.T) {
 	}
 }
 
-func TestSimulate_RefusesWhatItCannotPlay(t *testing.T) {
+func TestSimulate_RefusesInvalidArguments(t *testing.T) {
 	dir := folder(t, "one")
 	for want, args := range map[string][]string{
 		"give --table FOLDER":             nil,
@@ -121,7 +121,7 @@ func TestSimulate_RefusesWhatItCannotPlay(t *testing.T) {
 	}
 }
 
-func TestSimulate_EndsWhenItIsInterrupted(t *testing.T) {
+func TestSimulate_StopsWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := run(ctx, false, folder(t, "one"), "--seeds", "10000"); !errors.Is(err, context.Canceled) {

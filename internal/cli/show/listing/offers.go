@@ -59,7 +59,7 @@ type Offer struct {
 	RuleSource   string         `json:"rule_source,omitempty"`
 	RiskLow      *float64       `json:"interrupted_within_month_low"`
 	RiskHigh     *float64       `json:"interrupted_within_month_high"`
-	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null if it has no observation
+	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null if none
 	Served       *float64       `json:"seen_s"`                 // spot time of the observation
 	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, by specification, per currency unit and hour
 	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`

@@ -43,7 +43,7 @@ type Plan struct {
 	Fall      float64        `json:"fall"`
 	BuyNow    int64          `json:"buy_now"`
 	Currency  money.Currency `json:"currency,omitempty"`
-	Owed      *money.Amount  `json:"owed"`             // for the current purchase over the term; null without a known price
+	Owed      *money.Amount  `json:"owed"`             // by this purchase over the term; null without a known price
 	Upfront   *money.Amount  `json:"upfront"`          // upfront part of Owed
 	AnHour    *money.Amount  `json:"per_hour"`         // hourly part of Owed
 	BreakEven *int           `json:"break_even_month"` // null if not within the term, or without a purchase
