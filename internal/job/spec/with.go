@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// With is a job file with a field set, as resources.accelerator or env.NAME. The value is read as YAML, as behind a
-// field of the file. It makes the maps that the path leads through. Parse judges what comes out.
+// With returns a job file with a field set, such as resources.accelerator or env.NAME. The value is YAML, as after the
+// field in the file. With creates missing maps on the path. The caller parses the result to check it.
 func With(text []byte, field, value string) ([]byte, error) {
 	root, problem := document(text)
 	if problem != nil {
