@@ -140,8 +140,8 @@ func narrowed(kind string, fits func(size.Bytes) bool) (names []string) {
 	return names
 }
 
-// memoryRange parses 80GB, 40GB..80GB, 40GB.. and ..80GB. A single size allows a small deviation, because 80GB is a nominal
-// size and some write GiB for it.
+// memoryRange parses 80GB, 40GB..80GB, 40GB.. and ..80GB. A single size allows a small deviation, because 80GB is
+// nominal and some write GiB for it.
 func memoryRange(s string) (fits func(size.Bytes) bool, ok bool) {
 	tolerance := 0.0
 	ends := func(s string) (float64, bool) {
