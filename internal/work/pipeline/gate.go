@@ -11,7 +11,7 @@ import (
 // checkGates finds the stages whose metrics the gates judge.
 func (s *Spec) checkGates() error {
 	names := s.names()
-	var above [][]uint64 // by stage, a bit for each that comes before it: made once, as stages may be many
+	var above [][]uint64 // by stage, a bit for each predecessor; computed once, because there may be many stages
 	for i := range s.Stages {
 		if s.Stages[i].Gate == nil {
 			continue
@@ -29,7 +29,7 @@ func (s *Spec) checkGates() error {
 	return nil
 }
 
-// above has a bit of each stage for each that comes before it, directly or not.
+// above returns for each stage a bit for each direct or indirect predecessor.
 func (s *Spec) above() [][]uint64 {
 	all := make([][]uint64, len(s.Stages))
 	for i := range s.Stages {
@@ -45,7 +45,7 @@ func (s *Spec) above() [][]uint64 {
 	return all
 }
 
-// checkGate reports what is wrong with the gate of a stage; before says which stages come before it.
+// checkGate returns an error for an invalid gate of a stage; before reports the stage's predecessors.
 func (s *Spec) checkGate(i int, names map[string]int, before func(n int) bool) error {
 	x := &s.Stages[i]
 	g := x.Gate
@@ -84,8 +84,8 @@ func (s *Spec) checkGate(i int, names map[string]int, before func(n int) bool) e
 	return nil
 }
 
-// judged is the stage whose metric a gate judges, and the metric's name there. Where the gate names no stage it is any
-// that comes before and reports metrics; only one may.
+// judged returns the stage whose metric a gate judges, and the metric's name there. A gate without a stage judges any
+// predecessor that reports metrics; only one may exist.
 func (s *Spec) judged(i int, names map[string]int, before func(n int) bool) (stages []int, metric string) {
 	g := s.Stages[i].Gate
 	if n := named(s.Stages, names, g); n >= 0 && n != i {
@@ -99,7 +99,7 @@ func (s *Spec) judged(i int, names map[string]int, before func(n int) bool) (sta
 	return stages, g.Metric
 }
 
-// names are the positions of the stages.
+// names returns the positions of the stages.
 func (s *Spec) names() map[string]int {
 	all := make(map[string]int, len(s.Stages))
 	for i := range s.Stages {
@@ -108,7 +108,8 @@ func (s *Spec) names() map[string]int {
 	return all
 }
 
-// named is the stage that a gate names before its metric; -1: none. The longest name counts: names may have dots too.
+// named returns the stage in the name of a gate's metric, or -1. The longest name counts, because names may contain
+// dots.
 func named(list []Stage, byName map[string]int, g *Gate) int {
 	stage := -1
 	for at := 0; g != nil && at < min(len(g.Metric), maxName+1); at++ {
@@ -119,7 +120,7 @@ func named(list []Stage, byName map[string]int, g *Gate) int {
 	return stage
 }
 
-// before reports which stages come before one, directly or not, by position.
+// before returns a function that reports direct and indirect predecessors by position.
 func (s *Spec) before(i int) func(n int) bool {
 	seen := make([]bool, len(s.Stages))
 	for todo := slices.Clone(s.Stages[i].Needs); len(todo) > 0; {
@@ -133,8 +134,8 @@ func (s *Spec) before(i int) func(n int) bool {
 	return func(n int) bool { return seen[n] }
 }
 
-// Judge says whether a stage may begin by its gate, from the metrics of each stage by name, as written decimals. Why is
-// the comparison in words. ErrMetric: nobody has reported the metric.
+// Judge reports whether a stage may start by its gate, from the metrics of each stage by name, as written decimals. why
+// is the comparison in words. The error is ErrMetric if nobody has reported the metric.
 func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass bool, why string, err error) {
 	g := s.Stages[i].Gate
 	if g == nil {
@@ -171,13 +172,13 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass boo
 	return true, fmt.Sprintf("%s of %s is %s", name, s.Stages[stage].Name, text), nil
 }
 
-// ErrMetric says that a gate has nothing to judge.
+// ErrMetric reports that a gate has no metric to judge.
 var ErrMetric = errors.New("the gate has nothing to judge")
 
 // maxDigits bounds a decimal.
 const maxDigits = 100
 
-// Decimal reads a number as it is written, exactly: 0.5, -3, 1e-4.
+// Decimal parses a decimal exactly: 0.5, -3, 1e-4.
 func Decimal(text string) (*big.Rat, error) {
 	if len(text) > maxDigits || strings.ContainsAny(text, "/_xXpPoObB") {
 		return nil, fmt.Errorf("%.60q is no decimal number", text)

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-// schedule reads when the pipeline runs: a line of cron, or a map with one.
+// schedule reads the schedule: a cron line, or a map with one.
 func (r *reader) schedule(n *yaml.Node) {
 	y := &schedule.Spec{}
 	r.f.Schedule = y
@@ -57,7 +57,7 @@ func (r *reader) schedule(n *yaml.Node) {
 			r.wrong(key, field, "is no field of a schedule", "write cron, zone, budget, runs, until, catch_up")
 		}
 	}
-	dated := *y // until is a time of the market, which may have another clock
+	dated := *y // until is in market time, which may use another clock
 	dated.Until = time.Time{}
 	if err := dated.Check(r.now); err != nil {
 		r.wrong(n, "schedule", err.Error(), "")

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// stages starts the stages of a pipeline whose turn it is, and settles those that never come. Who carries the moves out
-// looks at the files: a stage that is to start may be one whose outputs were made before.
+// stages starts the stages whose dependencies are done, and settles those that never start. Whoever carries the moves
+// out examines the files: the outputs of a stage to start may exist already.
 func stages(s groups.Snapshot) (moves []groups.Move) {
 	p, now := s.Pipeline, append([]groups.Stage(nil), s.Stages...)
 	settled, begins := 0, 0
@@ -22,7 +22,7 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 			do, why := turn(p, now, i)
 			switch {
 			case do == groups.Skip:
-				x.Phase = groups.Skipped // those that need it see it
+				x.Phase = groups.Skipped // its dependents see it
 			case do == groups.Fail:
 				x.Phase = groups.StageFailed
 			case do == groups.Start && s.Open+begins >= s.AtOnce:
@@ -46,7 +46,7 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 	return moves
 }
 
-// turn is what becomes of a stage that waits: it starts, is skipped or fails; "": it waits on.
+// turn returns what happens to a waiting stage: it starts, is skipped or fails, or with "" keeps waiting.
 func turn(p *pipeline.Spec, now []groups.Stage, i int) (do groups.Do, why string) {
 	waits := false
 	for _, n := range p.Stages[i].Needs {
