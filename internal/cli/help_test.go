@@ -120,7 +120,7 @@ func TestTakes_NamesMissingArgument(t *testing.T) {
 }
 
 // docs/openapi.json is what scrimp server openapi prints: go test ./internal/cli -run OpenAPI -update.
-func TestTheCommittedOpenAPIIsWhatTheServerAnswers(t *testing.T) {
+func TestOpenAPI_MatchesTheCommittedFile(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, "../../../docs/openapi.json", string(server.OpenAPI(Version)))
 }

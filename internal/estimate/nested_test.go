@@ -60,7 +60,7 @@ func (s tallies) add(i int, kind string, value, mid, half, y float64) {
 
 // Values fitted on one part of the groups must hold for the other: constants, shares, distances and noise are fitted
 // again from neutral values without the scored part, which is then tested as in TestBench.
-func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
+func TestSettledOnOnePart_HoldsForTheOther(t *testing.T) {
 	if !*nested {
 		t.Skip("settling anew takes a minute: -nested")
 	}

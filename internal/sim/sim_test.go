@@ -227,8 +227,8 @@ var plants = map[Fault]plant{
 	FaultArchiveForged: {"archive", 1},
 }
 
-// TestPlantedFaultsAreCaught plants one fault at a time and checks that an expected property detects it.
-func TestPlantedFaultsAreCaught(t *testing.T) {
+// TestPlantedFaults_AreCaught plants one fault at a time and checks that an expected property detects it.
+func TestPlantedFaults_AreCaught(t *testing.T) {
 	const lives = 400
 	for _, plant := range slices.Sorted(maps.Keys(plants)) {
 		t.Run(string(plant), func(t *testing.T) {

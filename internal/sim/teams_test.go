@@ -108,8 +108,8 @@ var teamPlants = map[Fault]plant{
 	FaultLostFact:   {"replay", 0},
 }
 
-// TestFaultsPlantedAmongTeamsAreCaught plants one fault at a time and checks that an expected property detects it.
-func TestFaultsPlantedAmongTeamsAreCaught(t *testing.T) {
+// TestPlantedTeamFaults_AreCaught plants one fault at a time and checks that an expected property detects it.
+func TestPlantedTeamFaults_AreCaught(t *testing.T) {
 	const lives = 400
 	for _, plant := range slices.Sorted(maps.Keys(teamPlants)) {
 		t.Run(string(plant), func(t *testing.T) {

@@ -294,7 +294,7 @@ func TestRefused_JobWithoutFile(t *testing.T) {
 	}
 }
 
-func TestNotesOfARun(t *testing.T) {
+func TestNotes_OfARun(t *testing.T) {
 	for text, want := range map[string]string{
 		"data: [c]\nwork: {tokens: 2B}\nenv: {WANDB_API_KEY: k}": "data work env.WANDB_API_KEY",
 		"work: {tokens: 2B, steps: 5}":                           "",
@@ -481,7 +481,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestProblemsAreJSON(t *testing.T) {
+func TestProblems_AreJSON(t *testing.T) {
 	_, _, err := spec.Parse(spec.Read, "job.yaml", []byte("command: a\n  \nresources:\n  cpus: 0\n"), "f", now)
 	var p spec.Problems
 	errors.As(err, &p)

@@ -154,7 +154,7 @@ func (d *Design) allowed(p Pair) float64 {
 }
 
 // reach gives, by number of pairs, how large the allowed loss must be, in standard deviations of the pairs'
-// differences, so that two equal arms are found "no worse" with a probability of 80 %. TestReach_IsThePowerAsStated
+// differences, so that two equal arms are found "no worse" with a probability of 80 %. TestReach_HasTheStatedPower
 // computes it again.
 var reach = []struct {
 	pairs int

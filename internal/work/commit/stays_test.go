@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// Machine-seconds of an hour, rounded up, agree with a count of each minute; jobs that share a machine count it once.
+// Machine-seconds of an hour, rounded up, agree with a count of each minute. Jobs that share a machine count it once.
 func TestHourly_AgreesWithAPlainCount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 200 {

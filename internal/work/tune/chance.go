@@ -19,7 +19,7 @@ func (c *Chance) Next() uint64 {
 func (c *Chance) Float() float64 { return float64(c.Next()>>11) / (1 << 53) }
 
 // Shuffled returns 0 to n-1 in an order given by the seed. For n = 10, seed 0 gives 6 3 2 9 8 1 4 7 0 5
-// (TestShuffled_IsThatOfTheProtocol).
+// (TestShuffled_AgreesWithTheProtocol).
 func Shuffled(n int, seed uint64) []int {
 	c, list := NewChance(seed), make([]int, n)
 	for i := range list {

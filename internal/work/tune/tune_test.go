@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestShuffled_IsThatOfTheProtocol(t *testing.T) {
+func TestShuffled_AgreesWithTheProtocol(t *testing.T) {
 	for seed, want := range []string{"[6 3 2 9 8 1 4 7 0 5]", "[4 2 8 1 9 3 0 6 7 5]"} {
 		if got := fmt.Sprint(Shuffled(10, uint64(seed))); got != want {
 			t.Errorf("seed %d: %s, want %s", seed, got, want)
@@ -27,7 +27,7 @@ func TestHistory_IgnoresWhatIsNotTheNextEpoch(t *testing.T) {
 		{Report{Trial: 0, Epoch: 2, Value: 1}, false}, // out of order
 		{Report{Trial: 0, Epoch: 1, Value: 5, Cost: 3, Moved: true, Spent: 3}, true},
 		{Report{Trial: 0, Epoch: 1, Value: 4, Cost: 3}, false}, // twice
-		{Report{Trial: 2, Epoch: 1, Value: 1}, false},          // nobody's
+		{Report{Trial: 2, Epoch: 1, Value: 1}, false},          // of no trial
 		{Report{Trial: -1, Epoch: 1, Value: 1}, false},
 		{Report{Trial: 1, Epoch: 1, Value: math.NaN(), Cost: 1, Spent: 4}, true},
 		{Report{Trial: 1, Epoch: 2, Value: 0, Cost: 1, Spent: 5}, false}, // it has failed
