@@ -31,7 +31,7 @@ func (a *app) completionCmd() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.Out)
 			}
-			return fmt.Errorf("shell %q is none of bash, zsh, fish, powershell", args[0])
+			return fmt.Errorf("shell %q is not one of bash, zsh, fish, powershell", args[0])
 		}}
 }
 

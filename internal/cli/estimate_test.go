@@ -180,7 +180,7 @@ func TestEstimate_RefusesInvalidInput(t *testing.T) {
 		"--resize":              {"--model", "resnet-50", "--resize", "wide"},
 		"--per":                 {"--model", "resnet-50", "--per", "fortnight"},
 		"read runs":             {"--batch", filepath.Join(t.TempDir(), "none.csv")},
-		"this is no table":      {"--batch", write(t, "x.csv", "a,b\n1,2\n")},
+		"this is not a table":   {"--batch", write(t, "x.csv", "a,b\n1,2\n")},
 	} {
 		_, errOut, code := scrimp(t, append([]string{"estimate"}, args...)...)
 		if code != 1 || !strings.Contains(errOut, want) {

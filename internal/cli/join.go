@@ -156,8 +156,8 @@ func (a *app) joinToken(f *joinFlags) (token, machine string, err error) {
 	token = strings.TrimSpace(token)
 	_, machine, ok := ssh.TokenOf(token)
 	if !ok {
-		return "", "", errors.New("this is no token that a machine joins with: scrimp engine add --join prints one, and " +
-			"scrimp engine token makes one anew")
+		return "", "", errors.New("this is not a token for joining: scrimp engine add --join prints one, and " +
+			"scrimp engine token makes a new one")
 	}
 	return token, machine, nil
 }

@@ -377,7 +377,7 @@ func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.do("tokens", "new", "ann", "--json")), &made); err != nil {
 		t.Fatal(err)
 	}
-	refused("a user's token", made.Text, "no token that a machine joins with")
+	refused("a user's token", made.Text, "this is not a token for joining")
 	refused("a token that is made up", "join.rack.gpu3.AAAA", "the server does not take the token")
 	u := user{r.home, filepath.Join(r.dir, "ann")}
 	if out, err := u.try(r.tokens["gpu3"]+"\n", "login", "https://"+r.listen, "--ca", "cert.pem", "--token-stdin"); err == nil {

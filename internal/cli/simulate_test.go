@@ -254,7 +254,7 @@ func TestSimulate_ReportsCaveatsOfFigures(t *testing.T) {
 		t.Errorf("nothing fits: %v, %s", err, text)
 	}
 	h.write("boxed.yaml", playedJob+"work: {time: 1h}\nimage: a/b\n")
-	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "--image none plays the job without") {
+	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "--image none simulates the job without") {
 		t.Errorf("nothing takes the image: %v, %s", err, text)
 	}
 	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml", "--image", "none"); err != nil {
@@ -401,7 +401,7 @@ func TestSimulateHistory_KeepsSpeedOfRecordedMarket(t *testing.T) {
 	if text := h.do("simulate", "--history"); !strings.Contains(text, "Least, with no more late than under any other: ") {
 		t.Errorf("which would have cost least is not said: %s", text)
 	}
-	for _, c := range [][2]string{{"--since=0s", "no span"}, {"--since=x", "no span"}, {"--svg=x", "leave out"}, {"--save=1s", "leave out"}} {
+	for _, c := range [][2]string{{"--since=0s", "not a span"}, {"--since=x", "not a span"}, {"--svg=x", "leave out"}, {"--save=1s", "leave out"}} {
 		if text, err := h.try("simulate", "--history", c[0]); err == nil || !strings.Contains(text, c[1]) {
 			t.Errorf("%s: %v, %s", c[0], err, text)
 		}

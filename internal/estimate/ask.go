@@ -63,7 +63,7 @@ func (q Request) Check() error {
 		return err
 	}
 	if d := q.cut(); q.Count > 0 && math.Mod(q.Count, d) != 0 {
-		return fmt.Errorf("%g accelerators are no multiple of tensor parallel degree × pipeline stages, %g", q.Count, d)
+		return fmt.Errorf("%g accelerators are not a multiple of tensor parallel degree × pipeline stages, %g", q.Count, d)
 	}
 	for _, s := range q.Pixels {
 		if !(s.Pixels >= 8 && s.Pixels <= 1e4) || !(s.Share > 0 && s.Share <= 1e6) {

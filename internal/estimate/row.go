@@ -77,7 +77,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, " +
 				"model and n_gpus")
 		}
-		return nil, fmt.Errorf("this is no table of runs: read the header: %w", err)
+		return nil, fmt.Errorf("this is not a table of runs: read the header: %w", err)
 	}
 	col, err := columns(head)
 	if err != nil {
@@ -132,7 +132,7 @@ func columns(head []string) (map[string]int, error) {
 		case len(head) == 1 && strings.ContainsAny(first, ";\t"):
 			why = "; put commas between the columns"
 		}
-		return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line%s", must, why)
+		return nil, fmt.Errorf("this is not a table of runs: the column %s is missing from its first line%s", must, why)
 	}
 	return col, nil
 }

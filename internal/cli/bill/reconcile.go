@@ -66,7 +66,7 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 	}
 	since, err := time.Parse("2006-01", month)
 	if err != nil {
-		return v, 0, fmt.Errorf("--month %.40q is no month: write one such as 2026-10", month)
+		return v, 0, fmt.Errorf("--month %.40q is not a month: write one such as 2026-10", month)
 	}
 	b := reconcile.New(since, charge.NextMonth(since))
 	q := url.Values{"since": {month}, "until": {charge.NextMonth(since).Format("2006-01")}}

@@ -83,7 +83,7 @@ func price(discount string) (int64, error) {
 func (a *app) read(cmd *cobra.Command, f flags) (d commit.Demand, err error) {
 	zero, err := time.Parse(time.DateOnly, f.start)
 	if err != nil || zero.Year() < 1970 || zero.Year() > 9000 {
-		return d, fmt.Errorf("--start %q is no day: write one such as %s", f.start, defaultStart)
+		return d, fmt.Errorf("--start %q is not a day: write one such as %s", f.start, defaultStart)
 	}
 	in, err := os.Open(f.demand)
 	if err != nil {

@@ -28,10 +28,10 @@ waited for a job does not.` +
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			span, err := spec.ParseDuration(since)
 			if err != nil || span < time.Hour {
-				return fmt.Errorf("--since %q is no span of an hour or more, such as 400d", since)
+				return fmt.Errorf("--since %q is not a span of an hour or more, such as 400d", since)
 			}
 			if capacity != "all" && capacity != "on-demand" && capacity != "spot" && capacity != "reserved" {
-				return fmt.Errorf("--capacity %q is none of on-demand, spot, reserved, all", capacity)
+				return fmt.Errorf("--capacity %q is not one of on-demand, spot, reserved, all", capacity)
 			}
 			return a.history(cmd.Context(), span, capacity)
 		},

@@ -86,7 +86,7 @@ func (f *estimateFlags) tuning(q *estimate.Request) error {
 	var ok bool
 	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome,
 		"full": estimate.KeepEnds}[f.checkpointing]; !ok {
-		return fmt.Errorf("--checkpointing %q is none of none, selective, full", f.checkpointing)
+		return fmt.Errorf("--checkpointing %q is not one of none, selective, full", f.checkpointing)
 	}
 	switch {
 	case f.lora && f.qlora:
@@ -97,7 +97,7 @@ func (f *estimateFlags) tuning(q *estimate.Request) error {
 		q.Tuning = shape.QLoRA
 	}
 	if !slices.Contains(formats, strings.ToLower(f.precision)) {
-		return fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
+		return fmt.Errorf("--precision %q is not one of %s", f.precision, strings.Join(formats, ", "))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (f *estimateFlags) accelerator(q *estimate.Request, chips estimate.Chips) (
 	name, count, counted := strings.Cut(f.gpu, ":")
 	if counted {
 		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
-			return fmt.Errorf("--gpu %q: %q is no number of accelerators", f.gpu, count)
+			return fmt.Errorf("--gpu %q: %q is not a number of accelerators", f.gpu, count)
 		}
 	}
 	if name == "" {

@@ -34,10 +34,10 @@ func stages(s string) ([]estimate.Stage, error) {
 func (f *estimateFlags) weekly() (float64, error) {
 	k, ok := map[string]float64{"day": 7, "week": 1, "month": 12.0 / 52, "year": 1.0 / 52}[f.per]
 	if !ok {
-		return 0, fmt.Errorf("--per %q is none of day, week, month, year", f.per)
+		return 0, fmt.Errorf("--per %q is not one of day, week, month, year", f.per)
 	}
 	if !(f.runs >= 0 && f.runs <= 1e9) {
-		return 0, fmt.Errorf("--runs %g is no number of runs", f.runs)
+		return 0, fmt.Errorf("--runs %g is not a number of runs", f.runs)
 	}
 	return f.runs * k, nil
 }

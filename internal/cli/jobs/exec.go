@@ -98,7 +98,7 @@ func (a *app) session(ctx context.Context, c *command.Client, job string, e api.
 	keys, _ := a.In.(*os.File)
 	if terminal {
 		if keys == nil || !term.IsTerminal(int(keys.Fd())) {
-			return errors.New("-t needs a terminal, and the input here is none: leave it out")
+			return errors.New("-t needs a terminal, and the input is not one: leave it out")
 		}
 		e.Terminal = sizeOf(keys)
 		e.Terminal.Kind = os.Getenv("TERM")

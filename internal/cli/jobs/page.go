@@ -41,7 +41,7 @@ func mayWrite(path string, force bool) error {
 	defer func() { _ = f.Close() }()
 	begin := make([]byte, len(receipt.PageBegin))
 	if _, err := io.ReadFull(f, begin); err != nil || string(begin) != receipt.PageBegin {
-		return errors.New("there is a file that is no receipt: --force replaces it, or name another file")
+		return errors.New("the existing file is not a receipt: --force replaces it, or name another file")
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 		id = name
 	}
 	if g, err = c.Group(ctx, id); err == nil && g.Pipeline == nil {
-		err = fmt.Errorf("%s is no pipeline: scrimp groups lists what it is", id)
+		err = fmt.Errorf("%s is not a pipeline: scrimp groups shows what it is", id)
 	}
 	return g, all, err
 }

@@ -90,7 +90,7 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 	if f.total != "" {
 		amount, err := spec.ParseAmount(f.total)
 		if err != nil || amount.Sign() <= 0 {
-			return fmt.Errorf("--total %q is no amount above zero: write --total '$200'", f.total)
+			return fmt.Errorf("--total %q is not an amount above zero: write --total '$200'", f.total)
 		}
 		total = &amount
 	}

@@ -34,7 +34,7 @@ func (a *app) waitCmd() *cobra.Command {
 			if timeout != "" {
 				var err error
 				if left, err = spec.ParseDuration(timeout); err != nil || left <= 0 {
-					return fmt.Errorf("--timeout %.40q is no span above zero, such as 90s or 6h", timeout)
+					return fmt.Errorf("--timeout %.40q is not a span above zero, such as 90s or 6h", timeout)
 				}
 			}
 			return a.wait(ctx, c, args, left)

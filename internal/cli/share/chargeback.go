@@ -107,7 +107,7 @@ func ruleOf(text string) (kind string, shares []string, err error) {
 	for _, team := range slices.Sorted(maps.Keys(weights)) {
 		n := weights[team]
 		if n.Kind != yaml.ScalarNode {
-			return "", nil, fmt.Errorf("%s:%d: the share of %s is no number: write one, as in \"vision: 60\"", file, n.Line,
+			return "", nil, fmt.Errorf("%s:%d: the share of %s is not a number: write one, as in \"vision: 60\"", file, n.Line,
 				team)
 		}
 		shares = append(shares, team+"="+n.Value)

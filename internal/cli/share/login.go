@@ -103,7 +103,7 @@ func (a *app) logoutCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := command.Far(a.Data)
 			if c == nil && err == nil {
-				return errors.New("nobody is logged in: scrimp login URL does that")
+				return errors.New("nobody is logged in: use scrimp login URL")
 			}
 			revoked := false
 			if c != nil {

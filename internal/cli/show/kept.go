@@ -55,7 +55,7 @@ func (k Kept) Of(node string) ([]api.Outputs, error) {
 	}
 	n, err := strconv.Atoi(node)
 	if node != "" && (err != nil || n < 0) {
-		return nil, fmt.Errorf("--node %.20s is no number of a machine: give one from 0, or all", node)
+		return nil, fmt.Errorf("--node %.20s is not the number of a machine: give one from 0, or all", node)
 	}
 	for _, o := range k.Outputs {
 		if o.Node == n {

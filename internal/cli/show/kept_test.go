@@ -31,7 +31,7 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 		{Kept{}, "", "j has kept no outputs: name folders in outputs of its job file"},
 		{Kept{Checkpoints: saves}, "", "j has kept no outputs: name folders in outputs of its job file; it has kept 2 checkpoints, the newest of step 40: scrimp get j --checkpoint"},
 		{Kept{Outputs: of(1, 3)}, "", "node 0 of j has kept no outputs: scrimp get j --node all copies those of nodes 1 and 3"},
-		{Kept{Outputs: of(0)}, "x", "--node x is no number of a machine: give one from 0, or all"},
+		{Kept{Outputs: of(0)}, "x", "--node x is not the number of a machine: give one from 0, or all"},
 	} {
 		c.k.Job = "j"
 		got := ""

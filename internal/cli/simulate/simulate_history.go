@@ -234,7 +234,7 @@ func (f *simulateFlags) begin(now time.Time) (time.Time, error) {
 	}
 	d, err := spec.ParseDuration(f.since)
 	if err != nil || d <= 0 {
-		return time.Time{}, fmt.Errorf("--since %q is no span above zero, such as 30d", f.since)
+		return time.Time{}, fmt.Errorf("--since %q is not a span above zero, such as 30d", f.since)
 	}
 	return now.Add(-d), nil
 }

@@ -84,7 +84,7 @@ func (s *stage) survey(file string) error {
 	images := func(l market.TraceLine) bool { return s.terms.Need.Imaged(&l.Offer) }
 	switch {
 	case fastest <= 0 && !slices.ContainsFunc(s.trace.Lines, images):
-		return fmt.Errorf("%s: image: the machines of market %s are no containers: --image none plays the job without",
+		return fmt.Errorf("%s: image: the machines of market %s are not containers: --image none simulates the job without",
 			file, s.trace.Name)
 	case fastest <= 0:
 		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file,

@@ -93,7 +93,7 @@ func (f *simulateFlags) check(args []string) error {
 	}
 	for _, s := range f.searchers {
 		if !slices.Contains(replay.Names(), s) {
-			return fmt.Errorf("--searcher %q is none of %s", s, strings.Join(replay.Names(), ", "))
+			return fmt.Errorf("--searcher %q is not one of %s", s, strings.Join(replay.Names(), ", "))
 		}
 	}
 	if len(f.searchers) == 0 {

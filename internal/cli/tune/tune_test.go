@@ -108,12 +108,12 @@ func TestSimulate_PrintsATableForPeople(t *testing.T) {
 func TestSimulate_RefusesInvalidArguments(t *testing.T) {
 	dir := folder(t, "one")
 	for want, args := range map[string][]string{
-		"give --table FOLDER":             nil,
-		"--seeds 0: give 1 to 10000":      {"--table", dir, "--seeds", "0"},
-		"--point-value -1: give 0 to":     {"--table", dir, "--point-value", "-1"},
-		"--point-value NaN: give 0 to":    {"--table", dir, "--point-value", "nan"},
-		"--searcher \"grid\" is none of ": {"--table", dir, "--searcher", "grid"},
-		"read --table: open ":             {"--table", dir + "x"},
+		"give --table FOLDER":                nil,
+		"--seeds 0: give 1 to 10000":         {"--table", dir, "--seeds", "0"},
+		"--point-value -1: give 0 to":        {"--table", dir, "--point-value", "-1"},
+		"--point-value NaN: give 0 to":       {"--table", dir, "--point-value", "nan"},
+		"--searcher \"grid\" is not one of ": {"--table", dir, "--searcher", "grid"},
+		"read --table: open ":                {"--table", dir + "x"},
 	} {
 		if _, err := run(t.Context(), false, args...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

@@ -219,7 +219,7 @@ func ParseFact(s string) (name, value string, err error) {
 		for _, f := range Facts {
 			names = append(names, f.Name)
 		}
-		return "", "", fmt.Errorf("%q is no fact: there are %s", name, strings.Join(names, ", "))
+		return "", "", fmt.Errorf("%q is not a fact: use one of %s", name, strings.Join(names, ", "))
 	}
 	if !ok || !Facts[i].form.MatchString(value) {
 		return "", "", fmt.Errorf("fact %s is %q: it is %s, such as %s=%s", name, value, Facts[i].Doc, name, Facts[i].Example)

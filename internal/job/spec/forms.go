@@ -79,7 +79,7 @@ func (r *Range) UnmarshalText(b []byte) error {
 		return fmt.Errorf("%q: %w", b, err)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is not a count such as 4 or 4..16, or at least 4 where there is no upper end: 4+", b)
+		return fmt.Errorf("%q is not a count such as 4 or 4..16, or 4+ without an upper limit", b)
 	}
 	*r = Range{int(low), int(high)}
 	return nil

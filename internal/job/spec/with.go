@@ -25,7 +25,7 @@ func With(text []byte, field, value string) ([]byte, error) {
 	}
 	path := strings.Split(field, ".")
 	if slices.Contains(path, "") {
-		return nil, fmt.Errorf("%q is no field: write one such as env.NAME or resources.accelerator", field)
+		return nil, fmt.Errorf("%q is not a field: write one such as env.NAME or resources.accelerator", field)
 	}
 	at := root
 	for i, name := range path {
@@ -34,7 +34,7 @@ func With(text []byte, field, value string) ([]byte, error) {
 				strings.Join(path[:i], "."))
 		}
 		if at.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("`%s` is no map of fields in the job file, so it has no %s",
+			return nil, fmt.Errorf("`%s` is not a map of fields in the job file, so it has no %s",
 				strings.Join(path[:i], "."), name)
 		}
 		next := v

@@ -39,7 +39,7 @@ func TestWith_SetsFieldLikeFile(t *testing.T) {
 
 func TestWith_RefusesInvalidField(t *testing.T) {
 	const file = "command: train\nbudget: $5\nenv: &e {A: b}\nresources: *e\n"
-	for field, want := range map[string]string{"": "is no field", "a..b": "is no field", "budget.dollars": "is no map", "resources.cpus": "alias"} {
+	for field, want := range map[string]string{"": "is not a field", "a..b": "is not a field", "budget.dollars": "is not a map", "resources.cpus": "alias"} {
 		if text, err := spec.With([]byte(file), field, "1"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v", field, text, err)
 		}

@@ -85,7 +85,7 @@ const shortest = len(tokenMark) + 43
 func Given(text, user string, now time.Time, life time.Duration) (Token, error) {
 	plain := strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 	if plain || !strings.HasPrefix(text, tokenMark) || len(text) < shortest {
-		return Token{}, fmt.Errorf("it is no token: write %s and 43 letters and digits at least, such as "+
+		return Token{}, fmt.Errorf("it is not a token: write %s and 43 letters and digits at least, such as "+
 			`"%[1]s$(openssl rand -hex 32)"`, tokenMark)
 	}
 	h := hash(text)

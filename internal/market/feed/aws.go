@@ -266,7 +266,7 @@ func object(d *json.Decoder, each func(key string) error) error {
 		return err
 	}
 	if open != json.Delim('{') {
-		return fmt.Errorf("%v where an object should begin", open)
+		return fmt.Errorf("%v where an object should start", open)
 	}
 	for d.More() {
 		key, err := d.Token()

@@ -188,7 +188,7 @@ func (s *savings) plans() error {
 		return err
 	}
 	if open != json.Delim('[') {
-		return fmt.Errorf("%v where a list should begin", open)
+		return fmt.Errorf("%v where a list should start", open)
 	}
 	for s.d.More() {
 		var plan awsPlan

@@ -96,7 +96,7 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 		}
 		return readSkyPilot(Page{Source: redact(link), Provider: name, Shapes: u.Known, At: u.Now}, string(page))
 	}
-	return catalog.Catalog{}, fmt.Errorf("%q is no source: there are %s and skypilot/NAME", source,
+	return catalog.Catalog{}, fmt.Errorf("%q is not a source: use one of %s or skypilot/NAME", source,
 		strings.Join(Sources, ", "))
 }
 
@@ -144,7 +144,7 @@ func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
 	}
 	base, err := url.Parse(u.Endpoints.Savings)
 	if err != nil {
-		return all, errors.New("the address of the savings plans is no URL")
+		return all, errors.New("the address of the savings plans is not a URL")
 	}
 	found := 0
 	for _, r := range index.Regions {

@@ -225,8 +225,8 @@ func TestImport_JoinsPricesAndAvailability(t *testing.T) {
 	for want, files := range map[string][]marketfile.Source{
 		"price of a: no file says it":          text(up),
 		"g: zone: a stands in another file":    text(up, up),
-		"g: ticks: b is told until tick 4":     text(up, strings.Replace(usd, "b,0,5", "b,0,4", 1)),
-		"g: ticks: a is told until 40m0s":      text(up, strings.Replace(strings.Replace(usd, "b,0,5", "b,0,4", 1), "1,a,4,1,1.25\n", "", 1)),
+		"g: ticks: b ends at tick 4":           text(up, strings.Replace(usd, "b,0,5", "b,0,4", 1)),
+		"g: ticks: a ends at 40m0s":            text(up, strings.Replace(strings.Replace(usd, "b,0,5", "b,0,4", 1), "1,a,4,1,1.25\n", "", 1)),
 		"f: line 3: usd_per_hour: 0 is not":    text(strings.Replace(usd, "1.5", "0", 1)),
 		"f: line 1: the columns available and": text(strings.Replace(usd, "usd_per_hour", "usd_per_hour,available", 1)),
 	} {

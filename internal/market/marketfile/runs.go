@@ -158,7 +158,7 @@ func (t *runTable) market() ([]market.TraceLine, time.Duration, error) {
 	for i := range t.lines {
 		zone := t.lines[i].Offer.Zone
 		if t.ends[zone] != end {
-			return nil, 0, fmt.Errorf("ticks: %s is told until tick %d and %s until %d: cut the longer one", zone, t.ends[zone],
+			return nil, 0, fmt.Errorf("ticks: %s ends at tick %d and %s at %d: cut the longer one", zone, t.ends[zone],
 				t.lines[0].Offer.Zone, end)
 		}
 		if !t.priced {

@@ -122,7 +122,7 @@ func join(t *market.Trace, ends map[market.OfferID]time.Duration, l market.Trace
 		return fmt.Errorf("zone: %s stands in another file too: give one of when it can be had, and one of prices",
 			l.Offer.Zone)
 	case ends[l.Offer.ID] != known:
-		return fmt.Errorf("ticks: %s is told until %v, and until %v in another file: cut the longer one",
+		return fmt.Errorf("ticks: %s ends at %v, and at %v in another file: cut the longer one",
 			l.Offer.Zone, known, ends[l.Offer.ID])
 	case len(l.Price) > 0:
 		t.Lines[i].Price = l.Price

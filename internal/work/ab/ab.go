@@ -58,8 +58,8 @@ func ParseTolerance(text string) (metric string, tolerance float64, relative boo
 	}
 	tolerance, no := strconv.ParseFloat(number, 64)
 	if (no != nil && !errors.Is(no, strconv.ErrRange)) || math.IsNaN(tolerance) || tolerance < 0 {
-		return "", 0, false, fmt.Errorf("%q is no tolerance: write accuracy=0.2%% for a share of the baseline's value, or "+
-			"accuracy=0.002 in its units", text)
+		return "", 0, false, fmt.Errorf("%q is not a tolerance: write accuracy=0.2%% for a share of the baseline's value, "+
+			"or accuracy=0.002 in its units", text)
 	}
 	if relative {
 		tolerance /= 100

@@ -426,8 +426,8 @@ func TestParseTolerance(t *testing.T) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	for text, want := range map[string]string{"": "no tolerance", "accuracy": "no tolerance", "=1%": "names no metric", "accuracy=": "no tolerance",
-		"accuracy=-1": "no tolerance", "accuracy=NaN": "no tolerance", "a=1%%": "no tolerance", "a=1 percent": "no tolerance",
+	for text, want := range map[string]string{"": "not a tolerance", "accuracy": "not a tolerance", "=1%": "names no metric", "accuracy=": "not a tolerance",
+		"accuracy=-1": "not a tolerance", "accuracy=NaN": "not a tolerance", "a=1%%": "not a tolerance", "a=1 percent": "not a tolerance",
 		"a=0": "say how much worse", "a=-0": "say how much worse", "0%": "say how much worse", "a=1e-400": "say how much worse",
 		"a=1e-13%": "say how much worse", "a=1e300%": "at most 100%", "a=101%": "at most 100%", "a=1e400%": "at most 100%",
 		"a=inf": "below 1e+15", "a=1e15": "below 1e+15", "a=1e400": "below 1e+15"} {

@@ -292,7 +292,7 @@ func TestNew_RefusesOtherFilesWithTheReason(t *testing.T) {
 		"UTF-16":         {"\xff\xfeB\x00i\x00", "UTF-16: save it as CSV in UTF-8"},
 		"an array":       {"[{\"cost\":1}]", "write JSON lines"},
 		"other JSON":     {"{\"a\":1}\n", "the file is no bill"},
-		"a program":      {"\x7fELF\x02\x01\x00\x00\x00\n", "the file is no text"},
+		"a program":      {"\x7fELF\x02\x01\x00\x00\x00\n", "the file is not text"},
 		"Parquet":        {"PAR1....", "the file is Parquet"},
 		"a gzip cut off": {"\x1f\x8b", "unpack: "},
 		"no cost": {strings.Replace(cur, "line_item_unblended_cost", "cost_of_line", 1),

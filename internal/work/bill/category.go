@@ -123,7 +123,7 @@ type credit struct {
 	amount     decimal.Decimal
 }
 
-var errCredits = errors.New("is no list of credits with their amounts")
+var errCredits = errors.New("is not a list of credits with their amounts")
 
 func creditsOf(text string) (list []credit, err error) {
 	if text == "" {

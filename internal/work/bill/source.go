@@ -36,7 +36,7 @@ var (
 	errZIP    = errors.New("the file is a ZIP archive: unpack it, and name the CSV file that was in it")
 	errUTF16  = errors.New("the file is UTF-16: save it as CSV in UTF-8")
 	errArray  = errors.New("the file is one JSON array: write JSON lines, one object a line")
-	errBinary = errors.New("the file is no text: a bill is CSV, JSON lines, or one of them packed with gzip")
+	errBinary = errors.New("the file is not text: a bill is CSV, JSON lines, or one of them packed with gzip")
 	errSwells = errors.New("it unpacks to far more than a bill does")
 )
 

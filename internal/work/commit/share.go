@@ -18,7 +18,7 @@ func ParseShare(text string, least, most int64) (int64, error) {
 	}
 	a, err := money.Parse(strings.TrimSpace(number))
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no share: write one such as 28%% or 0.28", said)
+		return 0, fmt.Errorf("%.40q is not a share: write one such as 28%% or 0.28", said)
 	}
 	n, rest := new(big.Int).QuoRem(new(big.Int).Mul(a.Big(), big.NewInt(scale)), picos, new(big.Int))
 	switch {

@@ -21,7 +21,7 @@ func Hourly(stays []Stay, from, until time.Time) (Demand, error) {
 	d := Demand{Calendar: Calendar{from}, Hours: int(max(hours, 0))}
 	switch {
 	case hours < 1:
-		return d, fmt.Errorf("from %s to %s is no whole hour: wait, or begin earlier", from.Format(time.RFC3339),
+		return d, fmt.Errorf("from %s to %s is less than an hour: wait, or start earlier", from.Format(time.RFC3339),
 			until.UTC().Format(time.RFC3339))
 	case hours > MaxHours:
 		return d, fmt.Errorf("from %s are %d hours, and a plan takes %d: begin later", from.Format(time.RFC3339), hours,

@@ -93,7 +93,7 @@ func TestParseShare_IsExactAndBounded(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{"100%": "is not from 0.01% to 99.99%", "28": "is not from", "0": "is not from",
-		"-5%": "is not from", "1.5": "is not from", "NaN": "is no share", "1e300": "is no share", "": "is no share",
+		"-5%": "is not from", "1.5": "is not from", "NaN": "is not a share", "1e300": "is not a share", "": "is not a share",
 		"0.28345": "is finer than", "99999999999999999999999": "is not from"} {
 		if got, err := commit.ParseShare(text, 1, commit.One-1); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %d, %v", text, got, err)

@@ -46,7 +46,7 @@ func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 	case to > MaxIndex:
 		return a, 0, fmt.Errorf("%q ends above %d", text, MaxIndex)
 	case a.From > to:
-		return a, 0, fmt.Errorf("%q has no member: it begins above its end", text)
+		return a, 0, fmt.Errorf("%q has no member: it starts above its end", text)
 	case a.Step == 0:
 		return a, 0, fmt.Errorf("%q has a step of 0: write 1 or more", text)
 	}

@@ -132,7 +132,7 @@ var pathForm = regexp.MustCompile(`^[^.\[\]]+(\[[0-9]{1,6}\])*(\.[^.\[\]]+(\[[0-
 func (s scope) lookup(inner string) (*yaml.Node, error) {
 	name := strings.TrimSpace(inner)
 	if !pathForm.MatchString(name) {
-		return nil, fmt.Errorf("has the template ${%.60s}, which is no name such as train.lr or list[0]", inner)
+		return nil, fmt.Errorf("has the template ${%.60s}, which is not a name such as train.lr or list[0]", inner)
 	}
 	at := s.vars
 	for i, part := range strings.Split(strings.ReplaceAll(name, "[", ".["), ".") {

@@ -62,7 +62,7 @@ func (s Spec) times() (t times, err error) {
 	}
 	t.Schedule, err = p.WithMaxSearchYears(years).Parse("TZ=UTC " + s.Cron)
 	if err != nil {
-		return t, fmt.Errorf("%.60q is no line of cron: write minute, hour, day of month, month and day of week, such as "+
+		return t, fmt.Errorf("%.60q is not a line of cron: write minute, hour, day of month, month and day of week, such as "+
 			"0 3 * * 1 for Mondays at 03:00: %w", s.Cron, err)
 	}
 	return t, nil

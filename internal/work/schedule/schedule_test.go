@@ -44,8 +44,8 @@ func TestCheck_RefusesWhatNeverRuns(t *testing.T) {
 	}{
 		{Spec{Cron: "0 3 * * *", Zone: "Europe/Berlin", Runs: 3, Until: now.AddDate(0, 0, 1)}, ""},
 		{Spec{Cron: " "}, "line of cron"},
-		{Spec{Cron: "0 3 * *"}, "no line of cron"},
-		{Spec{Cron: "61 3 * * *"}, "no line of cron"},
+		{Spec{Cron: "0 3 * *"}, "not a line of cron"},
+		{Spec{Cron: "61 3 * * *"}, "not a line of cron"},
 		{Spec{Cron: "0 0 30 2 *"}, "never due"},
 		{Spec{Cron: "@every 1s"}, "not supported"},
 		{Spec{Cron: "CRON_TZ=UTC 0 3 * * *"}, "as zone"},

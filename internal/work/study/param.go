@@ -29,7 +29,7 @@ var paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,99}$`)
 func (p *Param) check() error {
 	switch {
 	case !paramName.MatchString(p.Name):
-		return errors.New("a name begins with a letter and has letters, digits, _, . and - only, 100 at most")
+		return errors.New("a name starts with a letter and has at most 100 letters, digits, _, . and -")
 	case len(p.Values) > MaxValues:
 		return fmt.Errorf("it has %d values: give at most %d", len(p.Values), MaxValues)
 	case len(p.Values) > 0:

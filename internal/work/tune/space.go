@@ -211,7 +211,7 @@ func (p *Param) Read(s string) (Value, error) {
 				return float64(i), nil
 			}
 		}
-		return 0, fmt.Errorf("%q is none of the choices %s", s, strings.Join(p.Choices[:min(len(p.Choices), 20)], ", "))
+		return 0, fmt.Errorf("%q is not one of the choices %s", s, strings.Join(p.Choices[:min(len(p.Choices), 20)], ", "))
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || math.Abs(v) > maxNumber {

@@ -71,7 +71,7 @@ func TestReadTask_NamesTheFieldAndTheFix(t *testing.T) {
 		`"sgd", 16`:                         {`16, 16`, "choices has \"16\" twice"},
 		`"lr": 0.1`:                         {`"lr": "x"`, "default.lr: \"x\" is not a number"},
 		`"lr": 0.1, `:                       {``, "default has no lr"},
-		`"opt": 16}`:                        {`"opt": 17}`, "\"17\" is none of the choices sgd, 16, true"},
+		`"opt": 16}`:                        {`"opt": 17}`, "\"17\" is not one of the choices sgd, 16, true"},
 		`{"max_epoch": 3, "budget_seconds"`: {"{\n\"max_epoch\": 3,\n \"budget_seconds\"=", "x/space.json:3: "},
 	} {
 		_, err := ReadTask(strings.NewReader(strings.Replace(good, from, want[0], 1)), "x/space.json")

@@ -118,11 +118,11 @@ func TestRead_RefusesFilesOfOtherTools(t *testing.T) {
 		"":                         "is empty",
 		"hello world\nmore text\n": "file of another tool",
 		"a,b,c\n1,2,3\n":           "file of another tool",
-		`{"a":1}`:                  "no trace of Chrome",
+		`{"a":1}`:                  "not a trace of Chrome",
 		`[]`:                       "no events",
-		`{"traceEvents":{}}`:       "no trace of Chrome",
+		`{"traceEvents":{}}`:       "not a trace of Chrome",
 		`[{"ph":"M"}]`:             "no events",
-		`{"x`:                      "no trace of Chrome",
+		`{"x`:                      "not a trace of Chrome",
 	} {
 		if p, err := profile.Read("the-file", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "the-file") {

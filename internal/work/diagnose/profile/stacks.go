@@ -36,7 +36,7 @@ func eachLine(r *bufio.Reader, f func(string) error) error {
 		}
 	}
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
-		return errors.New("a line is longer than 1 MiB: it is no file of that tool")
+		return errors.New("a line is longer than 1 MiB: this is not a file of that tool")
 	}
 	if s.Err() != nil {
 		return fmt.Errorf("read a line: %w", s.Err())
@@ -75,7 +75,7 @@ func readFolded(r *bufio.Reader) (Profile, error) {
 		return Profile{}, err
 	}
 	if t.total == 0 || odd > len(t.by) {
-		return Profile{}, errors.New("most lines are no stacks of py-spy (FRAME;FRAME COUNT)")
+		return Profile{}, errors.New("most lines are not stacks of py-spy (FRAME;FRAME COUNT)")
 	}
 	return sampled("py-spy", t), nil
 }
@@ -135,7 +135,7 @@ const (
 // object calls f for each key of an object.
 func object(d *json.Decoder, f func(key string) error) error {
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return errors.Join(errors.New("an object is missing: it is no file of speedscope"), err)
+		return errors.Join(errors.New("an object is missing: this is not a speedscope file"), err)
 	}
 	for d.More() {
 		key, err := d.Token()
@@ -182,7 +182,7 @@ func (s *speedscope) shared(d *json.Decoder) error {
 
 func list(d *json.Decoder, f func() error) error {
 	if open, err := d.Token(); err != nil || open != json.Delim('[') {
-		return errors.Join(errors.New("a list is missing: it is no file of speedscope"), err)
+		return errors.Join(errors.New("a list is missing: this is not a speedscope file"), err)
 	}
 	return eachOf(d, f)
 }

@@ -28,7 +28,7 @@ type guard struct {
 	done func() int64 // bytes that the decoder has processed
 }
 
-var errValue = errors.New("an event is longer than 1 MiB: it is no trace of a profiler")
+var errValue = errors.New("an event is longer than 1 MiB: this is not a profiler's trace")
 
 func (g *guard) Read(b []byte) (int, error) {
 	if g.done != nil && g.read-g.done() > longestLine+peeked {
@@ -66,12 +66,12 @@ func readTrace(r *bufio.Reader) (Profile, error) {
 	})
 	switch {
 	case err != nil && t.seen == 0:
-		return Profile{}, fmt.Errorf("it is no trace of Chrome or PyTorch Profiler: %w", err)
+		return Profile{}, fmt.Errorf("it is not a trace of Chrome or PyTorch Profiler: %w", err)
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF): // incomplete: the program was killed
 	case err != nil:
 		return Profile{}, err
 	case t.seen == 0:
-		return Profile{}, errors.New("it has no events with a duration: it is no trace of Chrome or PyTorch Profiler")
+		return Profile{}, errors.New("it has no events with a duration: it is not a trace of Chrome or PyTorch Profiler")
 	}
 	return t.profile(), nil
 }
