@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// drawArrays submits, in some lives, an array, a job that depends on it, and one that depends on a job. Its own source
-// of chance leaves the other lives unchanged.
+// drawArrays submits, in some lives, an array, a job that depends on it, and one that depends on a job. Its own random
+// source leaves the other lives unchanged.
 func (w *World) drawArrays(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0xa77a))
 	if w.calm5() || rng.IntN(4) > 0 {

@@ -20,8 +20,8 @@ type kept struct {
 	over          bool
 }
 
-// drawHolds opens, in some lives, nested holds and spawns parts of them beside everything else. Its own source of
-// chance leaves the other lives unchanged.
+// drawHolds opens, in some lives, nested holds and spawns parts of them beside everything else. Its own random
+// source leaves the other lives unchanged.
 func (w *World) drawHolds(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0x401d5))
 	if w.calm5() || rng.IntN(4) > 0 {

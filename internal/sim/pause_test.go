@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// drawPauses makes users pause, resume and change jobs in some lives, and resume ended ones. Its own source of chance
+// drawPauses makes users pause, resume and change jobs in some lives, and resume ended ones. Its own random source
 // leaves the other lives unchanged.
 func (w *World) drawPauses() {
 	rng := rand.New(rand.NewPCG(w.seed, 0x9a05e))

@@ -16,7 +16,7 @@ import (
 )
 
 // drawPipelines submits, in some lives without an array or study, two pipelines of one project that share some stage
-// keys. Its own source of chance leaves the other lives unchanged.
+// keys. Its own random source leaves the other lives unchanged.
 func (w *World) drawPipelines(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0xf10e))
 	if w.calm5() || w.array != nil || w.study != nil || rng.IntN(2) > 0 {

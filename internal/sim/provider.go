@@ -209,7 +209,7 @@ func rateOf(z *zone, spot bool) money.Rate {
 	return z.firmRate
 }
 
-// later draws a fault from its own source of chance.
+// later draws a fault from its own random source.
 func (w *World) later(odds float64) bool { return odds > 0 && w.extra.Float64() < odds }
 
 // queues puts a launch into the provider's queue for minutes or hours. The launch is then granted or has expired.

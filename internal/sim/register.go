@@ -53,7 +53,7 @@ func (a *agent) registers() {
 	a.register()
 }
 
-// delayed returns a random number of seconds, from its own source of chance.
+// delayed returns a random number of seconds, from its own random source.
 func (w *World) delayed(most int) time.Duration {
 	return time.Duration(w.extra.IntN(most)) * time.Second
 }

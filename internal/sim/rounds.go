@@ -39,7 +39,7 @@ func (w *World) propose(a core.Propose) {
 			moves = unready(s, moves)
 		}
 	}
-	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // an own source of chance leaves lives without groups unchanged
+	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // a separate random source leaves lives without groups unchanged
 	if s.Schedule != nil && rng.IntN(4) == 0 {   // a wrong planner starts a run that it should skip
 		for i := range moves {
 			if moves[i].Do == groups.Skip {

@@ -15,7 +15,7 @@ import (
 // paid reports whether some machines of the life are prepaid: every fourth life.
 func (w *World) paid() bool { return w.seed%4 == 3 && !w.calm5() }
 
-// drawReserved draws reservations from its own source of chance: machines of one or two speeds for a part of the life,
+// drawReserved draws reservations from its own random source: machines of one or two speeds for a part of the life,
 // and the duration of their rounds.
 func (w *World) drawReserved() {
 	if !w.paid() {

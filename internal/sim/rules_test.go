@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// drawRules makes jobs wait for approval and for quotas in some lives. Its own source of chance leaves the other lives
+// drawRules makes jobs wait for approval and for quotas in some lives. Its own random source leaves the other lives
 // unchanged.
 func (w *World) drawRules() {
 	rng := rand.New(rand.NewPCG(w.seed, 0xb0d9e7))

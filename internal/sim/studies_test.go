@@ -13,7 +13,7 @@ import (
 	search "scrimp/internal/work/study"
 )
 
-// drawStudies submits a study in some lives without an array. Its own source of chance leaves the other lives
+// drawStudies submits a study in some lives without an array. Its own random source leaves the other lives
 // unchanged.
 func (w *World) drawStudies(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0x57d7))
